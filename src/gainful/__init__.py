@@ -1,0 +1,83 @@
+"""gainful: learning to act for the long run, in average-reward Markov decision processes."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0.dev0"
+
+if TYPE_CHECKING:
+    from gainful import environments, errors, planning
+    from gainful.mdp.model import MDP
+    from gainful.mdp.structure import Structure, structure
+    from gainful.mdp.units import Units
+    from gainful.planning.discounted import discounted_value_iteration
+    from gainful.planning.evaluation import Evaluation, evaluate
+    from gainful.planning.extended import extended_value_iteration
+    from gainful.planning.finite_horizon import finite_horizon_value_iteration
+    from gainful.planning.hitting import diameter, hitting_times
+    from gainful.planning.plan import Plan
+    from gainful.planning.policy_iteration import policy_iteration
+    from gainful.planning.relative_value_iteration import relative_value_iteration
+    from gainful.planning.scopt import scopt
+    from gainful.planning.solve import solve
+
+# name -> module that defines it; loaded on first use, so that `import gainful` stays instant
+_HOME = {
+    "MDP": "gainful.mdp.model",
+    "Units": "gainful.mdp.units",
+    "Structure": "gainful.mdp.structure",
+    "structure": "gainful.mdp.structure",
+    "Plan": "gainful.planning.plan",
+    "solve": "gainful.planning.solve",
+    "scopt": "gainful.planning.scopt",
+    "relative_value_iteration": "gainful.planning.relative_value_iteration",
+    "policy_iteration": "gainful.planning.policy_iteration",
+    "extended_value_iteration": "gainful.planning.extended",
+    "discounted_value_iteration": "gainful.planning.discounted",
+    "finite_horizon_value_iteration": "gainful.planning.finite_horizon",
+    "Evaluation": "gainful.planning.evaluation",
+    "evaluate": "gainful.planning.evaluation",
+    "diameter": "gainful.planning.hitting",
+    "hitting_times": "gainful.planning.hitting",
+}
+_MODULES = ("environments", "errors", "planning")
+
+__all__ = [
+    "MDP",
+    "Evaluation",
+    "Plan",
+    "Structure",
+    "Units",
+    "__version__",
+    "diameter",
+    "discounted_value_iteration",
+    "environments",
+    "errors",
+    "evaluate",
+    "extended_value_iteration",
+    "finite_horizon_value_iteration",
+    "hitting_times",
+    "planning",
+    "policy_iteration",
+    "relative_value_iteration",
+    "scopt",
+    "solve",
+    "structure",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"gainful.{name}")
+    else:
+        raise AttributeError(f"module 'gainful' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,82 @@
+"""Every error of gainful, under one base.
+
+A message says what is wrong, where, what was found, what was expected and what to do next.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+
+class GainfulError(Exception):
+    """The base of every error raised on purpose by gainful."""
+
+
+class InvalidMDPError(GainfulError, ValueError):
+    """The description of a decision process is not one: rows, rewards, indices, labels, a file."""
+
+
+class InvalidArgumentError(GainfulError, ValueError):
+    """An argument of a function is outside what it accepts."""
+
+
+class TooLargeError(GainfulError, MemoryError):
+    """A dense array was asked for that would not reasonably fit; the sparse form is what to use."""
+
+
+class MultichainError(GainfulError, ValueError):
+    """The optimal gain may depend on the start: there is more than one closed class.
+
+    `classes` holds the states of each class, as arrays of indices.
+    """
+
+    def __init__(self, message: str, classes: tuple[Any, ...] = ()) -> None:
+        super().__init__(message)
+        self.classes = classes
+
+
+class PlanningError(GainfulError, RuntimeError):
+    """A planner stopped without the answer asked for; `plan` is what it had (None if nothing)."""
+
+    def __init__(self, message: str, plan: Any = None) -> None:
+        super().__init__(message)
+        self.plan = plan
+
+
+class NotConvergedError(PlanningError):
+    """The iteration cap came first. `plan` carries the partial plan with its (still valid) bracket."""
+
+
+class PrecisionError(PlanningError):
+    """The precision asked for is finer than float64 can certify on this problem."""
+
+
+class InfeasibleSpanError(PlanningError):
+    """No mixture of actions meets the span constraint at `state`; `plan` is the partial plan."""
+
+    def __init__(self, message: str, state: int, plan: Any = None) -> None:
+        super().__init__(message, plan)
+        self.state = state
+
+
+class UnknownNameError(GainfulError, LookupError):
+    """A name that gainful does not know; the message suggests the nearest one."""
+
+
+class UnknownEnvironmentError(UnknownNameError):
+    """No environment has this name."""
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The tail of an unknown-name message: the nearest known name, or all of them.
+
+    >>> suggestion("river-swim", ["riverswim", "toy3d"])
+    "did you mean 'riverswim'?"
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean '{near[0]}'?"
+    return "known: " + ", ".join(names)

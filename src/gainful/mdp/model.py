@@ -1,0 +1,608 @@
+"""The finite Markov decision process: sparse rows, a reward law, labels and the user's units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from gainful.errors import InvalidArgumentError, InvalidMDPError, TooLargeError
+from gainful.mdp.rows import Rows, as_float, checked_rows
+from gainful.mdp.units import Objective, Units
+
+if TYPE_CHECKING:
+    import gymnasium
+    import pandas as pd
+
+RewardLaw: TypeAlias = Literal["deterministic", "bernoulli", "transition"]
+Start: TypeAlias = int | str | ArrayLike
+
+DENSE_LIMIT_BYTES = 1 << 30
+
+
+class MDP:
+    r"""A finite Markov decision process, stored as sparse rows over pairs k = s*A + a.
+
+    `MDP(P, R)` takes P (S,A,S) as a dense array, or as a sequence of A scipy sparse (S,S) matrices, and R as
+    (S,A) mean rewards, (S,) rewards of states, or (S,A,S) rewards attached to the transition. Other builders:
+    `from_rows`, `from_table`, `from_gymnasium`, `from_rates`, `load`.
+
+    `reward_law` says how a reward is drawn around its mean: "deterministic" (the mean itself), "bernoulli" (1 with
+    probability the mean, else 0), "transition" (a function of state, action and next state).
+    `allowed` is an (S,A) mask of the actions each state has. `start` is a state (index or label) or a distribution.
+    `objective="cost"` makes R a cost to minimise; every answer then comes back as a cost.
+    All arrays are copied in and read-only.
+
+    >>> mdp = MDP([[[0.9, 0.1]], [[0.5, 0.5]]], [[1.0], [0.0]], state_labels=["up", "down"])
+    >>> mdp
+    MDP(2 states, 1 action, 4 transitions)
+    >>> mdp.q_values([0.0, -2.0])
+    array([[ 0.8],
+           [-1. ]])
+    """
+
+    n_states: int
+    n_actions: int
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.uint32]
+    probabilities: NDArray[np.float64]
+    entry_rewards: NDArray[np.float64] | None
+    pair_rewards: NDArray[np.float64]
+    reward_law: RewardLaw
+    allowed: NDArray[np.bool_]
+    start: NDArray[np.float64]
+    state_labels: tuple[str, ...] | None
+    action_labels: tuple[str, ...] | None
+    units: Units
+    name: str | None
+
+    def __init__(
+        self,
+        P: ArrayLike | Sequence[Any],
+        R: ArrayLike,
+        *,
+        reward_law: RewardLaw | None = None,
+        start: Start = 0,
+        allowed: ArrayLike | None = None,
+        state_labels: Sequence[str] | None = None,
+        action_labels: Sequence[str] | None = None,
+        objective: Objective = "reward",
+        name: str | None = None,
+    ) -> None:
+        if isinstance(P, Sequence) and len(P) > 0 and all(sp.issparse(m) for m in P):
+            n_states, n_actions, indptr, indices, values = _stacked(P)
+            dense_rewards = as_float("R", R)
+        else:
+            if sp.issparse(P):
+                raise InvalidMDPError("P is one sparse matrix; pass a sequence with one (S,S) matrix per action")
+            dense = as_float("P", P)
+            if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
+                raise InvalidMDPError(f"P has shape {dense.shape}, expected (S, A, S): [state, action, next state]")
+            n_states, n_actions, _ = dense.shape
+            indices = np.tile(np.arange(n_states, dtype=np.uint32), n_states * n_actions)
+            indptr = np.arange(n_states * n_actions + 1, dtype=np.int64) * n_states
+            values = dense.reshape(-1)
+            dense_rewards = as_float("R", R)
+        mask = np.ones((n_states, n_actions), dtype=bool) if allowed is None else _mask(allowed, n_states, n_actions)
+        if not mask.all():  # whatever stands in the rows of actions that are not allowed is ignored
+            values = np.where(np.repeat(mask.reshape(-1), np.diff(indptr)), values, 0.0)
+        pairs, entries = _reward_arrays(dense_rewards, n_states, n_actions, indptr, indices)
+        self._assemble(
+            n_states, n_actions, indptr, indices, values, pairs, entries,
+            reward_law=reward_law, start=start, allowed=mask, state_labels=state_labels,
+            action_labels=action_labels, units=Units(objective=objective), name=name, user_rewards=True,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------ builders
+
+    @classmethod
+    def from_rows(
+        cls,
+        indptr: ArrayLike,
+        indices: ArrayLike,
+        probabilities: ArrayLike,
+        rewards: ArrayLike,
+        *,
+        n_actions: int | None = None,
+        reward_law: RewardLaw | None = None,
+        start: Start = 0,
+        state_labels: Sequence[str] | None = None,
+        action_labels: Sequence[str] | None = None,
+        objective: Objective = "reward",
+        name: str | None = None,
+    ) -> Self:
+        """From CSR rows over pairs s*A + a: `indptr` (S*A+1,), `indices` and `probabilities` one per transition.
+
+        `rewards` is (S,A), which also says what S and A are; or, with `n_actions`, one reward per transition.
+        A pair that is not allowed is an empty row.
+        """
+        table = as_float("rewards", rewards)
+        entries: NDArray[np.float64] | None = None
+        n_pairs = int(np.size(indptr)) - 1
+        if n_actions is not None:
+            if n_actions < 1 or n_pairs < 1 or n_pairs % n_actions:
+                raise InvalidMDPError(f"{n_pairs} rows do not divide into {n_actions} actions per state")
+            n_states = n_pairs // n_actions
+            if table.ndim == 1:
+                entries, table = table, np.zeros((n_states, n_actions))
+            if table.shape != (n_states, n_actions):
+                raise InvalidMDPError(f"rewards have shape {table.shape}, expected ({n_states}, {n_actions}) or one per transition")
+        elif table.ndim != 2 or 0 in table.shape:
+            raise InvalidMDPError(
+                f"rewards have shape {table.shape}, expected (S, A); for one reward per transition say n_actions="
+            )
+        n_states, n_actions = table.shape
+        pairs = table.reshape(-1)
+        if len(np.asarray(indptr)) != n_states * n_actions + 1:
+            raise InvalidMDPError(
+                f"indptr has {len(np.asarray(indptr))} entries, expected S*A+1 = {n_states * n_actions + 1}"
+            )
+        self = cls.__new__(cls)
+        self._assemble(
+            n_states, n_actions, indptr, indices, probabilities, pairs, entries,
+            reward_law=reward_law, start=start, allowed=None, state_labels=state_labels,
+            action_labels=action_labels, units=Units(objective=objective), name=name, user_rewards=True,
+        )  # fmt: skip
+        return self
+
+    @classmethod
+    def from_sparse(cls, matrices: Sequence[Any], R: ArrayLike, **options: Any) -> Self:
+        """From one scipy sparse (S,S) matrix per action; same options as `MDP(...)`."""
+        if not len(matrices) or not all(sp.issparse(m) for m in matrices):
+            raise InvalidMDPError("from_sparse needs a sequence with one scipy sparse (S,S) matrix per action")
+        return cls(list(matrices), R, **options)
+
+    @classmethod
+    def from_table(cls, table: pd.DataFrame | str | Path | Any, **options: Any) -> Self:
+        """From a table of transitions: see `gainful.mdp.tables.from_table`."""
+        from gainful.mdp import tables
+
+        return tables.from_table(cls, table, **options)
+
+    @classmethod
+    def from_gymnasium(cls, env: gymnasium.Env[Any, Any] | str, **options: Any) -> Self:
+        """From a Gymnasium environment that carries its table: see `gainful.mdp.gymnasium_table`."""
+        from gainful.mdp import gymnasium_table
+
+        return gymnasium_table.from_gymnasium(cls, env, **options)
+
+    @classmethod
+    def from_rates(cls, rates: Any, rewards: ArrayLike | None = None, **options: Any) -> Self:
+        """From the rates of a continuous-time process, by uniformisation: see `gainful.mdp.rates.from_rates`."""
+        from gainful.mdp import rates as rates_module
+
+        return rates_module.from_rates(cls, rates, rewards, **options)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """An MDP saved by `save`, equal to the bit."""
+        from gainful.mdp import storage
+
+        return storage.load(cls, path)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to one plain file (arrays and JSON, no pickle)."""
+        from gainful.mdp import storage
+
+        storage.save(self, path)
+
+    def to_table(self) -> pd.DataFrame:
+        """One line per transition: state, action, next_state, probability, reward (or cost)."""
+        from gainful.mdp import tables
+
+        return tables.to_table(self)
+
+    def to_gymnasium(self, **options: Any) -> gymnasium.Env[Any, Any]:
+        """A continuing Gymnasium environment with these dynamics."""
+        from gainful.mdp import gymnasium_env
+
+        return gymnasium_env.MDPEnv(self, **options)
+
+    # ------------------------------------------------------------------ what it is made of
+
+    def _assemble(
+        self,
+        n_states: int,
+        n_actions: int,
+        indptr: ArrayLike,
+        indices: ArrayLike,
+        probabilities: ArrayLike,
+        pair_rewards: NDArray[np.float64],
+        entry_rewards: NDArray[np.float64] | None,
+        *,
+        reward_law: RewardLaw | None,
+        start: Start,
+        allowed: ArrayLike | None,
+        state_labels: Sequence[str] | None,
+        action_labels: Sequence[str] | None,
+        units: Units,
+        name: str | None,
+        user_rewards: bool,
+    ) -> None:
+        """Check everything and set the attributes; `user_rewards` are turned into internal ones by `units`."""
+        if n_states >= 2**31:
+            raise InvalidMDPError(f"{n_states} states; next states are 32-bit, so at most {2**31 - 1}")
+        self.n_states, self.n_actions = n_states, n_actions
+        self.state_labels = _labels("state_labels", state_labels, n_states)
+        self.action_labels = _labels("action_labels", action_labels, n_actions)
+        if units.objective not in get_args(Objective):
+            raise InvalidArgumentError(f"objective {units.objective!r}; expected 'reward' or 'cost'")
+        self.units, self.name = units, name
+        law = reward_law if reward_law is not None else ("deterministic" if entry_rewards is None else "transition")
+        if law not in get_args(RewardLaw):
+            raise InvalidArgumentError(f"reward_law {law!r}; expected one of {', '.join(get_args(RewardLaw))}")
+        if law == "transition" and entry_rewards is None:
+            raise InvalidMDPError("reward_law 'transition' needs one reward per transition: R (S, A, S) or a table")
+        rows = checked_rows(indptr, indices, probabilities, n_states, self._pair_in_message, entry_rewards)
+        filled = rows.indptr[1:] > rows.indptr[:-1]
+        if allowed is not None:
+            mask = _mask(allowed, n_states, n_actions).reshape(-1)
+            if np.any(mask & ~filled):
+                k = int(np.flatnonzero(mask & ~filled)[0])
+                raise InvalidMDPError(
+                    f"{self._pair_in_message(k)} sums to 0, expected 1; an action the state does not have "
+                    "is marked False in allowed="
+                )
+            rows = _only(rows, mask)
+            filled = mask
+        self.allowed = filled.reshape(n_states, n_actions).copy()
+        without = np.flatnonzero(~self.allowed.any(axis=1))
+        if without.size:
+            raise InvalidMDPError(
+                f"state {self.state_name(int(without[0]))} has no action (all its rows are empty); "
+                f"{without.size} of {n_states} states; a state that ends the process can loop on itself or restart"
+            )
+        self.indptr, self.indices, self.probabilities = rows.indptr, rows.indices, rows.probabilities
+        entries = rows.entry_rewards
+        if entries is not None:
+            if user_rewards:
+                entries = units.sign * entries - units.offset + 0.0
+            pair_rewards = np.zeros(n_states * n_actions)
+            inside = np.flatnonzero(filled)
+            pair_rewards[inside] = np.add.reduceat(rows.probabilities * entries, rows.indptr[inside])
+        else:
+            pair_rewards = np.where(filled, pair_rewards, 0.0)
+            if user_rewards:
+                pair_rewards = np.where(filled, units.sign * pair_rewards - units.offset + 0.0, 0.0)
+        bad = np.flatnonzero(~np.isfinite(pair_rewards))
+        if bad.size:
+            raise InvalidMDPError(
+                f"the reward of {self._pair_in_message(int(bad[0]))} is {pair_rewards[bad[0]]}, expected a finite number; "
+                f"{bad.size} of {int(filled.sum())} pairs"
+            )
+        if law == "bernoulli":
+            mean = units.reward(pair_rewards)[filled]
+            if mean.min() < 0.0 or mean.max() > 1.0:
+                k = int(np.flatnonzero(filled)[np.flatnonzero((mean < 0.0) | (mean > 1.0))[0]])
+                raise InvalidMDPError(
+                    f"the mean reward of {self._pair_in_message(k)} is {units.reward(pair_rewards[k : k + 1])[0]:g}, "
+                    "expected a number in [0, 1] for Bernoulli rewards"
+                )
+        self.reward_law = law
+        self.entry_rewards = entries if law == "transition" else None
+        self.pair_rewards = np.ascontiguousarray(pair_rewards)
+        self.start = self._start_distribution(start)
+        for array in (self.indptr, self.indices, self.probabilities, self.pair_rewards, self.allowed, self.start,
+                      self.entry_rewards):  # fmt: skip
+            if array is not None:
+                array.flags.writeable = False
+
+    def _start_distribution(self, start: Start) -> NDArray[np.float64]:
+        S = self.n_states
+        if isinstance(start, str) or np.ndim(start) == 0:
+            p = np.zeros(S)
+            p[self.state_index(start)] = 1.0  # type: ignore[arg-type]
+            return p
+        p = as_float("start", start)
+        if p.shape != (S,):
+            raise InvalidMDPError(f"start has shape {p.shape}, expected a state or a distribution over {S} states")
+        if not np.all(p >= 0.0) or abs(p.sum() - 1.0) > 1e-8:
+            raise InvalidMDPError(f"start sums to {p.sum():.10g} (smallest entry {p.min():g}), expected a distribution")
+        total = float(p.sum())
+        return p if total == 1.0 else p / total
+
+    # ------------------------------------------------------------------ names
+
+    def state_index(self, state: int | str) -> int:
+        """The index of a state given by index or label."""
+        return _index("state", state, self.n_states, self.state_labels)
+
+    def action_index(self, action: int | str) -> int:
+        """The index of an action given by index or label."""
+        return _index("action", action, self.n_actions, self.action_labels)
+
+    def state_name(self, s: int) -> str:
+        """The label of state s, or its number."""
+        return str(s) if self.state_labels is None else self.state_labels[s]
+
+    def action_name(self, a: int) -> str:
+        """The label of action a, or its number."""
+        return str(a) if self.action_labels is None else self.action_labels[a]
+
+    def _pair_in_message(self, k: int) -> str:
+        s, a = divmod(k, self.n_actions)
+        place = f"P[{s}, {a}]"
+        if self.state_labels is None and self.action_labels is None:
+            return place
+        return f"{place} (state '{self.state_name(s)}', action '{self.action_name(a)}')"
+
+    # ------------------------------------------------------------------ views
+
+    @property
+    def rewards(self) -> NDArray[np.float64]:
+        """(S,A) mean rewards in the user's units, costs negated: what is maximised; 0 where not allowed."""
+        table = (self.pair_rewards + self.units.offset).reshape(self.n_states, self.n_actions)
+        return np.where(self.allowed, table, 0.0)
+
+    @property
+    def costs(self) -> NDArray[np.float64]:
+        """(S,A) mean costs; only for an MDP with `objective="cost"`."""
+        if self.units.objective != "cost":
+            raise InvalidArgumentError("this MDP has rewards, not costs; read mdp.rewards")
+        return 0.0 - self.rewards
+
+    @property
+    def n_transitions(self) -> int:
+        """The number of stored transitions."""
+        return int(self.indices.size)
+
+    @property
+    def n_pairs(self) -> int:
+        """The number of allowed state-action pairs."""
+        return int(self.allowed.sum())
+
+    @property
+    def max_support(self) -> int:
+        """Γ: the largest number of next states of any pair."""
+        if self.entry_rewards is None:
+            return int(np.diff(self.indptr).max())
+        # a next state may be listed with several rewards
+        rows = np.repeat(np.arange(self.indptr.size - 1), np.diff(self.indptr))
+        new = np.ones(self.indices.size, dtype=bool)
+        new[1:] = (self.indices[1:] != self.indices[:-1]) | (rows[1:] != rows[:-1])
+        return int(np.bincount(rows[new]).max())
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """The smallest and largest reward a step can give (in `rewards`' units: costs negated)."""
+        if self.reward_law == "bernoulli":
+            return (0.0, 1.0) if self.units.sign > 0 else (-1.0, 0.0)
+        values = self.pair_rewards[self.allowed.reshape(-1)] if self.entry_rewards is None else self.entry_rewards
+        return float(values.min()) + self.units.offset, float(values.max()) + self.units.offset
+
+    @property
+    def reward_min(self) -> float:
+        """The smallest reward a step can give: what learners take as `reward_min`."""
+        return self.reward_range[0]
+
+    @property
+    def reward_max(self) -> float:
+        """The largest reward a step can give: what learners take as `reward_max`."""
+        return self.reward_range[1]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every row has all states, so that `probabilities` is the dense array."""
+        return self.entry_rewards is None and self.n_transitions == self.n_states**2 * self.n_actions
+
+    def to_dense(self, limit_bytes: int = DENSE_LIMIT_BYTES) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """P (S,A,S) and mean rewards (S,A) as dense arrays; refuses above `limit_bytes`."""
+        S, A = self.n_states, self.n_actions
+        size = 8 * S * S * A
+        if size > limit_bytes:
+            raise TooLargeError(
+                f"a dense (S, A, S) array for S = {S}, A = {A} takes {size / 2**30:.1f} GiB, more than the limit of "
+                f"{limit_bytes / 2**30:.3g} GiB; use the sparse rows (indptr, indices, probabilities) or raise limit_bytes"
+            )
+        P = np.zeros((S * A, S))
+        rows = np.repeat(np.arange(S * A), np.diff(self.indptr))
+        np.add.at(P, (rows, self.indices), self.probabilities)
+        return P.reshape(S, A, S), self.rewards
+
+    def to_sparse(self) -> list[sp.csr_array]:
+        """One (S,S) sparse matrix per action; the row of an action that is not allowed is empty."""
+        stacked = self.matrix()
+        return [sp.csr_array(stacked[a :: self.n_actions]) for a in range(self.n_actions)]
+
+    def matrix(self) -> sp.csr_array:
+        """The (S*A, S) sparse matrix whose row s*A + a is p(·|s,a)."""
+        return sp.csr_array(
+            (self.probabilities, self.indices.view(np.int32), self.indptr), shape=(self.n_states * self.n_actions, self.n_states)
+        )
+
+    def transition(self, state: int | str, action: int | str) -> dict[int, float]:
+        """p(·|s,a) as a dictionary from next state to probability."""
+        k = self.state_index(state) * self.n_actions + self.action_index(action)
+        out: dict[int, float] = {}
+        for j in range(self.indptr[k], self.indptr[k + 1]):
+            out[int(self.indices[j])] = out.get(int(self.indices[j]), 0.0) + float(self.probabilities[j])
+        return out
+
+    def q_values(self, values: ArrayLike) -> NDArray[np.float64]:
+        """r(s,a) + p(·|s,a)·v, shape (S,A), -inf where not allowed; plain SciPy, for checks and small problems."""
+        v = np.asarray(values, dtype=np.float64)
+        q = (self.pair_rewards + self.units.offset + self.matrix() @ v).reshape(self.n_states, self.n_actions)
+        return np.where(self.allowed, q, -np.inf)
+
+    # ------------------------------------------------------------------ changes, each a new MDP
+
+    def _replace(self, **changes: Any) -> Self:
+        """A copy with some parts changed, checked like any other input."""
+        parts: dict[str, Any] = {
+            "n_states": self.n_states, "n_actions": self.n_actions, "indptr": self.indptr, "indices": self.indices,
+            "probabilities": self.probabilities, "pair_rewards": self.pair_rewards,
+            "entry_rewards": self.entry_rewards, "reward_law": self.reward_law, "start": self.start, "allowed": None,
+            "state_labels": self.state_labels, "action_labels": self.action_labels, "units": self.units,
+            "name": self.name, "user_rewards": False,
+        }  # fmt: skip
+        parts.update(changes)
+        new = type(self).__new__(type(self))
+        new._assemble(**parts)
+        return new
+
+    def normalised(self) -> Self:
+        """The same process with internal rewards in [0, r_max], as learners and span constraints need.
+
+        The shift is kept in `units`, so every answer still comes back in the user's units.
+        """
+        shift = self.reward_min - self.units.offset
+        if shift == 0.0:
+            return self
+        from dataclasses import replace
+
+        return self._replace(
+            pair_rewards=self.pair_rewards - shift,
+            entry_rewards=None if self.entry_rewards is None else self.entry_rewards - shift,
+            units=replace(self.units, offset=self.units.offset + shift),
+        )
+
+    def restricted(self, states: ArrayLike) -> Self:
+        """The process on a subset of states (indices or a mask); pairs that can leave it are dropped.
+
+        An error if a state is left without an action.
+        """
+        chosen = np.asarray(states)
+        keep = np.zeros(self.n_states, dtype=bool)
+        keep[chosen] = True
+        inside = keep[self.indices]
+        per_pair = np.zeros(self.indptr.size - 1, dtype=np.int64)
+        lengths = np.diff(self.indptr)
+        filled = lengths > 0
+        per_pair[filled] = np.add.reduceat(inside.astype(np.int64), self.indptr[:-1][filled])
+        pairs = np.repeat(keep, self.n_actions) & filled & (per_pair == lengths)
+        old = np.flatnonzero(keep)
+        rows = _only(Rows(self.indptr, self.indices, self.probabilities, self.entry_rewards), pairs)
+        number = np.cumsum(keep) - 1
+        of_kept = np.repeat(keep, self.n_actions)
+        new_lengths = np.diff(rows.indptr)[of_kept]
+        start = self.start[keep]
+        total = float(start.sum())
+        if total == 0.0:
+            start = np.zeros(old.size)
+            start[0] = total = 1.0
+        return self._replace(
+            n_states=int(old.size), indptr=np.concatenate([[0], np.cumsum(new_lengths)]), indices=number[rows.indices],
+            probabilities=rows.probabilities, entry_rewards=rows.entry_rewards,
+            pair_rewards=self.pair_rewards[of_kept], start=start / total,
+            state_labels=[self.state_name(int(s)) for s in old],
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------ comparisons and text
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MDP):
+            return NotImplemented
+        same = (
+            self.n_states == other.n_states
+            and self.n_actions == other.n_actions
+            and self.reward_law == other.reward_law
+            and self.state_labels == other.state_labels
+            and self.action_labels == other.action_labels
+            and self.units == other.units
+        )
+        names = ("indptr", "indices", "probabilities", "pair_rewards", "start")
+        return (
+            same
+            and all(np.array_equal(getattr(self, n), getattr(other, n)) for n in names)
+            and (self.entry_rewards is None) == (other.entry_rewards is None)
+            and (self.entry_rewards is None or np.array_equal(self.entry_rewards, other.entry_rewards))  # type: ignore[arg-type]
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        def plural(n: int, word: str) -> str:
+            return f"{n} {word}" + ("" if n == 1 else "s")
+
+        title = f"'{self.name}', " if self.name else ""
+        return (
+            f"MDP({title}{plural(self.n_states, 'state')}, {plural(self.n_actions, 'action')}, "
+            f"{plural(self.n_transitions, 'transition')})"
+        )
+
+
+# ---------------------------------------------------------------------- helpers
+
+
+def _labels(what: str, labels: Sequence[str] | None, n: int) -> tuple[str, ...] | None:
+    if labels is None:
+        return None
+    names = tuple(str(x) for x in labels)
+    if len(names) != n:
+        raise InvalidMDPError(f"{what} has {len(names)} names, expected {n}")
+    if len(set(names)) != n:
+        twice = next(x for x in names if names.count(x) > 1)
+        raise InvalidMDPError(f"{what} names '{twice}' twice; labels must differ")
+    return names
+
+
+def _index(what: str, value: int | str, n: int, labels: tuple[str, ...] | None) -> int:
+    if isinstance(value, str):
+        if labels is None or value not in labels:
+            from gainful.errors import suggestion
+
+            known = suggestion(value, labels) if labels else "this MDP has no labels; use an index"
+            raise InvalidArgumentError(f"no {what} is called '{value}'; {known}")
+        return labels.index(value)
+    i = int(value)
+    if i != value or not 0 <= i < n:
+        raise InvalidArgumentError(f"{what} {value} is out of range, expected 0 … {n - 1}")
+    return i
+
+
+def _mask(allowed: ArrayLike, n_states: int, n_actions: int) -> NDArray[np.bool_]:
+    mask = np.array(allowed, dtype=bool)
+    if mask.shape != (n_states, n_actions):
+        raise InvalidMDPError(f"allowed has shape {mask.shape}, expected (S, A) = ({n_states}, {n_actions})")
+    return mask
+
+
+def _only(rows: Rows, pairs: NDArray[np.bool_]) -> Rows:
+    """Rows with those outside the mask emptied."""
+    lengths = np.diff(rows.indptr)
+    if not np.any(lengths[~pairs]):
+        return rows
+    keep = np.repeat(pairs, lengths)
+    return Rows(
+        np.concatenate([[0], np.cumsum(np.where(pairs, lengths, 0))]).astype(np.int64),
+        rows.indices[keep],
+        rows.probabilities[keep],
+        None if rows.entry_rewards is None else rows.entry_rewards[keep],
+    )
+
+
+def _stacked(matrices: Sequence[Any]) -> tuple[int, int, NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+    """A sparse (S,S) matrix per action as CSR over pairs s*A + a."""
+    shapes = {m.shape for m in matrices}
+    n_actions = len(matrices)
+    if len(shapes) != 1 or len({*next(iter(shapes))}) != 1:
+        raise InvalidMDPError(f"the matrices have shapes {sorted(shapes)}, expected the same (S, S) for each action")
+    n_states = matrices[0].shape[0]
+    csr = [sp.csr_array(m) for m in matrices]
+    lengths = np.stack([np.diff(m.indptr) for m in csr], axis=1).reshape(-1)  # (S*A,)
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    indices = np.empty(indptr[-1], dtype=np.int64)
+    values = np.empty(indptr[-1])
+    for a, m in enumerate(csr):
+        own = np.diff(m.indptr)
+        to = np.repeat(indptr[a:-1:n_actions] - m.indptr[:-1], own) + np.arange(m.nnz)
+        indices[to], values[to] = m.indices, m.data
+    return n_states, n_actions, indptr, indices, values
+
+
+def _reward_arrays(
+    R: NDArray[np.float64], S: int, A: int, indptr: NDArray[Any], indices: NDArray[Any]
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """Rewards as (S*A,) means, or one per transition for R (S,A,S)."""
+    if R.shape == (S, A):
+        return R.reshape(-1), None
+    if R.shape == (S, A, S):
+        rows = np.repeat(np.arange(S * A), np.diff(indptr))
+        return np.zeros(S * A), R.reshape(S * A, S)[rows, indices]
+    if R.shape == (S,):
+        return np.repeat(R, A), None
+    raise InvalidMDPError(f"R has shape {R.shape}, expected (S, A) = ({S}, {A}), ({S},) or ({S}, {A}, {S})")

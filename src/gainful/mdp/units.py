@@ -1,0 +1,58 @@
+"""How internal numbers (rewards to maximise, per step) become the user's (costs, per unit of time)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Objective: TypeAlias = Literal["reward", "cost"]
+
+
+@dataclass(frozen=True)
+class Units:
+    """The affine map from internal rewards to the user's units, kept with the MDP and applied to every answer.
+
+    Internally a reward per step is maximised. The user's reward per step is `sign * (internal + offset)`
+    (sign -1: costs), and one step lasts `step_duration` of the user's time (1/Λ after uniformisation),
+    so that the user's gain is `sign * (internal gain + offset) / step_duration`. Bias, span and regret are
+    amounts, not rates: they only change sign.
+    """
+
+    objective: Objective = "reward"
+    offset: float = 0.0
+    step_duration: float = 1.0
+
+    @property
+    def sign(self) -> float:
+        """+1 for rewards, -1 for costs."""
+        return 1.0 if self.objective == "reward" else -1.0
+
+    def gain(self, internal: float) -> float:
+        """The user's gain (average reward or cost per unit of time) for an internal gain per step."""
+        return self.sign * (internal + self.offset) / self.step_duration
+
+    def gain_bounds(self, low: float, high: float) -> tuple[float, float]:
+        """The user's bracket, in increasing order."""
+        ends = self.gain(low), self.gain(high)
+        return min(ends), max(ends)
+
+    def amount(self, internal: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A bias or value in the user's units; for costs a high number is bad."""
+        return internal if self.objective == "reward" else 0.0 - internal
+
+    def reward(self, internal: NDArray[np.float64]) -> NDArray[np.float64]:
+        """One-step rewards (or costs) in the user's units."""
+        return self.sign * (internal + self.offset) + 0.0
+
+    def internal_precision(self, precision: float) -> float:
+        """The width of the internal bracket that gives the user's `precision`."""
+        return precision * self.step_duration
+
+    @property
+    def gain_name(self) -> str:
+        """What to call the gain in an output."""
+        kind = "reward" if self.objective == "reward" else "cost"
+        return f"average {kind} per {'step' if self.step_duration == 1.0 else 'unit of time'}"

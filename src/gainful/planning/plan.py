@@ -1,0 +1,129 @@
+"""What a planner returns: a gain with a proof of its accuracy, a bias and a policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainful.mdp.model import MDP
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+UNIT_ROUNDOFF = 2.0**-53
+
+
+def rounding_slack(max_support: int, max_value: float, max_reward: float) -> float:
+    """How far a computed (Tv - v)(s) may be from the exact one: 2(Γ+4)·2⁻⁵³·(max|v| + max|r|).
+
+    Half of it is the rounding of a Γ-term dot product and of r + p·v - v; the other half covers stored rows,
+    which sum to 1 only up to Γ+2 roundings.
+    """
+    return 2 * (max_support + 4) * UNIT_ROUNDOFF * (max_value + max_reward)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """An answer of a planner, in the user's units. Holding one means that it converged.
+
+    `gain` is the middle of `gain_bounds`, which is certified: the optimal gain (for `scopt`, the growth rate
+    of the truncated operator) lies inside, rounding included. `bias` is pinned by bias[0] = 0.
+    `actions` is (S,) when the policy is deterministic, else None; `policy` is always (S,A) probabilities.
+    """
+
+    gain: float
+    gain_bounds: tuple[float, float]
+    bias: NDArray[np.float64]
+    actions: NDArray[np.int64] | None
+    sweeps: int
+    method: str
+    mdp: MDP = field(repr=False)
+    stochastic: NDArray[np.float64] | None = field(default=None, repr=False)
+    """(S,A) probabilities when `actions` is None."""
+    augmented: NDArray[np.float64] | None = field(default=None, repr=False)
+    """(S,2A) probabilities on the augmented actions (first the A rewarded ones, then their copies of reward 0)."""
+    details: dict[str, Any] = field(default_factory=dict, repr=False)
+    """What else a planner wants to say: number of policies tried, unichain or not, span bound, ..."""
+
+    @cached_property
+    def policy(self) -> NDArray[np.float64]:
+        """(S,A) action probabilities."""
+        if self.actions is None:
+            assert self.stochastic is not None
+            return self.stochastic
+        table = np.zeros((self.mdp.n_states, self.mdp.n_actions))
+        table[np.arange(self.mdp.n_states), self.actions] = 1.0
+        table.flags.writeable = False
+        return table
+
+    @property
+    def span(self) -> float:
+        """sp(bias) = max - min."""
+        return float(self.bias.max() - self.bias.min())
+
+    def action(self, state: int | str) -> str:
+        """The label of the action in `state` (index or label), or its probabilities when it is a mixture."""
+        s = self.mdp.state_index(state)
+        row = self.policy[s]
+        chosen = np.flatnonzero(row)
+        if chosen.size == 1:
+            return self.mdp.action_name(int(chosen[0]))
+        return " | ".join(f"{self.mdp.action_name(int(a))} {row[a]:.4g}" for a in chosen)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One line per state: label, action (or mixture), bias."""
+        import pandas as pd
+
+        states = range(self.mdp.n_states)
+        return pd.DataFrame(
+            {
+                "state": [self.mdp.state_name(s) for s in states],
+                "action": [self.action(s) for s in states],
+                "bias": self.bias,
+            }
+        )
+
+    def __repr__(self) -> str:
+        low, high = self.gain_bounds
+        return (
+            f"Plan(gain={self.gain:.10g}, within [{low:.10g}, {high:.10g}], span={self.span:.6g}, "
+            f"{self.mdp.n_states} states, {self.method}, {self.sweeps} sweeps)"
+        )
+
+
+def make_plan(
+    mdp: MDP,
+    *,
+    low: float,
+    high: float,
+    values: NDArray[np.float64],
+    actions: NDArray[np.int64] | None,
+    sweeps: int,
+    method: str,
+    stochastic: NDArray[np.float64] | None = None,
+    augmented: NDArray[np.float64] | None = None,
+    details: dict[str, Any] | None = None,
+) -> Plan:
+    """A Plan from internal numbers (gain per step, already widened for rounding): the one place units are applied."""
+    units = mdp.units
+    bounds = units.gain_bounds(low, high)
+    bias = units.amount(values - values[0])
+    for array in (bias, actions, stochastic, augmented):
+        if array is not None:
+            array.flags.writeable = False
+    return Plan(
+        gain=units.gain(low + (high - low) / 2),
+        gain_bounds=bounds,
+        bias=bias,
+        actions=actions,
+        sweeps=sweeps,
+        method=method,
+        mdp=mdp,
+        stochastic=stochastic,
+        augmented=augmented,
+        details=details or {},
+    )
