@@ -36,6 +36,11 @@ def kernel(function: F) -> F:
     return cast(F, dispatcher)
 
 
+def inlined(function: F) -> F:
+    """A piece of a kernel: always inlined into its callers (a call in an inner loop costs up to half the speed)."""
+    return cast(F, numba.njit(forceinline=True, error_model="numpy")(function))
+
+
 class _Announcer(event.Listener):  # type: ignore[misc]
     def __init__(self, say: Callable[[], None]) -> None:
         self._say = say

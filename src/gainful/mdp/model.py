@@ -302,8 +302,8 @@ class MDP:
             raise InvalidMDPError(f"start has shape {p.shape}, expected a state or a distribution over {S} states")
         if not np.all(p >= 0.0) or abs(p.sum() - 1.0) > 1e-8:
             raise InvalidMDPError(f"start sums to {p.sum():.10g} (smallest entry {p.min():g}), expected a distribution")
-        total = float(p.sum())
-        return p if total == 1.0 else p / total
+        total = float(p.sum())  # divided once, it stays as it is: copies and loaded files are equal to the bit
+        return p if abs(total - 1.0) <= (S + 2) * 2.0**-53 else p / total
 
     # ------------------------------------------------------------------ names
 
@@ -398,9 +398,7 @@ class MDP:
                 f"a dense (S, A, S) array for S = {S}, A = {A} takes {size / 2**30:.1f} GiB, more than the limit of "
                 f"{limit_bytes / 2**30:.3g} GiB; use the sparse rows (indptr, indices, probabilities) or raise limit_bytes"
             )
-        P = np.zeros((S * A, S))
-        rows = np.repeat(np.arange(S * A), np.diff(self.indptr))
-        np.add.at(P, (rows, self.indices), self.probabilities)
+        P = self.matrix().toarray()
         return P.reshape(S, A, S), self.rewards
 
     def to_sparse(self) -> list[sp.csr_array]:
@@ -466,6 +464,14 @@ class MDP:
         An error if a state is left without an action.
         """
         chosen = np.asarray(states)
+        if chosen.dtype == bool:
+            fine = chosen.shape == (self.n_states,) and bool(chosen.any())
+        else:
+            fine = chosen.dtype.kind in "iu" and chosen.size > 0 and 0 <= chosen.min() and chosen.max() < self.n_states
+        if not fine:
+            raise InvalidArgumentError(
+                f"states to keep must be a mask of shape ({self.n_states},) or indices 0 … {self.n_states - 1}, at least one"
+            )
         keep = np.zeros(self.n_states, dtype=bool)
         keep[chosen] = True
         inside = keep[self.indices]

@@ -1,0 +1,63 @@
+"""Checks of the arguments of environments: each says what was found and what was expected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+from gainful.errors import InvalidArgumentError
+
+
+def whole(name: str, value: Any, at_least: int, at_most: int | None = None) -> int:
+    """An integer in [at_least, at_most]."""
+    wanted = f"an integer of at least {at_least}" if at_most is None else f"an integer from {at_least} to {at_most}"
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InvalidArgumentError(f"{name} is {value!r}, expected {wanted}")
+    number = int(value)
+    if number < at_least or (at_most is not None and number > at_most):
+        raise InvalidArgumentError(f"{name} is {number}, expected {wanted}")
+    return number
+
+
+def real(
+    name: str,
+    value: Any,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    low_open: bool = False,
+    high_open: bool = False,
+) -> float:
+    """A finite number between low and high; an end that is open is excluded."""
+    wanted = "a finite number"
+    if low > -math.inf and high < math.inf:
+        wanted = f"a number in {'(' if low_open else '['}{low:g}, {high:g}{')' if high_open else ']'}"
+    elif low > -math.inf:
+        wanted = f"a finite number {'above' if low_open else 'of at least'} {low:g}"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InvalidArgumentError(f"{name} is {value!r}, expected {wanted}")
+    number = float(value)
+    below = number <= low if low_open else number < low
+    above = number >= high if high_open else number > high
+    if not math.isfinite(number) or below or above:
+        raise InvalidArgumentError(f"{name} is {number:g}, expected {wanted}")
+    return number
+
+
+def choice(name: str, value: Any, among: Sequence[str]) -> str:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in among:
+        raise InvalidArgumentError(f"{name} is {value!r}, expected one of {', '.join(repr(x) for x in among)}")
+    return value
+
+
+def reals(name: str, values: Any, at_least: int = 1) -> list[float]:
+    """A sequence of at least so many finite numbers."""
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise InvalidArgumentError(f"{name} is {values!r}, expected a sequence of numbers")
+    numbers = [real(f"{name}[{i}]", x) for i, x in enumerate(values)]
+    if len(numbers) < at_least:
+        raise InvalidArgumentError(f"{name} has {len(numbers)} entries, expected at least {at_least}")
+    return numbers

@@ -1,0 +1,57 @@
+"""The access-control queuing task of Sutton and Barto."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb
+
+import numpy as np
+
+from gainful.environments._arguments import real, reals, whole
+from gainful.errors import InvalidArgumentError
+from gainful.mdp.model import MDP
+
+
+def access_control_queue(
+    n_servers: int = 10,
+    *,
+    priorities: Sequence[float] = (1.0, 2.0, 4.0, 8.0),
+    free_probability: float = 0.06,
+) -> MDP:
+    """Access control: accept or turn away customers who pay by priority, with few servers.
+
+    A state is (free servers, priority of the customer at the head of an endless queue). Order of events in a step:
+    the customer is accepted (pays the priority and takes a free server; impossible with none free) or rejected; then
+    every server busy at that moment, the one just taken included, becomes free with `free_probability`, independently;
+    then the next customer's priority is drawn, all equally likely.
+    Source: Sutton & Barto, Reinforcement Learning: An Introduction, 2nd edition (2018), Example 10.2.
+
+    No closed form, and no exact figure in the book; with the defaults 2.747642 per step (independent linear programme).
+    """
+    n = whole("n_servers", n_servers, 1)
+    pay = reals("priorities", priorities)
+    if len(set(pay)) != len(pay):
+        raise InvalidArgumentError(f"priorities are {pay}, expected numbers that differ")
+    p = real("free_probability", free_probability, 0.0, 1.0, low_open=True)
+    m = len(pay)
+    S = (n + 1) * m
+    after = np.zeros((n + 1, n + 1))  # after[f, g]: g servers free at the end of a step decided with f free
+    for f in range(n + 1):
+        busy = n - f
+        after[f, f:] = [comb(busy, k) * p**k * (1.0 - p) ** (busy - k) for k in range(busy + 1)]
+    P = np.zeros((n + 1, m, 2, n + 1, m))
+    P[:, :, 0] = after[:, None, :, None] / m
+    P[1:, :, 1] = after[:-1, None, :, None] / m
+    R = np.zeros((n + 1, m, 2))
+    R[:, :, 1] = pay
+    allowed = np.ones((n + 1, m, 2), dtype=bool)
+    allowed[0, :, 1] = False
+    return MDP(
+        P.reshape(S, 2, S),
+        R.reshape(S, 2),
+        allowed=allowed.reshape(S, 2),
+        start=np.concatenate([np.zeros(n * m), np.full(m, 1.0 / m)]),
+        state_labels=[f"{f} free, priority {w:g}" for f in range(n + 1) for w in pay],
+        action_labels=("reject", "accept"),
+        name="access-control-queue",
+    )

@@ -1,0 +1,46 @@
+"""RiverSwim with the parameters of Osband's posterior-sampling experiments."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from gainful.environments._arguments import choice, whole
+from gainful.mdp.model import MDP
+
+
+def riverswim(n_states: int = 6, *, reward_law: Literal["deterministic", "bernoulli"] = "deterministic") -> MDP:
+    """RiverSwim, Osband's parameters: a long swim against the current pays 200 times what drifting pays.
+
+    Swimming left always succeeds. Swimming right: from the left bank .6 right, .4 stay; in between .35 right, .6 stay,
+    .05 left; at the right bank .6 stay, .4 left. Rewards: .005 for left at the left bank, 1 for right at the right one.
+    Idea: Strehl & Littman, An analysis of model-based interval estimation for MDPs, JCSS 74 (2008); these numbers:
+    Osband, Russo & Van Roy, (More) efficient reinforcement learning via posterior sampling (2013).
+
+    Always right is optimal. Gain 21q/(49q - 2) with q = 7**(S-3) for S >= 3, so 7203/16805 for S = 6
+    (span 6.310324, diameter 14.722338); .6 for S = 2.
+    """
+    S = whole("n_states", n_states, 2)
+    law = choice("reward_law", reward_law, ("deterministic", "bernoulli"))
+    P = np.zeros((S, 2, S))
+    for s in range(S):
+        P[s, 0, max(s - 1, 0)] = 1.0
+    P[0, 1, :2] = 0.4, 0.6
+    for s in range(1, S - 1):
+        P[s, 1, s - 1 : s + 2] = 0.05, 0.6, 0.35
+    P[S - 1, 1, S - 2 :] = 0.4, 0.6
+    R = np.zeros((S, 2))
+    R[0, 0], R[S - 1, 1] = 0.005, 1.0
+    return MDP(
+        P,
+        R,
+        reward_law="bernoulli" if law == "bernoulli" else "deterministic",
+        state_labels=_banks(S),
+        action_labels=("left", "right"),
+        name="riverswim",
+    )
+
+
+def _banks(n_states: int) -> list[str]:
+    return ["left bank", *(f"river {s}" for s in range(1, n_states - 1)), "right bank"]

@@ -1,0 +1,43 @@
+"""RiverSwim as used by Maillard and co-authors."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from gainful.environments._arguments import choice, whole
+from gainful.mdp.model import MDP
+
+
+def riverswim_maillard(
+    n_states: int = 6, *, reward_law: Literal["deterministic", "bernoulli"] = "deterministic"
+) -> MDP:
+    """RiverSwim, Maillard's parameters: the same current everywhere, a missing move at a bank stays.
+
+    Swimming left always succeeds. Swimming right moves right with .6, left with .05, else stays; at a bank the move
+    that does not exist stays. Rewards: .1 for left at the left bank, 1 for right at the right bank.
+    Source: the experiments of Talebi & Maillard, Variance-aware regret bounds for undiscounted reinforcement learning
+    in MDPs (2018) and the works that follow it.
+
+    Always right is optimal: the chain has pi(s+1)/pi(s) = 12, so the gain is 11 * 12**(S-1) / (12**S - 1),
+    248832/271453 for S = 6 (span 8.181822, diameter 8.925620).
+    """
+    S = whole("n_states", n_states, 2)
+    law = choice("reward_law", reward_law, ("deterministic", "bernoulli"))
+    P = np.zeros((S, 2, S))
+    R = np.zeros((S, 2))
+    for s in range(S):
+        P[s, 0, max(s - 1, 0)] = 1.0
+        P[s, 1, min(s + 1, S - 1)] += 0.6
+        P[s, 1, s] += 0.35
+        P[s, 1, max(s - 1, 0)] += 0.05
+    R[0, 0], R[S - 1, 1] = 0.1, 1.0
+    return MDP(
+        P,
+        R,
+        reward_law="bernoulli" if law == "bernoulli" else "deterministic",
+        state_labels=["left bank", *(f"river {s}" for s in range(1, S - 1)), "right bank"],
+        action_labels=("left", "right"),
+        name="riverswim-maillard",
+    )

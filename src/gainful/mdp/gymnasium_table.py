@@ -1,0 +1,196 @@
+"""Gymnasium environments that carry their table (`env.unwrapped.P`), made continuing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import gymnasium
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import breadth_first_order
+
+from gainful.errors import InvalidMDPError
+from gainful.mdp.gymnasium_env import MDPEnv
+from gainful.mdp.rows import as_float
+from gainful.mdp.units import Units
+
+if TYPE_CHECKING:
+    from gainful.mdp.model import MDP, Start
+
+    Model = TypeVar("Model", bound=MDP)
+
+
+def from_gymnasium(
+    cls: type[Model],
+    env: gymnasium.Env[Any, Any] | str,
+    *,
+    start: Start | None = None,
+    drop_unreachable: bool = False,
+    name: str | None = None,
+) -> Model:
+    """The continuing MDP of an environment with a table: FrozenLake, Taxi, CliffWalking, through any wrappers.
+
+    `env` is an environment or the id of one. The table is `P[s][a]`, a list of (probability, next state, reward,
+    terminated). A transition that terminates restarts at once: its next state is drawn from the initial distribution
+    (`initial_state_distrib`, or `start`), its reward is kept. Time limits and other wrappers play no part.
+    Rewards belong to the transition (law "transition"), or to the pair where they do not differ ("deterministic").
+    `drop_unreachable` keeps the states that some policy reaches from the start; labels are their original numbers.
+    """
+    made = isinstance(env, str)
+    environment = _make(env) if isinstance(env, str) else env
+    try:
+        base = getattr(environment, "unwrapped", environment)
+        spec = getattr(environment, "spec", None)
+        title = str(env) if made else (spec.id if spec is not None else type(base).__name__)
+        if isinstance(base, MDPEnv) and issubclass(type(base.mdp), cls):
+            changes = {} if start is None else {"start": start}
+            if name is not None:
+                changes["name"] = name
+            mdp: Model = base.mdp._replace(**changes) if changes else base.mdp  # type: ignore[assignment]
+        else:
+            mdp = _from_p(cls, base, title, start, name if name is not None else title)
+    finally:
+        if made:
+            environment.close()
+    if not drop_unreachable:
+        return mdp
+    reached = _reachable(mdp)
+    return mdp if reached.all() else mdp.restricted(reached)
+
+
+def _make(name: str) -> gymnasium.Env[Any, Any]:
+    try:
+        return gymnasium.make(name)
+    except gymnasium.error.Error as error:
+        detail = str(error).strip().rstrip(".")
+        raise InvalidMDPError(
+            f"Gymnasium makes no environment '{name}': {detail}; check the id, or pass the env"
+        ) from error
+    except ImportError as error:
+        raise InvalidMDPError(
+            f"Gymnasium cannot make '{name}': {error}; install what it needs, or pass the env"
+        ) from error
+
+
+def _from_p(cls: type[Model], base: Any, title: str, start: Start | None, name: str) -> Model:
+    P = getattr(base, "P", None)
+    if P is None:
+        raise InvalidMDPError(
+            f"{title} carries no table: {type(base).__name__} has no attribute P with P[s][a] = "
+            "[(probability, next state, reward, terminated), …]; build the MDP from arrays or a table of transitions"
+        )
+    states = _keys(P, f"{title}: P")
+    if not states or states != list(range(len(states))):
+        raise InvalidMDPError(f"{title}: the states of P are {_few(states)}, expected 0 … S-1")
+    S = len(states)
+    A = 1 + max((a for s in states for a in _keys(P[s], f"{title}: P[{s}]")), default=0)
+    initial = _initial(base, title, start, S)
+    begin = np.flatnonzero(initial)
+    pairs: list[int] = []
+    targets: list[int] = []
+    masses: list[float] = []
+    rewards: list[float] = []
+    ends: list[bool] = []
+    for s in states:
+        for a in _keys(P[s], f"{title}: P[{s}]"):
+            for entry in P[s][a]:
+                try:
+                    mass, target, reward, *rest = entry
+                    number = int(target)
+                    masses.append(float(mass))
+                    rewards.append(float(reward))
+                    ends.append(bool(rest and rest[0]))
+                except (TypeError, ValueError) as error:
+                    raise InvalidMDPError(
+                        f"{title}: P[{s}][{a}] holds {entry!r}, expected (probability, next state, reward, terminated)"
+                    ) from error
+                if a < 0 or not 0 <= number < S:
+                    raise InvalidMDPError(f"{title}: P[{s}][{a}] moves to state {number}, expected 0 … {S - 1}")
+                pairs.append(s * A + a)
+                targets.append(number)
+    pair, target, p, r, end = (np.array(x) for x in (pairs, targets, masses, rewards, ends))
+    if pair.size == 0:
+        raise InvalidMDPError(f"{title}: P has no transitions")
+    # restart: each ending transition becomes one per initial state
+    copies = np.where(end, begin.size, 1)
+    row = np.repeat(np.arange(pair.size), copies)
+    within = np.arange(row.size) - np.repeat(np.cumsum(copies) - copies, copies)
+    target = np.where(end[row], begin[np.where(end[row], within, 0)], target[row])
+    p = p[row] * np.where(end[row], initial[begin[np.where(end[row], within, 0)]], 1.0)
+    pair, r = pair[row], r[row]
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=S * A))])
+    possible = p > 0.0
+    pair_rewards = np.zeros(S * A)
+    pair_rewards[pair[possible]] = r[possible]
+    constant = bool(np.all(pair_rewards[pair[possible]] == r[possible]))
+    order = np.argsort(pair, kind="stable")
+    mdp = cls.__new__(cls)
+    try:
+        mdp._assemble(
+            S, A, indptr, target[order], p[order], pair_rewards, None if constant else r[order],
+            reward_law=None, start=initial, allowed=None, state_labels=None, action_labels=None,
+            units=Units(), name=name, user_rewards=True,
+        )  # fmt: skip
+    except InvalidMDPError as error:
+        raise InvalidMDPError(f"{title}: {error}") from error
+    return mdp
+
+
+def _keys(table: Any, place: str) -> list[int]:
+    """The indices of one level of P: a dictionary or a list."""
+    try:
+        if isinstance(table, Mapping):
+            return sorted(int(k) for k in table)
+        return list(range(len(table)))
+    except (TypeError, ValueError) as error:
+        raise InvalidMDPError(
+            f"{place} is a {type(table).__name__}, expected a dictionary with integer keys"
+        ) from error
+
+
+def _initial(base: Any, title: str, start: Start | None, n_states: int) -> NDArray[np.float64]:
+    given: Any
+    if start is not None:
+        if isinstance(start, str):
+            raise InvalidMDPError(f"{title}: start='{start}', but its states have no names; give an index")
+        if np.ndim(start) == 0:
+            s = int(start)  # type: ignore[arg-type]
+            if not 0 <= s < n_states:
+                raise InvalidMDPError(f"{title}: start={s}, expected a state 0 … {n_states - 1}")
+            single: NDArray[np.float64] = np.zeros(n_states)
+            single[s] = 1.0
+            return single
+        given, what = start, "start"
+    else:
+        given, what = getattr(base, "initial_state_distrib", None), "initial_state_distrib"
+        if given is None:
+            raise InvalidMDPError(
+                f"{title}: {type(base).__name__} has no initial_state_distrib, so where the next episode begins "
+                "is not known; pass start= (a state, or a distribution over states)"
+            )
+    p = as_float(what, given)
+    if p.shape != (n_states,) or not np.all(p >= 0.0) or abs(p.sum() - 1.0) > 1e-8:
+        raise InvalidMDPError(
+            f"{title}: {what} has shape {p.shape} and sums to {p.sum():.10g}, "
+            f"expected a distribution over {n_states} states"
+        )
+    return p
+
+
+def _reachable(mdp: MDP) -> NDArray[np.bool_]:
+    """(S,) mask of the states some policy reaches from the start distribution."""
+    S = mdp.n_states
+    source = np.repeat(np.arange(S * mdp.n_actions) // mdp.n_actions, np.diff(mdp.indptr))
+    begin = np.flatnonzero(mdp.start)
+    row = np.concatenate([source, np.full(begin.size, S)])  # state S: before the start
+    column = np.concatenate([mdp.indices.astype(np.int64), begin])
+    graph = sp.csr_array((np.ones(row.size), (row, column)), shape=(S + 1, S + 1))
+    reached = np.zeros(S + 1, dtype=bool)
+    reached[breadth_first_order(graph, S, return_predecessors=False)] = True
+    return reached[:S]
+
+
+def _few(values: list[int]) -> str:
+    return ", ".join(map(str, values[:5])) + (", …" if len(values) > 5 else "") if values else "missing"

@@ -1,0 +1,277 @@
+"""Continuous-time decision processes, written with their rates and uniformised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from gainful.errors import InvalidArgumentError, InvalidMDPError
+from gainful.mdp.rows import as_float
+from gainful.mdp.tables import LABEL_COLUMNS, label_pairs, read_table
+from gainful.mdp.units import Objective, Units
+
+if TYPE_CHECKING:
+    from gainful.mdp.model import MDP, RewardLaw, Start
+
+    Model = TypeVar("Model", bound=MDP)
+
+_ROUNDING = 1e-12  # relative: rates that should be equal but for rounding
+
+
+class _Jumps(NamedTuple):
+    """Rates by jump, in order of the pair s*A + a."""
+
+    n_states: int
+    n_actions: int
+    pair: NDArray[np.int64]
+    target: NDArray[np.int64]
+    rate: NDArray[np.float64]
+    lump: NDArray[np.float64] | None  # earned at the jump
+    flow: NDArray[np.float64]  # (S*A,), earned per unit of time
+    allowed: NDArray[np.bool_]  # (S*A,)
+    objective: Objective
+    state_labels: Sequence[str] | None
+    action_labels: Sequence[str] | None
+
+
+def from_rates(
+    cls: type[Model],
+    rates: Any,
+    rewards: ArrayLike | None = None,
+    *,
+    costs: ArrayLike | None = None,
+    jump_rewards: Any = None,
+    jump_costs: Any = None,
+    uniformization: float | None = None,
+    reward_law: RewardLaw | None = None,
+    start: Start = 0,
+    allowed: ArrayLike | None = None,
+    state_labels: Sequence[str] | None = None,
+    action_labels: Sequence[str] | None = None,
+    name: str | None = None,
+) -> Model:
+    r"""The uniformised MDP of a continuous-time process; gains come back per unit of time.
+
+    `rates` q(s'|s,a), per unit of time, are an (S,A,S) array, one sparse (S,S) matrix per action, or a table (data
+    frame, CSV or Parquet) with the columns state, action, next_state, rate, and optionally reward or cost (at the
+    jump) and reward_rate or cost_rate (per unit of time, one value per pair). A negative diagonal must be minus the
+    sum of its row (a generator) and is dropped; a positive one is an event that leaves the state as it is.
+    `rewards` (S,A) or (S,) is earned per unit of time, `jump_rewards`, shaped like `rates`, at each jump;
+    `costs` and `jump_costs` instead are minimised. A pair without any rate stays where it is.
+
+    With Λ = `uniformization` or the largest total rate of a pair (Puterman 1994, sec. 11.5),
+
+        p(s'|s,a) = q(s'|s,a) / Λ, the rest on s itself;
+        r(s,a) = [reward rate + sum_s' q(s'|s,a) jump reward] / Λ;   one step lasts 1/Λ.
+
+    The law is "deterministic" without jump rewards; with them it is "transition": reward rate / Λ each step, plus the
+    jump reward when that jump happens. `reward_law="deterministic"` replaces it by its mean.
+    At the default Λ the fastest pairs have no self-loop, so the chain may be periodic; a larger Λ makes it aperiodic.
+    """
+    if isinstance(rates, (str, Path)) or _is_frame(rates):
+        given = {
+            "rewards": rewards,
+            "costs": costs,
+            "jump_rewards": jump_rewards,
+            "jump_costs": jump_costs,
+            "allowed": allowed,
+        }
+        clash = [key for key, value in given.items() if value is not None]
+        if clash:
+            raise InvalidArgumentError(f"{clash[0]}= does not go with a table of rates, which has columns for it")
+        jumps = _from_table(rates, state_labels, action_labels)
+    else:
+        jumps = _from_arrays(rates, rewards, costs, jump_rewards, jump_costs, allowed, state_labels, action_labels)
+    S, A = jumps.n_states, jumps.n_actions
+    total = np.bincount(jumps.pair, weights=jumps.rate, minlength=S * A)
+    fastest = float(total.max(initial=0.0))
+    if fastest <= 0.0:
+        raise InvalidMDPError("all rates are 0, so nothing ever happens; expected at least one positive rate")
+    scale = fastest if uniformization is None else float(uniformization)
+    if not np.isfinite(scale) or scale < fastest * (1.0 - _ROUNDING):
+        s, a = divmod(int(total.argmax()), A)
+        state = s if jumps.state_labels is None else f"'{jumps.state_labels[s]}'"
+        action = a if jumps.action_labels is None else f"'{jumps.action_labels[a]}'"
+        raise InvalidArgumentError(
+            f"uniformization is {scale:.10g}, expected at least {fastest:.10g}, the total rate of state {state}, "
+            f"action {action}; leave it out to use that"
+        )
+    # the rest of each pair's step: nothing happens
+    rest = np.where(jumps.allowed, (scale - total) / scale, 0.0)
+    idle = np.flatnonzero(rest > _ROUNDING)
+    pair = np.concatenate([jumps.pair, idle])
+    order = np.argsort(pair, kind="stable")
+    flow = jumps.flow / scale
+    entries = None
+    if jumps.lump is not None:
+        entries = (np.concatenate([jumps.lump, np.zeros(idle.size)]) + flow[pair])[order]
+    mdp = cls.__new__(cls)
+    mdp._assemble(
+        S, A, np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=S * A))]),
+        np.concatenate([jumps.target, idle // A])[order], np.concatenate([jumps.rate / scale, rest[idle]])[order],
+        flow, entries, reward_law=reward_law, start=start, allowed=jumps.allowed.reshape(S, A),
+        state_labels=jumps.state_labels, action_labels=jumps.action_labels,
+        units=Units(objective=jumps.objective, step_duration=1.0 / scale), name=name, user_rewards=True,
+    )  # fmt: skip
+    return mdp
+
+
+def _is_frame(value: Any) -> bool:
+    return hasattr(value, "columns") or hasattr(value, "__dataframe__") or isinstance(value, dict)
+
+
+def _from_table(table: Any, state_labels: Sequence[str] | None, action_labels: Sequence[str] | None) -> _Jumps:
+    source = read_table(table)
+    source.require(*LABEL_COLUMNS, "rate")
+    have = [c for c in ("reward", "reward_rate", "cost", "cost_rate") if c in source.columns()]
+    if len({c.removesuffix("_rate") for c in have}) != 1:
+        found = ", ".join(f"'{c}'" for c in source.columns())
+        raise InvalidMDPError(
+            f"{source.title}: expected the columns 'reward' (at the jump) and/or 'reward_rate' (per unit of time), or "
+            f"'cost' and/or 'cost_rate', not both kinds; found {found}"
+        )
+    source.require(*have)
+    rate = source.numbers("rate", low=0.0, expected="a rate, at least 0")
+    pairs = label_pairs(source, state_labels, action_labels)
+    n = pairs.n_states * pairs.n_actions
+    objective: Objective = "cost" if have[0].startswith("cost") else "reward"
+    flow = np.zeros(n)
+    lump = None
+    for column in have:
+        values = source.numbers(column)
+        if column == objective:
+            lump = values
+            continue
+        flow[pairs.pair] = values
+        differs = np.flatnonzero(flow[pairs.pair] != values)
+        if differs.size:
+            at = int(differs[0])
+            expected = f"one value for {pairs.title(int(pairs.pair[at]))} (elsewhere {flow[pairs.pair[at]]:g})"
+            source.fail(at, column, f"{values[at]:g}", expected, differs.size)
+    allowed = np.zeros(n, dtype=bool)
+    allowed[pairs.pair] = True
+    return _Jumps(
+        pairs.n_states, pairs.n_actions, pairs.pair, pairs.next_state, rate, lump, flow, allowed, objective,
+        pairs.state_labels, pairs.action_labels,
+    )  # fmt: skip
+
+
+def _from_arrays(
+    rates: Any,
+    rewards: ArrayLike | None,
+    costs: ArrayLike | None,
+    jump_rewards: Any,
+    jump_costs: Any,
+    allowed: ArrayLike | None,
+    state_labels: Sequence[str] | None,
+    action_labels: Sequence[str] | None,
+) -> _Jumps:
+    as_rewards = rewards is not None or jump_rewards is not None
+    as_costs = costs is not None or jump_costs is not None
+    if as_rewards == as_costs:
+        raise InvalidArgumentError(
+            "found both rewards and costs, expected one kind; give costs as negative rewards" if as_costs else
+            "no rewards: give rewards= or costs= (per unit of time), or jump_rewards= or jump_costs= (at each jump)"
+        )  # fmt: skip
+    objective: Objective = "cost" if as_costs else "reward"
+    S, A, pair, target, rate = _entries("rates", rates)
+
+    def place(at: int) -> str:
+        s, a = divmod(int(pair[at]), A)
+        named = state_labels is not None and len(state_labels) == S
+        moves = f" (from '{state_labels[s]}' to '{state_labels[target[at]]}')" if named and state_labels else ""
+        return f"rates[{s}, {a}, {int(target[at])}]{moves}"
+
+    mask = np.ones(S * A, dtype=bool)
+    if allowed is not None:
+        mask = np.array(allowed, dtype=bool)
+        if mask.shape != (S, A):
+            raise InvalidMDPError(f"allowed has shape {mask.shape}, expected (S, A) = ({S}, {A})")
+        mask = mask.reshape(-1)
+    keep = mask[pair]
+    pair, target, rate = pair[keep], target[keep], rate[keep]
+    diagonal = target == pair // A
+    bad = np.flatnonzero(~np.isfinite(rate) | ((rate < 0.0) & ~diagonal))
+    if bad.size:
+        at = int(bad[0])
+        raise InvalidMDPError(
+            f"{place(at)} is {rate[at]:.6g}, expected a finite rate, at least 0; {bad.size} of {rate.size} rates"
+        )
+    off = np.bincount(pair[~diagonal], weights=rate[~diagonal], minlength=S * A)
+    generator = diagonal & (rate < 0.0)
+    wrong = np.flatnonzero(generator & (np.abs(rate + off[pair]) > 1e-8 * np.maximum(1.0, off[pair])))
+    if wrong.size:
+        at = int(wrong[0])
+        raise InvalidMDPError(
+            f"{place(at)} is {rate[at]:.10g}, expected minus the sum of the other rates of its row, "
+            f"{-off[pair[at]] + 0.0:.10g} (a generator), or 0; {wrong.size} rows"
+        )
+    lump = _lumps(
+        "jump_costs" if as_costs else "jump_rewards", jump_costs if as_costs else jump_rewards, S, A, pair, target
+    )
+    keep = (rate > 0.0) & ~generator
+    flow = _flows("costs" if as_costs else "rewards", costs if as_costs else rewards, S, A)
+    return _Jumps(
+        S, A, pair[keep], target[keep], rate[keep], None if lump is None else lump[keep], flow, mask, objective,
+        state_labels, action_labels,
+    )  # fmt: skip
+
+
+def _entries(name: str, matrices: Any) -> tuple[int, int, NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """S, A and the stored (pair, next state, value) of a dense (S,A,S) array or sparse (S,S) matrices per action."""
+    if isinstance(matrices, (list, tuple)) and matrices and all(sp.issparse(m) for m in matrices):
+        shapes: list[Any] = sorted({m.shape for m in matrices})
+        S = int(shapes[0][0])
+        if shapes != [(S, S)] or S == 0:
+            raise InvalidMDPError(
+                f"the matrices of {name} have shapes {shapes}, expected the same (S, S) for each action"
+            )
+        A = len(matrices)
+        coo = [sp.coo_array(sp.csr_array(m)) for m in matrices]
+        pair = np.concatenate([m.row.astype(np.int64) * A + a for a, m in enumerate(coo)])
+        target = np.concatenate([m.col.astype(np.int64) for m in coo])
+        return S, A, pair, target, as_float(name, np.concatenate([m.data for m in coo]))
+    if sp.issparse(matrices):
+        raise InvalidMDPError(f"{name} is one sparse matrix; pass a sequence with one (S,S) matrix per action")
+    dense = as_float(name, matrices)
+    if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
+        raise InvalidMDPError(f"{name} has shape {dense.shape}, expected (S, A, S): [state, action, next state]")
+    S, A, _ = dense.shape
+    s, a, target = np.nonzero(dense)
+    return S, A, s * A + a, target, dense[s, a, target]
+
+
+def _flows(name: str, values: ArrayLike | None, S: int, A: int) -> NDArray[np.float64]:
+    """(S*A,) amounts per unit of time."""
+    if values is None:
+        return np.zeros(S * A)
+    array = as_float(name, values)
+    if array.shape == (S,):
+        return np.repeat(array, A)
+    if array.shape != (S, A):
+        hint = f"; a reward at each jump goes to jump_{name}" if array.shape == (S, A, S) else ""
+        raise InvalidMDPError(f"{name} has shape {array.shape}, expected (S, A) = ({S}, {A}) or ({S},){hint}")
+    return array.reshape(-1)
+
+
+def _lumps(
+    name: str, values: Any, S: int, A: int, pair: NDArray[np.int64], target: NDArray[np.int64]
+) -> NDArray[np.float64] | None:
+    """The amount earned at each jump, read from an array shaped like the rates."""
+    if values is None:
+        return None
+    lump_S, lump_A, lump_pair, lump_target, lump_value = _entries(name, values)
+    if (lump_S, lump_A) != (S, A):
+        raise InvalidMDPError(
+            f"{name} is for {lump_S} states and {lump_A} actions, expected the shape of rates ({S}, {A}, {S})"
+        )
+    key = lump_pair * S + lump_target
+    order = np.argsort(key, kind="stable")
+    key, lump_value = np.append(key[order], -1), np.append(lump_value[order], 0.0)
+    at = np.searchsorted(key[:-1], pair * S + target)
+    return np.where(key[at] == pair * S + target, lump_value[at], 0.0)

@@ -1,0 +1,1 @@
+"""Planners: an MDP in, a Plan with a certified bracket out."""

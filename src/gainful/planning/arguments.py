@@ -1,0 +1,45 @@
+"""Arguments the planners share, checked in one place."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gainful.errors import InvalidArgumentError, PrecisionError
+from gainful.mdp.model import MDP
+from gainful.planning.plan import Plan
+
+
+def checked_precision(mdp: MDP, precision: float) -> float:
+    """The internal bracket width (per step) that answers the user's `precision`."""
+    if not (np.isfinite(precision) and precision > 0.0):
+        raise InvalidArgumentError(f"precision is {precision}, expected a positive number such as 1e-8")
+    return mdp.units.internal_precision(precision)
+
+
+def start_vector(mdp: MDP, values: ArrayLike | None) -> NDArray[np.float64]:
+    """The internal vector a planner starts from: zeros, or a warm start given in the user's units (a bias)."""
+    if values is None:
+        return np.zeros(mdp.n_states)
+    v = np.array(values, dtype=np.float64)
+    if v.shape != (mdp.n_states,) or not np.isfinite(v).all():
+        raise InvalidArgumentError(f"start_values must be {mdp.n_states} finite numbers, found shape {v.shape}")
+    v = mdp.units.amount(v)  # its own inverse
+    return v - v[0]
+
+
+def positive_cap(name: str, value: int) -> int:
+    """A cap on iterations: an integer of at least 1."""
+    if value < 1:
+        raise InvalidArgumentError(f"{name} is {value}, expected at least 1")
+    return int(value)
+
+
+def precision_error(mdp: MDP, precision: float, slack: float, plan: Plan | None) -> PrecisionError:
+    """The error for a precision that rounding makes impossible to certify."""
+    reachable = 4 * slack / mdp.units.step_duration
+    return PrecisionError(
+        f"precision {precision:.1e} cannot be certified: rounding alone makes the bracket {2 * slack / mdp.units.step_duration:.1e} "
+        f"wide here (float64, bias span and rewards considered); ask for {reachable:.1e} or more",
+        plan,
+    )

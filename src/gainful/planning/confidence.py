@@ -1,0 +1,155 @@
+"""Sets of transition rows around an empirical MDP: what extended value iteration is optimistic over.
+
+Each is plain data about the rows of one MDP. `extended_value_iteration` takes the best member of the set for
+every pair; the formulas that give radii and widths from visit counts belong to the learning algorithms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gainful.errors import InvalidArgumentError
+from gainful.mdp.model import MDP
+
+
+@dataclass(frozen=True, eq=False)
+class L1Ball:
+    """{p : ‖p - p̄(·|s,a)‖₁ <= radius[s,a]}: UCRL2 (Jaksch, Ortner & Auer 2010).
+
+    A radius of 2 or more is the whole simplex, as for a pair never visited.
+    Pairs with `truncated[s,a]` may not move outside the states of `reachable` (S,) (TUCRL, Fruit et al. 2018).
+    """
+
+    radius: NDArray[np.float64]
+    reachable: NDArray[np.bool_] | None = None
+    truncated: NDArray[np.bool_] | None = None
+
+    def __post_init__(self) -> None:
+        _set(self, "radius", _numbers("radius", self.radius, 2))
+        _truncation(self, self.radius.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """{p : lower <= p(s') <= upper on the row's entries, p(s') <= unseen[s,a] elsewhere, p(floor_state) >= floor}.
+
+    `lower` and `upper` have one number for each stored transition of the MDP (`mdp.indices`): UCRL2B and SCAL.
+    `unseen` (S,A) bounds each next state that the row does not list. With `floor` > 0 every member keeps at least
+    that mass on `floor_state` (SCAL's perturbation η_k: an upper bound below `floor` is raised to it), so that
+    1 - floor bounds the contraction. `reachable` and `truncated` are as in `L1Ball`.
+    """
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    unseen: NDArray[np.float64]
+    floor_state: int | None = None
+    floor: float = 0.0
+    reachable: NDArray[np.bool_] | None = None
+    truncated: NDArray[np.bool_] | None = None
+
+    def __post_init__(self) -> None:
+        _set(self, "lower", _numbers("lower", self.lower, 1))
+        _set(self, "upper", _numbers("upper", self.upper, 1))
+        _set(self, "unseen", _numbers("unseen", self.unseen, 2))
+        if self.lower.shape != self.upper.shape:
+            raise InvalidArgumentError(f"{self.lower.size} lower bounds but {self.upper.size} upper bounds")
+        for name, values in (("lower", self.lower), ("upper", self.upper), ("unseen", self.unseen)):
+            if values.size and values.max() > 1.0:
+                where = _place(values, values > 1.0)
+                raise InvalidArgumentError(f"{name}{where} is {values.max():g}, expected a probability in [0, 1]")
+        if np.any(self.lower > self.upper):
+            j = int(np.flatnonzero(self.lower > self.upper)[0])
+            raise InvalidArgumentError(f"lower[{j}] = {self.lower[j]:g} is above upper[{j}] = {self.upper[j]:g}")
+        if not 0.0 <= self.floor <= 1.0:
+            raise InvalidArgumentError(f"floor is {self.floor}, expected a probability in [0, 1]")
+        if self.floor > 0.0 and self.floor_state is None:
+            raise InvalidArgumentError(
+                f"floor is {self.floor:g} but floor_state is not given; say which state keeps it"
+            )
+        n_states = self.unseen.shape[0]
+        if self.floor_state is not None and not 0 <= self.floor_state < n_states:
+            raise InvalidArgumentError(f"floor_state is {self.floor_state}, expected 0 … {n_states - 1}")
+        _truncation(self, self.unseen.shape)
+        if self.floor > 0.0 and self.reachable is not None and not self.reachable[self.floor_state]:
+            raise InvalidArgumentError(
+                f"floor_state {self.floor_state} is not reachable, so no row can keep mass on it"
+            )
+
+    @classmethod
+    def around(cls, mdp: MDP, width: ArrayLike, width_unseen: ArrayLike, **options: Any) -> Self:
+        """p̄ ± `width` (one half-width per stored transition, or one for all), cut to [0, 1].
+
+        `width_unseen` is (S,A), or one number for all pairs. `options`: floor_state, floor, reachable, truncated.
+
+        >>> mdp = MDP([[[0.9, 0.1]], [[0.5, 0.5]]], [[1.0], [0.0]])
+        >>> Intervals.around(mdp, 0.2, 0.2).upper
+        array([1. , 0.3, 0.7, 0.7])
+        """
+        p = mdp.probabilities
+        half = np.broadcast_to(_numbers("width", width, None), p.shape)
+        unseen = np.broadcast_to(_numbers("width_unseen", width_unseen, None), (mdp.n_states, mdp.n_actions))
+        return cls(np.maximum(p - half, 0.0), np.minimum(p + half, 1.0), np.minimum(unseen, 1.0), **options)
+
+
+@dataclass(frozen=True, eq=False)
+class KLBall:
+    """{p : KL(p̄(·|s,a), p) <= radius[s,a]}, KL(p̄, p) = Σ p̄ ln(p̄/p): KL-UCRL (Filippi, Cappé & Garivier 2010).
+
+    The row is the first argument, so a member may put mass on states that the row does not list. An infinite
+    radius is the whole simplex.
+    """
+
+    radius: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        _set(self, "radius", _numbers("radius", self.radius, 2))
+
+
+Confidence: TypeAlias = L1Ball | Intervals | KLBall
+
+
+def _set(owner: Any, name: str, value: NDArray[Any]) -> None:
+    object.__setattr__(owner, name, value)
+
+
+def _place(values: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
+    if values.ndim == 0:
+        return ""
+    first = np.argwhere(wrong)[0]
+    return "[" + ", ".join(str(int(i)) for i in first) + "]"
+
+
+def _numbers(name: str, values: ArrayLike, ndim: int | None) -> NDArray[np.float64]:
+    """A read-only copy, checked to be non-negative numbers of the right dimension."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"{name} is not an array of numbers: {error}") from error
+    if ndim is not None and array.ndim != ndim:
+        expected = "(S, A)" if ndim == 2 else "one number per stored transition"
+        raise InvalidArgumentError(f"{name} has shape {array.shape}, expected {expected}")
+    wrong = ~(array >= 0.0)  # also NaN
+    if np.any(wrong):
+        raise InvalidArgumentError(f"{name}{_place(array, wrong)} is {array[wrong].flat[0]:g}, expected a number >= 0")
+    array.flags.writeable = False
+    return array
+
+
+def _truncation(owner: L1Ball | Intervals, shape: tuple[int, ...]) -> None:
+    """Check the two masks: both or neither."""
+    if (owner.reachable is None) != (owner.truncated is None):
+        raise InvalidArgumentError("reachable and truncated go together; give both or neither")
+    if owner.reachable is None or owner.truncated is None:
+        return
+    for name, size in (("reachable", shape[:1]), ("truncated", shape)):
+        mask = np.array(getattr(owner, name))
+        if mask.dtype != np.bool_ or mask.shape != size:
+            raise InvalidArgumentError(f"{name} has shape {mask.shape} and type {mask.dtype}, expected {size} and bool")
+        mask.flags.writeable = False
+        _set(owner, name, mask)
+    if not np.any(owner.reachable):
+        raise InvalidArgumentError("reachable has no state; truncated pairs would have nowhere to go")

@@ -1,0 +1,150 @@
+"""Discounted value iteration with certified bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gainful._compiled import kernel
+from gainful.errors import InvalidArgumentError, NotConvergedError, PrecisionError
+from gainful.mdp.model import MDP
+from gainful.planning.backup import backup
+from gainful.planning.plan import rounding_slack
+from gainful.planning.rewards import replaced_rewards
+from gainful.planning.value_plan import ValuePlan
+
+BATCH_ENTRIES = 1 << 23  # transitions read by one call of the kernel, between two chances for Ctrl-C
+
+
+def discounted_value_iteration(
+    mdp: MDP,
+    discount: float,
+    *,
+    precision: float = 1e-8,
+    max_sweeps: int = 1_000_000,
+    damping: float = 0.9,
+    rewards: ArrayLike | None = None,
+    start_values: ArrayLike | None = None,
+) -> ValuePlan:
+    r"""Optimal values of Σ discount^t r_t, by value iteration with MacQueen's bounds.
+
+    Tv(s) = max_a [r(s,a) + γ p(·|s,a)·v]. For any v, with m and M the least and largest of Tv - v,
+    Tv + γ/(1-γ)·m <= v* <= Tv + γ/(1-γ)·M, and the greedy policy's value lies between them too
+    (MacQueen 1966; Puterman 1994, sec. 6.6). Stops when these bounds, with rounding, are `precision` apart or less.
+    The step is v <- v + damping·(Tv - v), moved by a constant to the middle of the bounds. The bounds close at the
+    rate of mixing, not of γ; `damping` < 1 makes that true of periodic chains too.
+
+    Values come back in the user's units (amounts: costs positive, an offset of the reward counted 1/(1-γ) times);
+    `discount` is per step. `rewards` (S,A), in the units of `mdp.rewards`, replaces the MDP's own (MBIE-EB's bonus);
+    `start_values` are in the units of `values`.
+
+    Raises NotConvergedError and PrecisionError, which carry the partial plan.
+
+    >>> mdp = MDP([[[0.0, 1.0]], [[1.0, 0.0]]], [[1.0], [0.0]])
+    >>> discounted_value_iteration(mdp, 0.5).values.round(6)
+    array([1.333333, 0.666667])
+    """
+    if not 0.0 <= discount < 1.0:
+        raise InvalidArgumentError(f"discount is {discount}, expected a number in [0, 1)")
+    if not precision > 0.0:
+        raise InvalidArgumentError(f"precision is {precision}, expected a number > 0")
+    if max_sweeps < 1:
+        raise InvalidArgumentError(f"max_sweeps is {max_sweeps}, expected at least 1")
+    if not 0.0 < damping <= 1.0:
+        raise InvalidArgumentError(f"damping is {damping}, expected a number in (0, 1]")
+    units, S = mdp.units, mdp.n_states
+    shift = units.offset / (1.0 - discount)  # user's values = sign·(internal + shift)
+    r = replaced_rewards(mdp, rewards)
+    v = np.zeros(S)
+    if start_values is not None:
+        v = np.array(start_values, dtype=np.float64)
+        if v.shape != (S,) or not np.all(np.isfinite(v)):
+            raise InvalidArgumentError(f"start_values have shape {v.shape}, expected ({S},) finite numbers")
+        v = units.sign * v - shift
+    best, actions = np.empty(S), np.zeros(S, dtype=np.int64)
+    rows = (mdp.indptr.view(np.uint64), mdp.indices, mdp.probabilities, r)
+    scale = rounding_slack(int(np.diff(mdp.indptr).max()), 1.0, 0.0)
+    reward_scale = float(np.abs(r).max())
+    batch = max(1, BATCH_ENTRIES // (mdp.n_transitions + S))
+    sweeps, converged = 0, False
+    low, high, slack = -np.inf, np.inf, 0.0
+    while not converged and sweeps < max_sweeps:
+        n, low, high, slack, converged = _sweeps(
+            v, best, actions, *rows, discount, damping, mdp.n_actions, precision, scale, reward_scale,
+            min(batch, max_sweeps - sweeps), sweeps > 0,
+        )  # fmt: skip
+        sweeps += n
+        if not converged and 2.0 * slack > precision and _width(low, high, discount) <= precision + 4.0 * slack:
+            break
+    factor = discount / (1.0 - discount)
+    # the last term is the rounding of adding the shift
+    widened = slack + 2.0**-52 * (abs(shift) + float(np.abs(best).max()) + factor * max(abs(low), abs(high)))
+    lower, upper = best + factor * low - widened + shift, best + factor * high + widened + shift
+    bounds = (lower, upper) if units.sign > 0 else (0.0 - upper, 0.0 - lower)
+    values = bounds[0] + (bounds[1] - bounds[0]) / 2
+    for array in (values, *bounds, actions):
+        array.flags.writeable = False
+    plan = ValuePlan(values, bounds, actions, float(discount), sweeps, "discounted value iteration", mdp)
+    if converged:
+        return plan
+    if 2.0 * slack > precision:
+        raise PrecisionError(
+            f"rounding alone may move the bounds by {2.0 * slack:.1e} here, more than the precision {precision:.1e}; "
+            "ask for less",
+            plan,
+        )
+    raise NotConvergedError(
+        f"bounds {_width(low, high, discount) + 2.0 * slack:.1e} apart after {sweeps} sweeps (wanted {precision:.1e}); "
+        "raise max_sweeps",
+        plan,
+    )
+
+
+def _width(low: float, high: float, discount: float) -> float:
+    return discount / (1.0 - discount) * (high - low)
+
+
+@kernel
+def _sweeps(
+    v: NDArray[Any],
+    best: NDArray[Any],
+    actions: NDArray[Any],
+    indptr: NDArray[Any],
+    indices: NDArray[Any],
+    probabilities: NDArray[Any],
+    rewards: NDArray[Any],
+    discount: float,
+    damping: float,
+    n_actions: int,
+    precision: float,
+    slack_scale: float,
+    reward_scale: float,
+    sweeps: int,
+    resume: bool,
+) -> tuple[int, float, float, float, bool]:
+    """Up to `sweeps` sweeps; returns their number, min and max of Tv - v, the slack of the bounds, and whether to stop.
+
+    v and best = Tv belong together on return; `resume` takes the step from them first.
+    """
+    factor = discount / (1.0 - discount)
+    low, high, slack = -np.inf, np.inf, 0.0
+    if resume:
+        low, high = (best - v).min(), (best - v).max()
+    for n in range(sweeps):
+        if resume or n > 0:
+            middle = low + 0.5 * (high - low)
+            for s in range(v.size):
+                v[s] += damping * ((best[s] - v[s]) - middle) + middle / (1.0 - discount)
+        backup(v, indptr, indices, probabilities, rewards, discount, np.inf, n_actions, best, actions)
+        low, high, size = np.inf, -np.inf, 0.0
+        for s in range(v.size):
+            low = min(low, best[s] - v[s])
+            high = max(high, best[s] - v[s])
+            size = max(size, abs(v[s]))
+        # an error of one slack in Tv - v moves v* by at most 1/(1-γ) of it
+        slack = slack_scale * (size + reward_scale) / (1.0 - discount)
+        if factor * (high - low) + 2.0 * slack <= precision:
+            return n + 1, low, high, slack, True
+    return sweeps, low, high, slack, False

@@ -1,0 +1,354 @@
+"""Exact evaluation of a stationary policy: gain, bias and long-run frequencies, class by class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import scipy.linalg as la
+import scipy.sparse as sp
+import scipy.sparse.linalg as sla
+from numpy.typing import ArrayLike, NDArray
+
+from gainful.errors import InvalidArgumentError
+from gainful.mdp.model import MDP
+from gainful.mdp.structure import recurrent_classes
+from gainful.planning.plan import UNIT_ROUNDOFF, Plan
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Vector: TypeAlias = NDArray[np.float64]
+
+DENSE_STATES = 2000  # up to here LAPACK, above sparse methods
+_KRYLOV_STEPS = 120
+_SUM_TOLERANCE = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What a stationary policy earns in the long run, in the user's units; see `evaluate`."""
+
+    gain: Vector = field(repr=False)
+    """(S,) average reward (or cost) per unit of time when starting in each state."""
+    bias: Vector = field(repr=False)
+    """(S,) h(s), the total difference from the gain when starting in s; long-run average 0 in each class."""
+    classes: tuple[NDArray[np.int64], ...] = field(repr=False)
+    """The recurrent classes, ordered by first state."""
+    class_gains: Vector
+    """One gain per class."""
+    class_stationary: tuple[Vector, ...] = field(repr=False)
+    """The stationary distribution of each class, over the states of that class."""
+    transient: NDArray[np.int64] = field(repr=False)
+    """The states visited finitely often."""
+    stationary: Vector = field(repr=False)
+    """(S,) long-run fractions of time, starting from `mdp.start`."""
+    gain_from_start: float
+    """The gain when starting from `mdp.start`."""
+    residual: float
+    """How far the numbers are from solving their equations: the larger of max|g + h - r - Ph| and max|g - Pg|."""
+    mdp: MDP = field(repr=False)
+
+    @property
+    def span(self) -> float:
+        """sp(bias) = max - min."""
+        return float(self.bias.max() - self.bias.min())
+
+    @property
+    def unichain(self) -> bool:
+        """Whether the policy has one recurrent class, so that its gain is one number."""
+        return len(self.classes) == 1
+
+    def to_frame(self) -> pd.DataFrame:
+        """One line per state: label, gain, bias, long-run fraction of time, class (0: transient)."""
+        import pandas as pd
+
+        number = np.zeros(self.mdp.n_states, dtype=np.int64)
+        for i, states in enumerate(self.classes):
+            number[states] = i + 1
+        return pd.DataFrame(
+            {
+                "state": [self.mdp.state_name(s) for s in range(self.mdp.n_states)],
+                "gain": self.gain,
+                "bias": self.bias,
+                "frequency": self.stationary,
+                "class": number,
+            }
+        )
+
+
+def evaluate(mdp: MDP, policy: Plan | ArrayLike) -> Evaluation:
+    r"""The exact gain, bias and stationary distribution of a stationary policy; any chain structure.
+
+    `policy` is (S,) actions (indices or labels), (S,A) probabilities, or a Plan. Solves
+        g = P g,   g + h = r + P h,   P* h = 0     (P* the limit of the averages of P^t)
+    without iteration over time (Puterman 1994, appendix A and sec. 8.2): in each recurrent class one linear system
+    gives its gain, h pinned somewhere and, transposed, the stationary distribution π, and h is then shifted to
+    π·h = 0; transient states follow from (I - P_TT) g_T = P_TR g_R and (I - P_TT) h_T = r_T - g_T + P_TR h_R.
+    Up to 2000 states a system is solved by dense LU, above by GMRES where that reaches rounding accuracy and by sparse
+    LU otherwise (whose memory depends on how the states are connected). `residual` shows the accuracy reached.
+    """
+    P, r = chain_of(mdp, checked_policy(mdp, policy))
+    found = evaluate_chain(P, r)
+    units = mdp.units
+    start = mdp.start
+    weights, visits = _long_run_fractions(P, found, start)
+    by_class = units.reward(found.class_gains) / units.step_duration
+    gain = units.reward(found.gain) / units.step_duration
+    bias = units.amount(found.bias)
+    for array in (gain, bias, visits, by_class, found.transient, *found.classes, *found.class_stationary):
+        array.flags.writeable = False
+    return Evaluation(
+        gain=gain,
+        bias=bias,
+        classes=tuple(found.classes),
+        class_gains=by_class,
+        class_stationary=tuple(found.class_stationary),
+        transient=found.transient,
+        stationary=visits,
+        gain_from_start=units.gain(float(weights @ found.class_gains)),
+        residual=found.residual,
+        mdp=mdp,
+    )
+
+
+def checked_policy(mdp: MDP, policy: Plan | ArrayLike) -> NDArray[np.int64] | Vector:
+    """`policy` as (S,) allowed actions or (S,A) probabilities, or an error that names the first bad state."""
+    S, A = mdp.n_states, mdp.n_actions
+    if isinstance(policy, Plan):
+        policy = policy.policy if policy.actions is None else policy.actions
+    table = np.asarray(policy)
+    if table.ndim == 1 and table.dtype.kind in "UO":
+        table = np.array([mdp.action_index(a) for a in table], dtype=np.int64)
+    if table.shape == (S,) and table.dtype.kind in "iu":
+        outside = np.flatnonzero((table < 0) | (table >= A))
+        if outside.size:
+            s = int(outside[0])
+            raise InvalidArgumentError(f"policy: action {table[s]} in state {mdp.state_name(s)}, expected 0 … {A - 1}")
+        actions = table.astype(np.int64)
+        bad = np.flatnonzero(~mdp.allowed[np.arange(S), actions])
+        if bad.size:
+            s = int(bad[0])
+            raise InvalidArgumentError(
+                f"policy: state {mdp.state_name(s)} does not have action {mdp.action_name(int(actions[s]))}; "
+                f"{bad.size} of {S} states fail"
+            )
+        return actions
+    if table.shape != (S, A):
+        raise InvalidArgumentError(
+            f"policy has shape {table.shape} and dtype {table.dtype}, expected ({S},) actions (integers or labels) "
+            f"or ({S}, {A}) probabilities"
+        )
+    weights: Vector = table.astype(np.float64)
+    sums = weights.sum(axis=1)
+    bad = np.flatnonzero(~((weights >= 0.0).all(axis=1) & (np.abs(sums - 1.0) <= _SUM_TOLERANCE)))
+    if bad.size:
+        s = int(bad[0])
+        raise InvalidArgumentError(
+            f"policy: the probabilities in state {mdp.state_name(s)} are {weights[s]}, expected numbers >= 0 that sum "
+            f"to 1 (tolerance {_SUM_TOLERANCE:g}); {bad.size} of {S} states fail"
+        )
+    bad_s, bad_a = np.nonzero((weights > 0.0) & ~mdp.allowed)
+    if bad_s.size:
+        raise InvalidArgumentError(
+            f"policy: state {mdp.state_name(int(bad_s[0]))} does not have action {mdp.action_name(int(bad_a[0]))}, "
+            f"which has probability {weights[bad_s[0], bad_a[0]]:g}"
+        )
+    return weights / sums[:, None]
+
+
+def chain_of(mdp: MDP, policy: NDArray[np.int64] | Vector) -> tuple[sp.csr_array, Vector]:
+    """The Markov chain P (S,S) and internal mean rewards (S,) of a checked policy."""
+    S, A = mdp.n_states, mdp.n_actions
+    if policy.ndim == 1:
+        k = np.arange(S) * A + policy.astype(np.int64)
+        lengths = mdp.indptr[k + 1] - mdp.indptr[k]
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        at = np.repeat(mdp.indptr[k] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        P = sp.csr_array((mdp.probabilities[at], mdp.indices.view(np.int32)[at], indptr), shape=(S, S))
+        if mdp.entry_rewards is not None:  # a next state may be listed with several rewards
+            P.sum_duplicates()
+        return P, mdp.pair_rewards[k]
+    s, a = np.nonzero(policy)
+    weights = sp.csr_array((policy[s, a], (s, s * A + a)), shape=(S, S * A))
+    return sp.csr_array(weights @ mdp.matrix()), weights @ mdp.pair_rewards
+
+
+# ---------------------------------------------------------------------- one chain, internal numbers
+
+
+@dataclass(frozen=True)
+class ChainValues:
+    """Gain, bias and classes of a chain with rewards, per step."""
+
+    gain: Vector
+    bias: Vector
+    classes: list[NDArray[np.int64]]
+    class_gains: Vector
+    class_stationary: list[Vector]
+    transient: NDArray[np.int64]
+    residual: float
+
+
+def evaluate_chain(P: sp.csr_array, r: Vector, stationary: bool = True) -> ChainValues:
+    """The equations of `evaluate` for a chain P (S,S) with rewards r (S,).
+
+    Without `stationary` the distributions are left out and h has h = 0 at the first state of each class instead.
+    """
+    S = r.size
+    classes, transient = recurrent_classes(P)
+    g, h = np.zeros(S), np.zeros(S)
+    gains = np.zeros(len(classes))
+    distributions: list[Vector] = []
+    order = np.concatenate(classes)
+    blocks = P if order.size == S and len(classes) == 1 else sp.csr_array(P[order][:, order])
+    first = 0
+    for i, states in enumerate(classes):
+        end = first + states.size
+        if states.size == 1:
+            gains[i], pi = float(r[states[0]]), np.ones(1)
+        else:  # the rows of a class move inside it only
+            cut = slice(blocks.indptr[first], blocks.indptr[end])
+            parts = blocks.data[cut], blocks.indices[cut] - first, blocks.indptr[first : end + 1] - cut.start
+            inside = sp.csr_array(parts, shape=(states.size, states.size))
+            gains[i], h[states], pi = _one_class(inside, r[states], stationary)
+        g[states] = gains[i]
+        distributions.append(pi)
+        first = end
+    if transient.size:
+        rows = sp.csr_array(P[transient])
+        solver = Linear(_identity_minus(sp.csr_array(rows[:, transient])))
+        constant = gains.max() == gains.min()
+        g[transient] = gains[0] if constant else np.clip(solver.solve(rows @ g), gains.min(), gains.max())
+        h[transient] = solver.solve(r[transient] - g[transient] + rows @ h)
+    residual = max(float(np.abs(g + h - r - P @ h).max()), float(np.abs(g - P @ g).max()))
+    return ChainValues(g, h, classes, gains, distributions, transient, residual)
+
+
+def _one_class(P: sp.csr_array, r: Vector, stationary: bool) -> tuple[float, Vector, Vector]:
+    """Gain, bias and stationary distribution of an irreducible chain.
+
+    M is I - P with its first column replaced by ones: M (g, h_1, …) = r with h_0 = 0, and M' π = (1, 0, …).
+    Unlike a system that waits for one state, M stays well conditioned when that state is rare.
+    """
+    n = r.size
+    solver = Linear(_identity_minus(P), ones_first=True)
+    x = solver.solve(r)
+    gain, h = float(x[0]), np.concatenate([[0.0], x[1:]])
+    if not stationary:
+        return gain, h, np.zeros(0)
+    unit = np.zeros(n)
+    unit[0] = 1.0
+    pi = np.maximum(solver.solve(unit, transposed=True), 0.0)
+    pi /= pi.sum()
+    return gain, h - pi @ h, pi
+
+
+def _long_run_fractions(P: sp.csr_array, found: ChainValues, start: Vector) -> tuple[Vector, Vector]:
+    """The probability of ending in each class, and the (S,) long-run fractions of time, from `start`."""
+    mass = start.copy()
+    if found.transient.size and len(found.classes) > 1 and start[found.transient].any():
+        rows = sp.csr_array(P[found.transient])
+        solver = Linear(_identity_minus(sp.csr_array(rows[:, found.transient])))
+        expected_visits = np.maximum(solver.solve(start[found.transient], transposed=True), 0.0)
+        mass += expected_visits @ rows
+    weights = np.array([mass[c].sum() for c in found.classes])
+    if len(found.classes) == 1:
+        weights[:] = 1.0
+    weights /= weights.sum()
+    visits = np.zeros(start.size)
+    for w, states, pi in zip(weights, found.classes, found.class_stationary, strict=True):
+        visits[states] = w * pi
+    return weights, visits
+
+
+# ---------------------------------------------------------------------- linear systems
+
+
+def _identity_minus(P: sp.csr_array) -> sp.csr_array:
+    return sp.csr_array(sp.eye_array(P.shape[0], format="csr") - P)
+
+
+class Linear:
+    """Solutions of M x = b and M' x = b for one sparse M, to rounding accuracy.
+
+    Dense LU up to `DENSE_STATES` unknowns. Above, GMRES first (a few dozen products when the chain mixes fast, where LU
+    would fill up), accepted when the residual is at rounding level; else sparse LU (best when the chain is local).
+    One step of iterative refinement either way. `ones_first` replaces the first column of M by ones.
+    """
+
+    def __init__(self, M: sp.csr_array, ones_first: bool = False) -> None:
+        self.n = int(M.shape[0])
+        self._ones = ones_first
+        self._lu: Any = None
+        if self.n <= DENSE_STATES:
+            dense = M.toarray()
+            if ones_first:
+                dense[:, 0] = 1.0
+            self._dense: Vector | None = dense
+            self._lu = la.lu_factor(dense, check_finite=False)
+        else:
+            self._dense = None
+            self._sparse = M
+            self._transposed = sp.csr_array(M.T)
+
+    def _product(self, x: Vector, transposed: bool) -> Vector:
+        if self._dense is not None:
+            return self._dense.T @ x if transposed else self._dense @ x
+        if not self._ones:
+            out: Vector = (self._transposed if transposed else self._sparse) @ x
+            return out
+        if transposed:
+            out = self._transposed @ x
+            out[0] = x.sum()
+            return out
+        rest = x.copy()
+        rest[0] = 0.0
+        return x[0] + self._sparse @ rest
+
+    def _apply(self, b: Vector, transposed: bool) -> Vector:
+        if self._dense is not None:
+            x: Vector = la.lu_solve(self._lu, b, trans=1 if transposed else 0, check_finite=False)
+            return x
+        x = self._lu.solve(b, trans="T" if transposed else "N")
+        return x
+
+    def solve(self, b: Vector, *, transposed: bool = False) -> Vector:
+        """x with M x = b, or M' x = b."""
+        if self._lu is None:
+            x = self._krylov(b, transposed)
+            if x is not None:
+                return x
+            self._factor()
+        x = self._apply(b, transposed)
+        return x + self._apply(b - self._product(x, transposed), transposed)
+
+    def _factor(self) -> None:
+        M = sp.csc_array(self._sparse)
+        if self._ones:
+            ones = sp.csc_array(np.ones((self.n, 1)))
+            M = sp.csc_array(sp.hstack([ones, M[:, 1:]], format="csc"))
+        self._lu = sla.splu(M)
+
+    def _krylov(self, b: Vector, transposed: bool) -> Vector | None:
+        """GMRES, refined until the residual is at rounding level; None when it converges too slowly for that."""
+        n = self.n
+        operator = sla.LinearOperator((n, n), matvec=lambda y: self._product(y, transposed), dtype=np.float64)
+        scale = np.abs(b).max()
+        x = np.zeros(n)
+        rest = b
+        for _ in range(4):
+            size = float(np.linalg.norm(rest))
+            if size == 0.0:
+                return x
+            step, failed = sla.gmres(operator, rest, rtol=1e-6, restart=_KRYLOV_STEPS // 2, maxiter=2)
+            if failed:
+                return None
+            x = x + step
+            rest = b - self._product(x, transposed)
+            if np.abs(rest).max() <= 8 * UNIT_ROUNDOFF * (scale + 2 * np.abs(x).max()):
+                return x
+        return None
+
+

@@ -1,0 +1,108 @@
+"""Finite-horizon value iteration (backward induction)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gainful._compiled import kernel
+from gainful.errors import InvalidArgumentError, TooLargeError
+from gainful.mdp.model import DENSE_LIMIT_BYTES, MDP
+from gainful.planning.backup import backup
+from gainful.planning.plan import rounding_slack
+from gainful.planning.rewards import replaced_rewards
+from gainful.planning.value_plan import FiniteHorizonPlan
+
+BATCH_ENTRIES = 1 << 23  # transitions read by one call of the kernel, between two chances for Ctrl-C
+
+
+def finite_horizon_value_iteration(
+    mdp: MDP,
+    horizon: int,
+    *,
+    terminal: ArrayLike | None = None,
+    value_cap: float | ArrayLike | None = None,
+    rewards: ArrayLike | None = None,
+) -> FiniteHorizonPlan:
+    r"""Optimal values of the next H = `horizon` steps, by backward induction.
+
+    Q_h(s,a) = r(s,a) + p(·|s,a)·V_{h+1}, V_h(s) = max_a Q_h(s,a), V_H = `terminal` (S,) (0 by default).
+    Exact but for rounding, which `rounding` bounds: the sum over steps of 2(Γ+4)·2⁻⁵³·(max|V| + max|r|).
+
+    `value_cap` replaces Q_h by min{Q_h, cap_h} before the maximum, as UCBVI needs when `rewards` contain a bonus
+    (Azar, Osband & Munos 2017). A number c is the largest reward of one step: cap_h = c·(H-h) + max `terminal`, no
+    optimistic value above what H-h steps can give. An array (H,) gives cap_0 … cap_{H-1} (UCBVI as published: all H).
+    It is in the units of `mdp.rewards` (costs negated), as `rewards` (S,A), which replaces the MDP's own.
+    Equal values, also those cut at the cap, go to the lowest action.
+
+    Values come back in the user's units: `terminal` is in them, an offset of the reward counts once per step.
+
+    >>> mdp = MDP([[[0.0, 1.0]], [[1.0, 0.0]]], [[1.0], [0.0]])
+    >>> finite_horizon_value_iteration(mdp, 3).values
+    array([[2., 1.],
+           [1., 1.],
+           [1., 0.],
+           [0., 0.]])
+    """
+    if horizon != int(horizon) or horizon < 1:
+        raise InvalidArgumentError(f"horizon is {horizon}, expected a whole number of steps >= 1")
+    H, S, units = int(horizon), mdp.n_states, mdp.units
+    size = 16 * (H + 1) * S
+    if size > DENSE_LIMIT_BYTES:
+        raise TooLargeError(
+            f"values and actions for H = {H}, S = {S} take {size / 2**30:.1f} GiB, "
+            f"more than the limit of {DENSE_LIMIT_BYTES / 2**30:g} GiB"
+        )
+    to_go = np.arange(H, -1, -1)  # (H+1,) steps that remain at h
+    r = replaced_rewards(mdp, rewards)
+    values, actions = np.zeros((H + 1, S)), np.empty((H, S), dtype=np.int64)
+    if terminal is not None:
+        end = np.array(terminal, dtype=np.float64)
+        if end.shape != (S,) or not np.all(np.isfinite(end)):
+            raise InvalidArgumentError(f"terminal has shape {end.shape}, expected ({S},) finite numbers")
+        values[H] = units.sign * end
+    caps = np.full(H, np.inf)
+    if value_cap is not None:
+        caps = np.array(value_cap, dtype=np.float64)
+        if caps.ndim == 0:
+            caps = float(caps) * to_go[:H] + values[H].max()
+        if caps.shape != (H,) or np.any(np.isnan(caps)):
+            raise InvalidArgumentError(
+                f"value_cap has shape {caps.shape}, expected one number, or ({H},): one for each step"
+            )
+        caps = caps - units.offset * to_go[:H]
+    rows = (mdp.indptr.view(np.uint64), mdp.indices, mdp.probabilities, r)
+    batch = max(1, BATCH_ENTRIES // (mdp.n_transitions + S))
+    for last in range(H, 0, -batch):
+        _steps(values, actions, *rows, caps, mdp.n_actions, max(0, last - batch), last)
+    largest = np.abs(values[1:]).max(axis=1)
+    rounding = H * rounding_slack(int(np.diff(mdp.indptr).max()), float(largest.mean()), float(np.abs(r).max()))
+    if units.offset != 0.0:
+        values += units.offset * to_go[:, None]
+        rounding += 2.0**-52 * (abs(units.offset) * H + float(np.abs(values).max()))
+    if units.sign < 0:
+        values = 0.0 - values
+    values.flags.writeable = actions.flags.writeable = False
+    return FiniteHorizonPlan(values, actions, rounding, mdp)
+
+
+@kernel
+def _steps(
+    values: NDArray[Any],
+    actions: NDArray[Any],
+    indptr: NDArray[Any],
+    indices: NDArray[Any],
+    probabilities: NDArray[Any],
+    rewards: NDArray[Any],
+    caps: NDArray[Any],
+    n_actions: int,
+    first: int,
+    last: int,
+) -> None:
+    """Steps last - 1 down to first."""
+    for h in range(last - 1, first - 1, -1):
+        backup(
+            values[h + 1], indptr, indices, probabilities, rewards, 1.0, caps[h], n_actions, values[h], actions[h]
+        )  # fmt: skip

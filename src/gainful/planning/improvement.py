@@ -1,0 +1,50 @@
+"""The part of a sweep that all extended operators share: maximum over actions, truncation, bracket, damped step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainful._compiled import kernel
+
+
+@kernel
+def improve(
+    q: NDArray[Any], v: NDArray[Any], n_actions: int, span: float, best: NDArray[Any]
+) -> tuple[float, float, float]:
+    """best(s) = max_a q(s,a); returns min and max of (Tv - v), T the operator cut at min best + span, and that cut."""
+    least = np.inf
+    for s in range(v.size):
+        top = q[s * n_actions]
+        for a in range(1, n_actions):
+            top = max(top, q[s * n_actions + a])
+        best[s] = top
+        least = min(least, top)
+    threshold = least + span
+    low, high = np.inf, -np.inf
+    for s in range(v.size):
+        residual = min(best[s], threshold) - v[s]
+        low = min(low, residual)
+        high = max(high, residual)
+    return low, high, threshold
+
+
+@kernel
+def relax(v: NDArray[Any], best: NDArray[Any], threshold: float, damping: float, span: float) -> float:
+    """V <- v + damping·(Tv - v), then min v = 0 and v <= span; returns max v."""
+    for s in range(v.size):
+        v[s] += damping * (min(best[s], threshold) - v[s])
+    return project(v, span)
+
+
+@kernel
+def project(v: NDArray[Any], span: float) -> float:
+    """Shift v to min v = 0 and cut it at `span`; returns max v."""
+    least = v.min()
+    top = 0.0
+    for s in range(v.size):
+        v[s] = min(v[s] - least, span)
+        top = max(top, v[s])
+    return top

@@ -1,0 +1,97 @@
+"""Relative value iteration: the plain, compiled, certified baseline."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gainful._compiled import kernel
+from gainful.errors import InvalidArgumentError, MultichainError, NotConvergedError
+from gainful.mdp.model import MDP
+from gainful.mdp.structure import structure
+from gainful.planning.arguments import checked_precision, positive_cap, precision_error, start_vector
+from gainful.planning.bellman import Floats, Indices, Ints, Pointers, sweep
+from gainful.planning.plan import UNIT_ROUNDOFF, Plan, make_plan
+
+BATCH_WORK = 20_000_000
+"""Transitions read between two returns to Python, so that Ctrl-C is heard."""
+
+
+@kernel
+def damped_sweeps(
+    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: int, v: Floats, w: Floats, act: Ints,
+    damping: float, target: float, roundoff: float, max_sweeps: int,
+) -> tuple[int, float, float, float, bool]:  # fmt: skip
+    """Sweep until the range of Lv - v plus twice the rounding slack is at most `target`; v is that of the last test.
+
+    Returns the sweeps made, the range, the slack and whether the target was met. `roundoff` times
+    (max|v| + max|r|) is the slack; the loop also stops where that alone exceeds the target.
+    """
+    n = v.size
+    max_reward = 0.0
+    for k in range(r.size):
+        max_reward = max(max_reward, abs(r[k]))
+    done = 0
+    while True:
+        low, high = sweep(ptr, idx, p, r, n_actions, v, np.uint64(0), np.uint64(n), w, act)
+        done += 1
+        largest = 0.0
+        for s in range(n):
+            largest = max(largest, abs(v[s]))
+        slack = roundoff * (largest + max_reward)
+        if high - low + 2.0 * slack <= target:
+            return done, low, high, slack, True
+        if done == max_sweeps or 2.0 * slack > target:
+            return done, low, high, slack, False
+        pin = v[0] + damping * (w[0] - v[0])
+        for s in range(n):
+            v[s] += damping * (w[s] - v[s]) - pin
+
+
+def relative_value_iteration(
+    mdp: MDP, *, precision: float = 1e-8, max_sweeps: int = 100_000, damping: float = 0.5,
+    start_values: ArrayLike | None = None,
+) -> Plan:  # fmt: skip
+    r"""Optimal gain and bias by damped relative value iteration.
+
+    Solves g + h(s) = max_a [r(s,a) + Σ_s' p(s'|s,a) h(s')], pinned by h(0) = 0, by v ← v + τ(Lv - v).
+    Needs a weakly communicating MDP; `damping` τ < 1 makes periodic chains converge too. Stops when the range of the
+    Bellman residual, widened for rounding, is at most `precision`, so that g* lies inside `gain_bounds`
+    (Puterman 1994, sec. 8.5).
+
+    Raises NotConvergedError, which carries the partial plan; MultichainError if the gain depends on the start.
+    """
+    target = checked_precision(mdp, precision)
+    if not 0.0 < damping <= 1.0:
+        raise InvalidArgumentError(f"damping is {damping}, expected a number in (0, 1]")
+    positive_cap("max_sweeps", max_sweeps)
+    v = start_vector(mdp, start_values)
+    w, act = np.empty(mdp.n_states), np.zeros(mdp.n_states, dtype=np.int64)
+    rows = (mdp.indptr.view(np.uint64), mdp.indices, mdp.probabilities, mdp.pair_rewards, np.uint64(mdp.n_actions))
+    roundoff = 2 * (int(np.diff(mdp.indptr).max()) + 4) * UNIT_ROUNDOFF
+    batch = max(1, BATCH_WORK // mdp.n_transitions)
+    done = 0
+    while True:
+        sweeps, low, high, slack, met = damped_sweeps(
+            *rows, v, w, act, damping, target, roundoff, min(batch, max_sweeps - done)
+        )
+        done += sweeps
+        plan = None
+        if met or done >= max_sweeps or 2 * slack > target:
+            plan = make_plan(
+                mdp, low=low - slack, high=high + slack, values=v, actions=act, sweeps=done, method="relative value iteration"
+            )
+        if met:
+            assert plan is not None
+            return plan
+        if 2 * slack > target:
+            raise precision_error(mdp, precision, slack, plan)
+        if done >= max_sweeps:
+            found = structure(mdp)
+            if found == "multichain":
+                raise MultichainError(f"the optimal gain depends on the start: {found.describe()}", found.classes)
+            raise NotConvergedError(
+                f"span of the residual {(high - low) / mdp.units.step_duration:.1e} after {done} sweeps "
+                f"(wanted {precision:.1e}); raise max_sweeps or use gf.solve",
+                plan,
+            )

@@ -1,0 +1,26 @@
+"""Rewards that replace the MDP's own: a learner's optimistic ones."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gainful.errors import InvalidArgumentError
+from gainful.mdp.model import MDP
+
+
+def replaced_rewards(mdp: MDP, rewards: ArrayLike | None) -> NDArray[np.float64]:
+    """Internal rewards (S*A,): those of the MDP, or `rewards` (S,A) given in the units of `mdp.rewards`; read-only."""
+    if rewards is None:
+        return mdp.pair_rewards
+    table = np.array(rewards, dtype=np.float64)
+    if table.shape != (mdp.n_states, mdp.n_actions):
+        raise InvalidArgumentError(
+            f"rewards have shape {table.shape}, expected (S, A) = ({mdp.n_states}, {mdp.n_actions})"
+        )
+    r = np.where(mdp.allowed, table - mdp.units.offset, 0.0).reshape(-1)
+    if not np.all(np.isfinite(r)):
+        s, a = divmod(int(np.flatnonzero(~np.isfinite(r))[0]), mdp.n_actions)
+        raise InvalidArgumentError(f"rewards[{s}, {a}] is {table[s, a]}, expected a finite number")
+    r.flags.writeable = False
+    return r

@@ -1,0 +1,243 @@
+"""ScOpt: the best gain under a bound on the span of the bias."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gainful._compiled import kernel
+from gainful.errors import InfeasibleSpanError, InvalidArgumentError, NotConvergedError
+from gainful.mdp.model import MDP
+from gainful.mdp.structure import recurrent_classes
+from gainful.planning.arguments import checked_precision, positive_cap, precision_error, start_vector
+from gainful.planning.bellman import Floats, Indices, Ints, Pointers, sweep
+from gainful.planning.evaluation import chain_of
+from gainful.planning.plan import UNIT_ROUNDOFF, Plan, make_plan, rounding_slack
+from gainful.planning.relative_value_iteration import BATCH_WORK
+
+Stopping: TypeAlias = Literal["span", "strict"]
+Mixture: TypeAlias = Literal["copy", "min-action"]
+
+
+@kernel
+def project(v: Floats, span: float) -> None:
+    """v ← min(v, min v + c), in place: the span constraint before the first sweep."""
+    lowest = v[0]
+    for s in range(v.size):
+        lowest = min(lowest, v[s])
+    for s in range(v.size):
+        v[s] = min(v[s], lowest + span)
+
+
+@kernel
+def truncated_sweeps(
+    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: int, v: Floats, w: Floats, act: Ints,
+    span: float, damping: float, reference: int, target: float, roundoff: float, max_sweeps: int,
+) -> tuple[int, float, float, float, bool]:  # fmt: skip
+    """Iterate T_c v = min{Lv, min Lv + c} until the range of T_c v - v is narrow enough; w is then Lv, not truncated.
+
+    v must have span ≤ c on entry and keeps it. Returns sweeps, range, slack, and whether the target was met.
+    """
+    n = v.size
+    max_reward = 0.0
+    for k in range(r.size):
+        max_reward = max(max_reward, abs(r[k]))
+    done = 0
+    while True:
+        sweep(ptr, idx, p, r, n_actions, v, np.uint64(0), np.uint64(n), w, act)
+        done += 1
+        lowest, largest = w[0], 0.0
+        for s in range(n):
+            lowest = min(lowest, w[s])
+            largest = max(largest, abs(v[s]))
+        ceiling = lowest + span
+        low, high = np.inf, -np.inf
+        for s in range(n):
+            gap = min(w[s], ceiling) - v[s]
+            low, high = min(low, gap), max(high, gap)
+        slack = roundoff * (largest + max_reward)
+        if high - low + 2.0 * slack <= target:
+            return done, low, high, slack, True
+        if done == max_sweeps or 2.0 * slack > target:
+            return done, low, high, slack, False
+        pin = v[reference] + damping * (min(w[reference], ceiling) - v[reference])
+        for s in range(n):
+            v[s] += damping * (min(w[s], ceiling) - v[s]) - pin
+
+
+def contraction_bound(mdp: MDP) -> float:
+    """γ = 1 - Σ_x min_{s,a} p(x|s,a): an upper bound on the span-contraction coefficient of L (Doeblin's minorisation)."""
+    lowest = np.full(mdp.n_states, np.inf)
+    seen = np.zeros(mdp.n_states, dtype=np.int64)
+    P = mdp.matrix()
+    P.sum_duplicates()
+    np.minimum.at(lowest, P.indices, P.data)
+    np.add.at(seen, P.indices, 1)
+    common = seen == mdp.n_pairs
+    return float(1.0 - lowest[common].sum())
+
+
+def scopt(
+    mdp: MDP, span: float, *, precision: float = 1e-8, stopping: Stopping = "span", augmented: bool = False,
+    mixture: Mixture | None = None, damping: float = 0.5, reference: int | str = 0, max_sweeps: int = 1_000_000,
+    start_values: ArrayLike | None = None, contraction: float | None = None,
+) -> Plan:  # fmt: skip
+    r"""Best gain among policies whose bias has span at most c = `span` (Fruit et al. 2018, sec. 4).
+
+    Iterates T_c v(s) = min{ Lv(s), min_x Lv(x) + c }, relative to the state `reference`, from a v of span ≤ c.
+    `stopping="span"` stops when the range of T_c v - v, widened for rounding, is at most `precision`; the growth rate
+    g_T of T_c lies inside `gain_bounds`, and so do the gains of the policy returned. "strict" is the published rule
+    sp(v₁' - v') + (2γⁿ/(1-γ))·sp(v₁ - v₀) ≤ ε, far slower, with γ = `contraction` (default: `contraction_bound(mdp)`).
+    Always g*_c ≤ g_T. They are equal when the policy is unichain, which `plan.details["unichain"]` tells; otherwise
+    only the upper end of `gain_bounds` speaks of g*_c.
+
+    Policy: greedy where Lv(s) ≤ th := min Lv + c; elsewhere the best pair and one of value m(s) ≤ th with weights
+    (th-m)/(Lv-m) and (Lv-th)/(Lv-m). `mixture="min-action"` (the default) takes the worst pair of the state. With
+    `augmented=True` each action has a copy of the same transitions and the least reward, as SCAL and SCAL+ plan;
+    `mixture="copy"` (then the default) mixes the greedy action with its own copy, so that the projected policy is
+    deterministic. `plan.augmented` holds the weights on the 2A actions, `plan.policy` their projection on A;
+    on the true MDP the projected policy may exceed the span.
+
+    Raises InfeasibleSpanError where m(s) > th for every pair (it names the state), NotConvergedError with the partial
+    plan, PrecisionError.
+    """
+    if not (np.isfinite(span) and span >= 0.0):
+        raise InvalidArgumentError(f"span is {span}, expected a finite number of at least 0")
+    if stopping not in ("span", "strict"):
+        raise InvalidArgumentError(f"stopping is {stopping!r}, expected 'span' or 'strict'")
+    if mixture not in (None, "copy", "min-action"):
+        raise InvalidArgumentError(f"mixture is {mixture!r}, expected 'copy' or 'min-action'")
+    if mixture == "copy" and not augmented:
+        raise InvalidArgumentError("mixture='copy' needs augmented=True: a known MDP has no copies of its actions")
+    if not 0.0 < damping <= 1.0:
+        raise InvalidArgumentError(f"damping is {damping}, expected a number in (0, 1]")
+    positive_cap("max_sweeps", max_sweeps)
+    pinned = mdp.state_index(reference)
+    target = checked_precision(mdp, precision)
+    if augmented:
+        mdp = mdp.normalised()  # the copies have internal reward 0, the least there is
+    v = start_vector(mdp, start_values)
+    project(v, span)
+    planner = _ScOpt(mdp, span, damping, pinned, target, precision, max_sweeps)
+    if stopping == "strict":
+        gamma = contraction_bound(mdp) if contraction is None else contraction
+        planner.run_strict(v, gamma)
+    else:
+        planner.run(v)
+    return planner.plan(augmented, mixture or ("copy" if augmented else "min-action"))
+
+
+class _ScOpt:
+    """The iteration and, from its last sweep, the policy."""
+
+    def __init__(
+        self, mdp: MDP, span: float, damping: float, pinned: int, target: float, precision: float, max_sweeps: int
+    ) -> None:
+        self.mdp, self.span, self.damping, self.pinned = mdp, span, damping, pinned
+        self.target, self.precision, self.max_sweeps = target, precision, max_sweeps
+        self.w, self.act = np.empty(mdp.n_states), np.zeros(mdp.n_states, dtype=np.int64)
+        self.v: NDArray[np.float64] = np.zeros(mdp.n_states)
+        self.low, self.high, self.slack, self.sweeps = -np.inf, np.inf, 0.0, 0
+        self.max_support = int(np.diff(mdp.indptr).max())
+
+    def _advance(self, v: NDArray[np.float64], damping: float, target: float, number: int) -> bool:
+        rows = (self.mdp.indptr.view(np.uint64), self.mdp.indices, self.mdp.probabilities, self.mdp.pair_rewards)
+        roundoff = 2 * (self.max_support + 4) * UNIT_ROUNDOFF
+        done, self.low, self.high, self.slack, met = truncated_sweeps(
+            *rows, np.uint64(self.mdp.n_actions), v, self.w, self.act, self.span, damping, self.pinned, target, roundoff, number
+        )
+        self.sweeps += done
+        self.v = v
+        return met
+
+    def run(self, v: NDArray[np.float64]) -> None:
+        """Until the bracket is narrow enough."""
+        batch = max(1, BATCH_WORK // self.mdp.n_transitions)
+        while not self._advance(v, self.damping, self.target, min(batch, self.max_sweeps - self.sweeps)):
+            if 2 * self.slack > self.target:
+                raise precision_error(self.mdp, self.precision, self.slack, self._partial())
+            if self.sweeps >= self.max_sweeps:
+                raise self._not_converged(self.high - self.low)
+
+    def run_strict(self, v: NDArray[np.float64], gamma: float) -> None:
+        """Until sp(v_{n+1} - v_n) + (2γⁿ/(1-γ))·sp(v_1 - v_0) ≤ ε, undamped as published."""
+        if not 0.0 <= gamma < 1.0:
+            raise InvalidArgumentError(
+                f"stopping='strict' needs a contraction coefficient in [0, 1), found {gamma:g}: no state is reached from "
+                "every pair in one step; give contraction= or use stopping='span'"
+            )
+        first: float | None = None
+        n = 0
+        while True:
+            self._advance(v, 1.0, -1.0, 1)
+            width = self.high - self.low
+            first = width if first is None else first
+            remainder = 2.0 * gamma**n / (1.0 - gamma) * first
+            if width + remainder + 2 * self.slack <= self.target:
+                return
+            if 2 * self.slack > self.target:
+                raise precision_error(self.mdp, self.precision, self.slack, self._partial())
+            if self.sweeps >= self.max_sweeps:
+                raise self._not_converged(width + remainder)
+            n += 1
+            truncated = np.minimum(self.w, self.w.min() + self.span)
+            v[:] = truncated - truncated[self.pinned]
+
+    def _partial(self) -> Plan:
+        return make_plan(
+            self.mdp, low=self.low - self.slack, high=self.high + self.slack, values=self.v, actions=self.act.copy(),
+            sweeps=self.sweeps, method="ScOpt (partial)",
+        )  # fmt: skip
+
+    def _not_converged(self, reached: float) -> NotConvergedError:
+        return NotConvergedError(
+            f"ScOpt: {reached / self.mdp.units.step_duration:.1e} after {self.sweeps} sweeps (wanted {self.precision:.1e}); "
+            "raise max_sweeps or accept the partial plan, which this error carries",
+            self._partial(),
+        )
+
+    def plan(self, augmented: bool, mixture: Mixture) -> Plan:
+        """The constrained-greedy policy for the v of the stop test."""
+        mdp, v, w = self.mdp, self.v, self.w
+        S, A = mdp.n_states, mdp.n_actions
+        ceiling = float(w.min()) + self.span
+        weights = np.zeros((S, 2 * A))
+        weights[np.arange(S), self.act] = 1.0
+        slack = rounding_slack(self.max_support, float(np.abs(v).max()), float(np.abs(mdp.pair_rewards).max()))
+        for s in np.flatnonzero(w > ceiling):
+            column, m = self._worst(int(s), augmented, mixture)
+            if m > ceiling + 2 * slack:
+                raise InfeasibleSpanError(
+                    f"no policy keeps the span of the bias at {self.span:g} here: in state {mdp.state_name(int(s))} every action is worth "
+                    f"at least {m - float(w.min()):.6g} above the worst state; raise span, or give the state an action "
+                    "of less reward (augmented=True does)",
+                    int(s),
+                    self._partial(),
+                )
+            m = min(m, ceiling)
+            weights[s, self.act[s]] = kept = (ceiling - m) / (w[s] - m)
+            weights[s, column] += 1.0 - kept
+        policy = weights[:, :A] + weights[:, A:]
+        deterministic = bool(np.all(policy.max(axis=1) == 1.0))
+        classes, _ = recurrent_classes(chain_of(mdp, policy)[0])
+        return make_plan(
+            mdp, low=self.low - self.slack, high=self.high + self.slack, values=v,
+            actions=policy.argmax(axis=1) if deterministic else None, stochastic=None if deterministic else policy,
+            augmented=weights if augmented else None, sweeps=self.sweeps, method="ScOpt",
+            details={"unichain": len(classes) == 1, "span_bound": self.span, "truncated": np.flatnonzero(w > ceiling)},
+        )  # fmt: skip
+
+    def _worst(self, s: int, augmented: bool, mixture: Mixture) -> tuple[int, float]:
+        """The column (of 2A) to mix with, and its value: a copy of internal reward 0, or the state's worst pair."""
+        mdp, A = self.mdp, self.mdp.n_actions
+        values = np.full(A, np.inf)
+        for a in np.flatnonzero(mdp.allowed[s]):
+            k = s * A + a
+            row = slice(mdp.indptr[k], mdp.indptr[k + 1])
+            future = float(mdp.probabilities[row] @ self.v[mdp.indices[row]])
+            values[a] = future if augmented else mdp.pair_rewards[k] + future
+        a = int(self.act[s]) if mixture == "copy" else int(values.argmin())
+        return (A + a if augmented else a), float(values[a])
+

@@ -1,0 +1,172 @@
+"""`solve`: the optimal gain of a weakly communicating MDP, as fast as it can be certified."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gainful.errors import MultichainError, NotConvergedError
+from gainful.mdp.model import MDP
+from gainful.mdp.structure import structure
+from gainful.planning.anderson import evaluate_by_anderson
+from gainful.planning.arguments import checked_precision, positive_cap, precision_error, start_vector
+from gainful.planning.plan import Plan, make_plan
+from gainful.planning.policy_iteration import policy_iteration
+from gainful.planning.sweeper import Sweeper
+
+PATIENCE = 8
+"""Sweeps of value iteration before its speed is judged."""
+SLOW_FROM = 30
+"""Predicted remaining sweeps above which policies are evaluated instead."""
+EVALUATION_SWEEPS = 500
+"""At most so many sweeps to evaluate one policy."""
+IDLE_ROUNDS = 30
+"""Rounds of accelerated policy iteration without a better bracket after which it is given up."""
+EXACT_UP_TO = 3000
+"""States up to which exact policy iteration is the last resort (its linear systems are dense in the worst case)."""
+
+
+def solve(
+    mdp: MDP, *, precision: float = 1e-8, max_sweeps: int = 1_000_000, start_values: ArrayLike | None = None,
+    threads: int | None = None,
+) -> Plan:  # fmt: skip
+    r"""Optimal gain, bias and policy: g + h(s) = max_a { r(s,a) + p(·|s,a)·h }.
+
+    Stops when the bracket min(Lv - v) ≤ g* ≤ max(Lv - v), widened for rounding, is no wider than `precision`
+    (Puterman 1994, sec. 8.5): whatever produced v, the answer is proven. Three ways to a better v, each used only when
+    the one before is slow: value iteration; inexact policy iteration, each policy evaluated by Anderson-accelerated
+    sweeps; exact policy iteration (up to 3000 states).
+
+    The gain must not depend on the start. A weakly communicating MDP has that property; on another one the bracket
+    closes only if all its closed classes happen to have the same optimal gain, and a MultichainError that names
+    the classes is raised otherwise.
+    Raises NotConvergedError, which carries the partial plan, and PrecisionError for a precision float64 cannot certify.
+    """
+    target = checked_precision(mdp, precision)
+    v = start_vector(mdp, start_values)
+    with Sweeper(mdp, threads) as sweeper:
+        search = _Search(mdp, sweeper, target, precision, positive_cap("max_sweeps", max_sweeps))
+        plan = search.value_iteration(v)
+        while plan is None:
+            plan = search.policy_rounds() or search.exact() or search.damped()
+    return plan
+
+
+class _Search:
+    """A current v, the best one so far, and the ways to go on; each returns a Plan once the bracket is narrow enough."""
+
+    def __init__(self, mdp: MDP, sweeper: Sweeper, target: float, precision: float, max_sweeps: int) -> None:
+        self.mdp, self.sweeper, self.target = mdp, sweeper, target
+        self.precision, self.max_sweeps = precision, max_sweeps
+        self.sweeps = 0
+        self.v: NDArray[np.float64] = np.zeros(mdp.n_states)
+        self.best, self.actions = self.v, sweeper.act.copy()
+        self.bounds = (-np.inf, np.inf)  # at best, rounding included
+        self.stage = "value iteration"
+        self.structure_checked = False
+
+    @property
+    def width(self) -> float:
+        return self.bounds[1] - self.bounds[0]
+
+    def next(self) -> NDArray[np.float64]:
+        """Lv of the current v, pinned."""
+        return self.sweeper.w - self.sweeper.w[0]
+
+    def look(self, v: NDArray[np.float64]) -> bool:
+        """One Bellman sweep at v; keep it as the best if its bracket is the narrowest; whether it is narrow enough."""
+        low, high = self.sweeper.bellman(v)
+        slack = self.sweeper.slack(v)
+        self.v = v
+        self.sweeps += 1
+        if high - low + 2 * slack <= self.width:
+            self.bounds = (low - slack, high + slack)
+            self.best, self.actions = v, self.sweeper.act.copy()
+            if self.width <= self.target:
+                return True
+            if 2 * slack > self.target and high - low <= 2 * slack:
+                raise precision_error(self.mdp, self.precision, slack, self.plan())
+        if self.sweeps >= self.max_sweeps:
+            raise NotConvergedError(
+                f"the gain is bracketed within {self.width / self.mdp.units.step_duration:.1e} after {self.sweeps} sweeps "
+                f"(wanted {self.precision:.1e}); raise max_sweeps or accept the partial plan, which this error carries",
+                self.plan(),
+            )
+        return False
+
+    def plan(self) -> Plan:
+        low, high = self.bounds
+        return make_plan(
+            self.mdp, low=low, high=high, values=self.best, actions=self.actions, sweeps=self.sweeps, method=self.stage
+        )
+
+    def value_iteration(self, v: NDArray[np.float64]) -> Plan | None:
+        """Plain value iteration for as long as it contracts fast."""
+        widths: list[float] = []
+        while not self.look(v):
+            widths.append(self.width)
+            if len(widths) > PATIENCE and self._is_slow(widths):
+                return None
+            v = self.next()
+        return self.plan()
+
+    def _is_slow(self, widths: list[float]) -> bool:
+        rate = (widths[-1] / widths[-PATIENCE]) ** (1 / (PATIENCE - 1))
+        return rate >= 1.0 or np.log(self.target / widths[-1]) / np.log(rate) > SLOW_FROM
+
+    def policy_rounds(self) -> Plan | None:
+        """Inexact policy iteration: evaluate the greedy policy ten times more finely than its bracket is wide.
+
+        The bracket of a better policy may be wider for a while; only several rounds without a new best one count as failure.
+        """
+        self.stage = "accelerated policy iteration"
+        idle, width = 0, self.width
+        while idle < IDLE_ROUNDS:
+            v, _, sweeps = evaluate_by_anderson(
+                self.sweeper.policy(self.sweeper.act), self.next(),
+                tolerance=max(0.1 * width, 0.4 * self.target), max_sweeps=EVALUATION_SWEEPS,
+            )  # fmt: skip
+            self.sweeps += sweeps
+            before = self.width
+            if self.look(v):
+                return self.plan()
+            width = float(np.ptp(self.sweeper.w - v))
+            idle = 0 if self.width < 0.9 * before else idle + 1
+        self.check_structure()
+        return None
+
+    def exact(self) -> Plan | None:
+        """Policy iteration with exact evaluation, where its linear systems are affordable."""
+        if self.mdp.n_states > EXACT_UP_TO:
+            return None
+        try:
+            plan = policy_iteration(self.mdp, precision=self.precision, start_actions=self.actions)
+        except NotConvergedError:
+            return None
+        return replace(plan, sweeps=self.sweeps + plan.sweeps)
+
+    def damped(self) -> Plan | None:
+        """Damped value iteration from the best v, v ← v + ½(Lv - v): its bracket never widens, and it always gets there."""
+        self.stage = "damped value iteration"
+        v = self.best
+        for _ in range(200):
+            if self.look(v):
+                return self.plan()
+            v = v + 0.5 * (self.next() - v)
+        return None
+
+    def check_structure(self) -> None:
+        """Refuse a multichain MDP, naming its classes; once, and only when the bracket does not close by itself."""
+        if self.structure_checked:
+            return
+        self.structure_checked = True
+        found = structure(self.mdp)
+        if found == "multichain":
+            raise MultichainError(
+                f"the optimal gain depends on the start: {found.describe()}; bracket [{self.plan().gain_bounds[0]:.6g}, "
+                f"{self.plan().gain_bounds[1]:.6g}]. Solve one class at a time: "
+                "gf.solve(mdp.restricted(gf.structure(mdp).classes[0]))",
+                found.classes,
+            )
