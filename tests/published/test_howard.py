@@ -1,8 +1,8 @@
 """R. A. Howard, Dynamic Programming and Markov Processes, MIT Press 1960.
 
 Data of the taxicab also in the public example "Cab" of P. Jensen's Operations Research Models and Methods pages,
-which quotes the book. The printed figures (two decimals, and 1, 2, 10 for the toymaker) are those of the book's policy
-iteration; each is compared with the rational value computed here.
+which quotes the book. The figures of the book's policy iteration (two decimals; 1, 2, 10 for the toymaker) are given as
+commonly quoted, without a page: each is compared with the rational value computed here, and agrees.
 """
 
 from __future__ import annotations

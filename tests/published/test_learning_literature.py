@@ -11,8 +11,8 @@ import gainful as gf
 from tests.published.exact import PRECISION, Choice, Row, arrays, optimum
 
 
-# RiverSwim with Osband's parameters (Osband, Russo & Van Roy 2013; idea of Strehl & Littman 2008) and Maillard's
-# (Talebi & Maillard 2018): gain, span and diameter worked out by hand for this project (THEORY.md, sections 6 and 7).
+# RiverSwim with Osband's parameters (Osband, Russo & Van Roy 2013; idea of Strehl & Littman 2008) and Maillard's:
+# gain, span and diameter worked out by hand for this project (THEORY.md, sections 6 and 7).
 @pytest.mark.parametrize(
     ("mdp", "gain", "span", "diameter"),
     [
@@ -38,6 +38,7 @@ def test_riverswim_of_any_length(S: int) -> None:
         (gf.environments.riverswim(S), osband),
         (gf.environments.riverswim_maillard(S), maillard),
         (gf.environments.riverswim_ergodic(S), maillard),
+        (gf.environments.riverswim_ergodic(S, left_success=0.6), maillard),
     ):
         assert gf.solve(mdp, precision=PRECISION).gain == pytest.approx(float(gain), rel=0, abs=PRECISION)
 

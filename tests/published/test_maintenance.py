@@ -40,7 +40,8 @@ def test_tijms_inspection_maintenance() -> None:
 
 
 # F. S. Hillier & G. J. Lieberman, Introduction to Operations Research, chapter "Markov Decision Processes", prototype
-# example: do nothing, overhaul (back to minor deterioration), replace. Also in public lecture notes (GSLM 52800).
+# example: do nothing, overhaul (back to minor deterioration), replace. Data also in public lecture notes (GSLM 52800);
+# the four rounded costs as commonly quoted, each confirmed by the fraction beside it.
 NOTHING, OVERHAUL, REPLACE = 0, 1, 2
 MACHINE: dict[tuple[int, int], tuple[list[Fraction], int]] = {
     (0, NOTHING): ([Fraction(0), Fraction(7, 8), Fraction(1, 16), Fraction(1, 16)], 0),

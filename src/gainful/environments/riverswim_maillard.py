@@ -17,8 +17,7 @@ def riverswim_maillard(
 
     Swimming left always succeeds. Swimming right moves right with .6, left with .05, else stays; at a bank the move
     that does not exist stays. Rewards: .1 for left at the left bank, 1 for right at the right bank.
-    Source: the experiments of Talebi & Maillard, Variance-aware regret bounds for undiscounted reinforcement learning
-    in MDPs (2018) and the works that follow it.
+    Source: the parameters in use in the experiments of O.-A. Maillard and co-authors.
 
     Always right is optimal: the chain has pi(s+1)/pi(s) = 12, so the gain is 11 * 12**(S-1) / (12**S - 1),
     248832/271453 for S = 6 (span 8.181822, diameter 8.925620).

@@ -183,16 +183,17 @@ def _from_arrays(
 
     def place(at: int) -> str:
         s, a = divmod(int(pair[at]), A)
-        named = state_labels is not None and len(state_labels) == S
-        moves = f" (from '{state_labels[s]}' to '{state_labels[target[at]]}')" if named and state_labels else ""
-        return f"rates[{s}, {a}, {int(target[at])}]{moves}"
+        names = ""
+        if state_labels is not None and len(state_labels) == S:
+            names = f" (from '{state_labels[s]}' to '{state_labels[target[at]]}')"
+        return f"rates[{s}, {a}, {int(target[at])}]{names}"
 
     mask = np.ones(S * A, dtype=bool)
     if allowed is not None:
-        mask = np.array(allowed, dtype=bool)
-        if mask.shape != (S, A):
-            raise InvalidMDPError(f"allowed has shape {mask.shape}, expected (S, A) = ({S}, {A})")
-        mask = mask.reshape(-1)
+        table = np.array(allowed, dtype=bool)
+        if table.shape != (S, A):
+            raise InvalidMDPError(f"allowed has shape {table.shape}, expected (S, A) = ({S}, {A})")
+        mask = table.reshape(-1)
     keep = mask[pair]
     pair, target, rate = pair[keep], target[keep], rate[keep]
     diagonal = target == pair // A

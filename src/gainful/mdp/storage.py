@@ -59,7 +59,7 @@ def save(mdp: MDP, path: str | Path) -> None:
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
         with open(temporary, "xb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
+            np.savez(file, **arrays)  # type: ignore[arg-type]
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)

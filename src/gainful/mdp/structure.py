@@ -64,7 +64,7 @@ class Structure(str):
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Structure is read-only; cannot set {name!r}")
 
-    def __getnewargs__(self) -> tuple[Any, ...]:  # type: ignore[override]
+    def __getnewargs__(self) -> tuple[Any, ...]:
         return str(self), self._mdp, self._classes, self._transient, self._unichain, self._decided
 
     @property
@@ -196,9 +196,11 @@ class _EndComponents:
         self.count = mdp.allowed.sum(axis=1).astype(np.int32)  # (S,) such pairs of each state
         self.label = np.full(S, -1, dtype=np.int32)  # (S,) one state of its component; -1 without pairs
         self._order = np.zeros(S, dtype=np.int32)
-        self._work = tuple(np.empty(S, dtype=np.int32) for _ in range(3)) + tuple(
-            np.empty(S, dtype=np.int64) for _ in range(2)
-        )
+        self._low = np.empty(S, dtype=np.int32)
+        self._stack = np.empty(S, dtype=np.int32)
+        self._calls = np.empty(S, dtype=np.int32)
+        self._pair = np.empty(S, dtype=np.int64)
+        self._entry = np.empty(S, dtype=np.int64)
         self._before: tuple[NDArray[np.int64], NDArray[Any]] | None = None
 
     @property
@@ -213,8 +215,9 @@ class _EndComponents:
         self._order[roots] = 0
         mdp = self.mdp
         found = _strong_components(
-            mdp.indptr, mdp.indices, mdp.n_actions, alive, roots, self.label, self._order, *self._work, only_first
-        )
+            mdp.indptr, mdp.indices, mdp.n_actions, alive, roots, self.label, self._order,
+            self._low, self._stack, self._calls, self._pair, self._entry, only_first,
+        )  # fmt: skip
         return int(found)
 
     def maximal(self) -> bool:
@@ -278,7 +281,7 @@ class _EndComponents:
         return None
 
     def sink(self, alive: NDArray[np.bool_], state: int) -> NDArray[np.int64]:
-        """A recurrent class, reached from `state`, of the policy that plays the alive pair with the fewest next states."""
+        """A recurrent class, reached from `state`, of the policy playing alive pairs with the fewest next states."""
         mdp = self.mdp
         A = mdp.n_actions
         lengths = np.where(alive, np.diff(mdp.indptr), np.iinfo(np.int64).max).reshape(-1, A)
@@ -469,8 +472,8 @@ def _avoid(
     """As `_cascade`, beginning with `states` deprived of all their pairs."""
     depth = 0
     for x in states:
-        for k in range(x * n_actions, (x + 1) * n_actions):
-            alive[k] = False
+        for own in range(x * n_actions, (x + 1) * n_actions):
+            alive[own] = False
         if count[x] > 0:
             count[x] = 0
             stack[depth] = x

@@ -59,6 +59,7 @@ def from_table(
     source = read_table(table)
     source.require(*LABEL_COLUMNS, "probability")
     values = source.one_of("reward", "cost")
+    source.require(values)
     kept = source.attributes()
     probability = source.numbers("probability", low=0.0, expected="a number in [0, 1]")
     reward = source.numbers(values)
@@ -286,7 +287,7 @@ def _read_text(path: Path, title: str, separator: str) -> Source:
             warnings.simplefilter("error", pd.errors.ParserWarning)
             frame = pd.read_csv(
                 path, sep=separator, encoding="utf-8-sig", index_col=False, skipinitialspace=True,
-                skip_blank_lines=False, keep_default_na=False, low_memory=False, float_precision="round_trip",
+                skip_blank_lines=False, keep_default_na=False, low_memory=False, **_exact_numbers(),
                 dtype=dict.fromkeys(LABEL_COLUMNS, str), na_values={c: [""] for c in _NUMBER_COLUMNS},
             )  # fmt: skip
     except pd.errors.EmptyDataError as error:
@@ -312,6 +313,12 @@ def _read_text(path: Path, title: str, separator: str) -> Source:
         filled = np.flatnonzero(~np.all(empty, axis=1))
         frame, lines = frame.iloc[filled], lines[filled]
     return Source(frame, title, True, lines)
+
+
+def _exact_numbers() -> dict[str, Any]:
+    """Decimals to the last bit: what pandas does by default from 3.1 on, and on request before."""
+    major, minor = (int(x) for x in pd.__version__.split(".")[:2])
+    return {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}
 
 
 def _read_parquet(path: Path, title: str) -> Source:

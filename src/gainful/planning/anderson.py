@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful.planning.sweeper import PolicyOperator
+from gainful.planning.sweeper import Sweeper
 
 MEMORY = 8
 PERIOD = 3
@@ -13,9 +13,9 @@ DAMPING = 0.9
 
 
 def evaluate_by_anderson(
-    policy: PolicyOperator, start: NDArray[np.float64], *, tolerance: float, max_sweeps: int
+    sweeper: Sweeper, start: NDArray[np.float64], *, tolerance: float, max_sweeps: int
 ) -> tuple[NDArray[np.float64], float, int]:
-    r"""Solve r_π + P_π h - h = g·1 approximately: (h, span of the residual, sweeps), h the best vector seen.
+    r"""Solve r_π + P_π h - h = g·1 for π = `sweeper.act`, approximately: (h, span of the residual, sweeps), h the best vector seen.
 
     Damped steps h ← h + τ f, f the residual less its mean; every third step is Anderson's: with the last m
     differences ΔH, ΔF it minimises ‖f - ΔF γ‖₂ and moves to h + τ f - (ΔH + τ ΔF) γ (Anderson 1965; periodic
@@ -32,7 +32,7 @@ def evaluate_by_anderson(
     gram = np.zeros((MEMORY, MEMORY))
     stored = 0
     for sweep in range(1, max_sweeps + 1):
-        low, high = policy.gaps(h, f)
+        low, high = sweeper.policy_gaps(h, f)
         width = high - low
         if width < best_width:
             best_width = width

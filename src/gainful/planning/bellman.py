@@ -63,46 +63,96 @@ def sweep(
 
 
 @kernel
+def keyed_sweep(
+    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: int, v: Floats, first: int, last: int, w: Floats, act: Ints,
+    keys: Floats, runner_up: Floats, risen: float,
+) -> tuple[float, float]:  # fmt: skip
+    """`sweep` that also leaves behind what `lazy_sweep` needs to know of each pair."""
+    low, high = np.inf, -np.inf
+    end = ptr[first * n_actions]
+    for s in range(first, last):
+        best, second, best_action = -np.inf, -np.inf, np.uint64(0)
+        for a in range(n_actions):
+            k = s * n_actions + a
+            begin = end
+            end = ptr[k + np.uint64(1)]
+            q = r[k] + row_dot(p, idx, v, begin, end)
+            if begin == end:
+                q = -np.inf
+            keys[k] = q - risen
+            second = max(second, min(q, best))
+            if q > best:
+                best, best_action = q, a
+        w[s], act[s], runner_up[s] = best, best_action, second - risen
+        gap = best - v[s]
+        low, high = min(low, gap), max(high, gap)
+    return low, high
+
+
+@inlined
+def _contest(
+    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: int, v: Floats, s: int, act: Ints,
+    own_ptr: Pointers, own_len: Pointers, own_idx: Indices, own_p: Floats, own_r: Floats,
+    keys: Floats, runner_up: Floats, risen: float, margin: float, own: float,
+) -> float:  # fmt: skip
+    """Lv(s), reading the rows that may beat the incumbent of value `own`; a new incumbent's row is copied to its place."""
+    one = np.uint64(1)
+    base = s * n_actions
+    incumbent = np.uint64(act[s])
+    best, best_action = own, incumbent
+    for a in range(n_actions):
+        k = base + a
+        if a == incumbent or keys[k] + risen + margin < own:
+            continue
+        begin, end = ptr[k], ptr[k + one]
+        if begin == end:
+            keys[k] = -np.inf
+            continue
+        q = r[k] + row_dot(p, idx, v, begin, end)
+        keys[k] = q - risen
+        if q > best or (q == best and a < best_action):
+            best, best_action = q, a
+    keys[base + incumbent] = own - risen
+    second = -np.inf
+    for a in range(n_actions):
+        if a != best_action:
+            second = max(second, keys[base + a])
+    runner_up[s] = second
+    if best_action != incumbent:
+        k = base + best_action
+        act[s], own_r[s] = best_action, r[k]
+        begin, to = ptr[k], own_ptr[s]
+        own_len[s] = ptr[k + one] - begin
+        for j in range(own_len[s]):
+            own_idx[to + j], own_p[to + j] = idx[begin + j], p[begin + j]
+    return best
+
+
+@kernel
 def lazy_sweep(
     ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: int, v: Floats, first: int, last: int, w: Floats, act: Ints,
-    keys: Floats, risen: float, margin: float,
+    own_ptr: Pointers, own_len: Pointers, own_idx: Indices, own_p: Floats, own_r: Floats,
+    keys: Floats, runner_up: Floats, risen: float, margin: float,
 ) -> tuple[float, float]:  # fmt: skip
     """`sweep`, passing over pairs proven not to be the best (temporary action elimination).
 
     Let `risen` be the sum over all changes of v so far of max_s Δv(s). A pair computed once as q, when the sum stood
     at u, is at most q - u + risen now (p sums to 1), and keys[k] = q - u. If that is below the value of the
     incumbent action, less a `margin` for rounding, the row need not be read: w, act and the range returned are
-    those of `sweep`. Start with keys = inf; the incumbent's own key is kept at -inf, so that one test per state
-    decides. Cf. Hastings 1976, Puterman 1994 sec. 8.5.6.
+    those of `sweep`. `runner_up[s]` is the largest key of the other actions, so that one test per state decides.
+    The incumbents' rows lie side by side in own_ptr … own_r, each with room for any row of its state, so that a sweep in
+    which nothing changes reads them in order and nothing else. Needs a `keyed_sweep` before, and the rows of `act` in place
+    (`own_rows`); pays when few states are contested, since a contest is a branch the processor cannot foresee. Cf. Hastings 1976, Puterman 1994 sec. 8.5.6.
     """
     low, high = np.inf, -np.inf
-    one = np.uint64(1)
     for s in range(first, last):
-        base = s * n_actions
-        incumbent = np.uint64(act[s])
-        k = base + incumbent
-        best = r[k] + row_dot(p, idx, v, ptr[k], ptr[k + one])
-        keys[k] = -np.inf
-        highest = -np.inf
-        for a in range(n_actions):
-            highest = max(highest, keys[base + a])
-        if highest + risen + margin >= best:
-            own, best_action = best, incumbent
-            for a in range(n_actions):
-                k = base + a
-                if keys[k] + risen + margin < own:
-                    continue
-                begin, end = ptr[k], ptr[k + one]
-                if begin == end:
-                    keys[k] = -np.inf
-                    continue
-                q = r[k] + row_dot(p, idx, v, begin, end)
-                keys[k] = q - risen
-                if q > best or (q == best and a < best_action):
-                    best, best_action = q, a
-            if best_action != incumbent:
-                keys[base + incumbent] = own - risen
-                act[s] = best_action
+        begin = own_ptr[s]
+        best = own_r[s] + row_dot(own_p, own_idx, v, begin, begin + own_len[s])
+        if runner_up[s] + risen + margin >= best:
+            best = _contest(
+                ptr, idx, p, r, n_actions, v, s, act, own_ptr, own_len, own_idx, own_p, own_r,
+                keys, runner_up, risen, margin, best,
+            )  # fmt: skip
         w[s] = best
         gap = best - v[s]
         low, high = min(low, gap), max(high, gap)
@@ -110,33 +160,31 @@ def lazy_sweep(
 
 
 @kernel
-def policy_rows(
-    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: int, act: Ints, ptr_out: Pointers, idx_out: Indices, p_out: Floats, r_out: Floats
+def own_rows(
+    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: int, act: Ints,
+    own_ptr: Pointers, own_len: Pointers, own_idx: Indices, own_p: Floats, own_r: Floats,
 ) -> None:  # fmt: skip
-    """Copy the rows of one action per state side by side, so that evaluating the policy reads nothing else."""
-    to = np.uint64(0)
+    """Copy the rows of the actions `act` into the places that own_ptr gives them."""
     one = np.uint64(1)
     for s in range(np.uint64(act.size)):
         k = s * n_actions + np.uint64(act[s])
-        ptr_out[s] = to
-        r_out[s] = r[k]
-        for j in range(ptr[k], ptr[k + one]):
-            idx_out[to], p_out[to] = idx[j], p[j]
-            to += one
-    ptr_out[act.size] = to
+        begin, to = ptr[k], own_ptr[s]
+        own_len[s] = ptr[k + one] - begin
+        own_r[s] = r[k]
+        for j in range(own_len[s]):
+            own_idx[to + j], own_p[to + j] = idx[begin + j], p[begin + j]
 
 
 @kernel
 def policy_sweep(
-    ptr: Pointers, idx: Indices, p: Floats, r: Floats, v: Floats, first: int, last: int, gaps: Floats
-) -> tuple[float, float]:
-    """gaps = r_π + P_π v - v for compact policy rows; returns its range."""
+    own_ptr: Pointers, own_len: Pointers, own_idx: Indices, own_p: Floats, own_r: Floats,
+    v: Floats, first: int, last: int, gaps: Floats,
+) -> tuple[float, float]:  # fmt: skip
+    """gaps = r_π + P_π v - v for rows laid out by `own_rows`; returns its range."""
     low, high = np.inf, -np.inf
-    end = ptr[first]
     for s in range(first, last):
-        begin = end
-        end = ptr[s + np.uint64(1)]
-        gap = r[s] + row_dot(p, idx, v, begin, end) - v[s]
+        begin = own_ptr[s]
+        gap = own_r[s] + row_dot(own_p, own_idx, v, begin, begin + own_len[s]) - v[s]
         gaps[s] = gap
         low, high = min(low, gap), max(high, gap)
     return low, high

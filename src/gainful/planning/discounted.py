@@ -68,18 +68,19 @@ def discounted_value_iteration(
     scale = rounding_slack(int(np.diff(mdp.indptr).max()), 1.0, 0.0)
     reward_scale = float(np.abs(r).max())
     batch = max(1, BATCH_ENTRIES // (mdp.n_transitions + S))
+    # leave room for the rounding of the last step, to the user's units
+    wanted = precision - 2.0**-49 * (abs(shift) + reward_scale / (1.0 - discount))
     sweeps, converged = 0, False
     low, high, slack = -np.inf, np.inf, 0.0
     while not converged and sweeps < max_sweeps:
         n, low, high, slack, converged = _sweeps(
-            v, best, actions, *rows, discount, damping, mdp.n_actions, precision, scale, reward_scale,
+            v, best, actions, *rows, discount, damping, mdp.n_actions, wanted, scale, reward_scale,
             min(batch, max_sweeps - sweeps), sweeps > 0,
         )  # fmt: skip
         sweeps += n
-        if not converged and 2.0 * slack > precision and _width(low, high, discount) <= precision + 4.0 * slack:
+        if not converged and 2.0 * slack > wanted and _width(low, high, discount) <= precision + 4.0 * slack:
             break
     factor = discount / (1.0 - discount)
-    # the last term is the rounding of adding the shift
     widened = slack + 2.0**-52 * (abs(shift) + float(np.abs(best).max()) + factor * max(abs(low), abs(high)))
     lower, upper = best + factor * low - widened + shift, best + factor * high + widened + shift
     bounds = (lower, upper) if units.sign > 0 else (0.0 - upper, 0.0 - lower)
@@ -89,10 +90,10 @@ def discounted_value_iteration(
     plan = ValuePlan(values, bounds, actions, float(discount), sweeps, "discounted value iteration", mdp)
     if converged:
         return plan
-    if 2.0 * slack > precision:
+    if 2.0 * slack > wanted:
         raise PrecisionError(
-            f"rounding alone may move the bounds by {2.0 * slack:.1e} here, more than the precision {precision:.1e}; "
-            "ask for less",
+            f"rounding alone may move the bounds by {2.0 * widened:.1e} here, and the precision asked for is "
+            f"{precision:.1e}; ask for {4.0 * widened:.1e} or more",
             plan,
         )
     raise NotConvergedError(

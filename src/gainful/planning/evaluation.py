@@ -155,7 +155,8 @@ def checked_policy(mdp: MDP, policy: Plan | ArrayLike) -> NDArray[np.int64] | Ve
             f"policy: state {mdp.state_name(int(bad_s[0]))} does not have action {mdp.action_name(int(bad_a[0]))}, "
             f"which has probability {weights[bad_s[0], bad_a[0]]:g}"
         )
-    return weights / sums[:, None]
+    weights /= sums[:, None]
+    return weights
 
 
 def chain_of(mdp: MDP, policy: NDArray[np.int64] | Vector) -> tuple[sp.csr_array, Vector]:
@@ -172,7 +173,8 @@ def chain_of(mdp: MDP, policy: NDArray[np.int64] | Vector) -> tuple[sp.csr_array
         return P, mdp.pair_rewards[k]
     s, a = np.nonzero(policy)
     weights = sp.csr_array((policy[s, a], (s, s * A + a)), shape=(S, S * A))
-    return sp.csr_array(weights @ mdp.matrix()), weights @ mdp.pair_rewards
+    rewards: Vector = np.asarray(weights @ mdp.pair_rewards)
+    return sp.csr_array(weights @ mdp.matrix()), rewards
 
 
 # ---------------------------------------------------------------------- one chain, internal numbers
@@ -295,27 +297,23 @@ class Linear:
 
     def _product(self, x: Vector, transposed: bool) -> Vector:
         if self._dense is not None:
-            return self._dense.T @ x if transposed else self._dense @ x
-        if not self._ones:
-            out: Vector = (self._transposed if transposed else self._sparse) @ x
-            return out
-        if transposed:
-            out = self._transposed @ x
+            return np.asarray(self._dense.T @ x if transposed else self._dense @ x)
+        if self._ones and not transposed:
+            rest = x.copy()
+            rest[0] = 0.0
+            return np.asarray(x[0] + self._sparse @ rest)
+        out: Vector = np.asarray((self._transposed if transposed else self._sparse) @ x)
+        if self._ones:
             out[0] = x.sum()
-            return out
-        rest = x.copy()
-        rest[0] = 0.0
-        return x[0] + self._sparse @ rest
+        return out
 
     def _apply(self, b: Vector, transposed: bool) -> Vector:
-        if self._dense is not None:
-            x: Vector = la.lu_solve(self._lu, b, trans=1 if transposed else 0, check_finite=False)
-            return x
-        x = self._lu.solve(b, trans="T" if transposed else "N")
-        return x
+        if self._dense is None:
+            return np.asarray(self._lu.solve(b, trans="T" if transposed else "N"))
+        return np.asarray(la.lu_solve(self._lu, b, trans=1 if transposed else 0, check_finite=False))
 
     def solve(self, b: Vector, *, transposed: bool = False) -> Vector:
-        """x with M x = b, or M' x = b."""
+        """The x with M x = b, or M' x = b."""
         if self._lu is None:
             x = self._krylov(b, transposed)
             if x is not None:
@@ -350,5 +348,3 @@ class Linear:
             if np.abs(rest).max() <= 8 * UNIT_ROUNDOFF * (scale + 2 * np.abs(x).max()):
                 return x
         return None
-
-

@@ -48,10 +48,11 @@ def extended_value_iteration(
 
     Lv(s) = max_a { r(s,a) + max_{p in set(s,a)} p·v }, iterated as v <- v + damping·(Lv - v). Stops when
     [min(Lv - v), max(Lv - v)], widened for rounding, is no wider than `precision`: the growth rate of L, which is
-    the optimistic gain, lies inside `gain_bounds` (THEORY section 1; Jaksch, Ortner & Auer 2010, sec. 3.1.2).
-    Needs an extended MDP whose optimal gain is constant, which a set with some freedom in every row has.
+    the optimistic gain, lies inside `gain_bounds` (Puterman 1994, sec. 8.5; Jaksch, Ortner & Auer 2010, sec. 3.1.2).
+    Needs an extended MDP whose optimal gain is constant: positive radii, or positive widths with a positive `unseen`,
+    make every state reachable from every other; a positive `floor` is enough too.
     `damping` < 1 is for periodic chains: where the sets are nearly points the extended MDP is as periodic as
-    the empirical one. 0.9 multiplies the sweeps of an aperiodic problem by 1.11 at most.
+    the empirical one. 0.9 costs an aperiodic problem about 1/0.9 times the sweeps.
 
     `span=c` truncates: T_c v = min{Lv, min Lv + c}, on v first cut to span c, with rewards >= 0 (SCAL,
     Fruit et al. 2018). The bracket then is of the growth rate of T_c. Where T_c cuts, at th = min Lv + c, the policy
@@ -61,7 +62,7 @@ def extended_value_iteration(
 
     `rewards` (S,A), in the units of `mdp.rewards`, replaces the MDP's own (optimistic rewards). Ties go to the
     lowest index. `details["rows"]` are the rows chosen for the best actions, `details["copy_rows"]` those of the
-    reward-0 copies where they have weight, `details["truncated"]` where T_c cuts.
+    reward-0 copies where they have weight, `details["truncated"]` the states where T_c cuts.
 
     Raises NotConvergedError and PrecisionError, which carry the partial plan.
 
@@ -82,7 +83,7 @@ def extended_value_iteration(
     r = _rewards(mdp, rewards, span is not None)  # (S*A,)
     v = start_vector(mdp, start_values)
     project(v, cut)
-    inner = _inner_maximum(mdp, confidence)
+    inner = inner_maximum(mdp, confidence)
     q, best = np.empty(S * A), np.zeros(S)
     reward_scale = float(np.abs(r).max())
     scale = rounding_slack(inner.n_terms, 1.0, 0.0)
@@ -110,7 +111,7 @@ def extended_value_iteration(
 # ---------------------------------------------------------------------- one object per kind of set
 
 
-class _Inner(Protocol):
+class InnerMaximum(Protocol):
     """The inner maximum of one kind of set, with its working arrays."""
 
     @property
@@ -123,7 +124,8 @@ class _Inner(Protocol):
 
     def sweeps(
         self, v: NDArray[Any], q: NDArray[Any], best: NDArray[Any], r: NDArray[Any], limits: tuple[Any, ...]
-    ) -> tuple[int, float, float, float, bool]: ...
+    ) -> tuple[int, float, float, float, bool]:
+        """As `l1_sweeps`: number of sweeps, bracket, slack, whether converged."""
 
     def values(self, v: NDArray[Any], r: NDArray[Any], q: NDArray[Any]) -> None:
         """Write r + max p·v of every pair into q."""
@@ -244,7 +246,8 @@ class _KLMaximum:
         return _collected(lambda *out: kl_rows(v, pairs, *self.arrays, *out), pairs.size)
 
 
-def _inner_maximum(mdp: MDP, confidence: Confidence) -> _Inner:
+def inner_maximum(mdp: MDP, confidence: Confidence) -> InnerMaximum:
+    """The inner maximum over `confidence` on the rows of `mdp`, with working arrays of its own."""
     if isinstance(confidence, L1Ball):
         return _L1Maximum(mdp, confidence)
     if isinstance(confidence, Intervals):
@@ -351,7 +354,7 @@ def _collected(fill: Callable[..., int], n_rows: int) -> OptimisticRows:
 
 def _plan(
     mdp: MDP,
-    inner: _Inner,
+    inner: InnerMaximum,
     v: NDArray[np.float64],
     q: NDArray[np.float64],
     best: NDArray[np.float64],
@@ -386,15 +389,17 @@ def _plan(
         copies = lowest.reshape(S, A).argmax(axis=1)
         least = -lowest[states * A + copies]
         copy_rows = inner.rows(-v, np.where(cut, states * A + copies, -1))
-    weight = np.ones(S)
+    weight, gap = np.ones(S), best - least
     # least <= max v <= min v + c <= threshold, but for rounding: hence the clip
-    weight[cut] = np.clip((threshold - least[cut]) / np.maximum(best[cut] - least[cut], UNIT_ROUNDOFF), 0.0, 1.0)
+    weight[cut] = 0.0
+    np.divide(threshold - least, gap, out=weight, where=cut & (gap > 0.0))
+    weight = np.clip(weight, 0.0, 1.0)
     augmented = np.zeros((S, 2 * A))
     augmented[states, actions] = weight
     augmented[states, A + copies] += 1.0 - weight
     projected = augmented[:, :A] + augmented[:, A:]
     deterministic = bool(np.all(copies[cut] == actions[cut]))
-    details |= {"copy_rows": copy_rows, "copies": copies, "truncated": cut, "threshold": threshold}
+    details |= {"copy_rows": copy_rows, "copies": copies, "truncated": np.flatnonzero(cut), "span_bound": span}
     return make_plan(
         mdp, low=low - slack, high=high + slack, values=v, actions=actions if deterministic else None, sweeps=sweeps,
         method=method, stochastic=None if deterministic else projected, augmented=augmented, details=details,

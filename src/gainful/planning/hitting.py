@@ -35,8 +35,8 @@ def hitting_times(
 
     All targets cost S linear systems of size S or more, so above `max_states` states TooLargeError says so.
     """
-    if not precision > 0.0:
-        raise InvalidArgumentError(f"precision {precision}, expected a number > 0")
+    if not 0.0 < precision < 1.0:
+        raise InvalidArgumentError(f"precision {precision}, expected a number in (0, 1): it is relative")
     work = _ShortestPaths(mdp)
     if target is not None:
         return work.solve(mdp.state_index(target), precision).times
@@ -63,8 +63,8 @@ def diameter_bounds(mdp: MDP, *, precision: float = 1e-9, max_states: int = 5000
     See `hitting_times` for equation and certificate. A target is given up as soon as some policy reaches it sooner,
     from everywhere, than the largest time already certified.
     """
-    if not precision > 0.0:
-        raise InvalidArgumentError(f"precision {precision}, expected a number > 0")
+    if not 0.0 < precision < 1.0:
+        raise InvalidArgumentError(f"precision {precision}, expected a number in (0, 1): it is relative")
     if mdp.n_states == 1:
         return 0.0, 0.0
     if structure(mdp) != "communicating":
@@ -116,9 +116,7 @@ class _ShortestPaths:
         usable = mdp.allowed.reshape(-1).copy()
         actions = np.empty(S, dtype=np.int64)
         last = np.full(S, -1, dtype=np.int64) if self._last is None else self._last
-        _proper_policy(
-            mdp.indptr, mdp.indices, self._pointers, self._pairs, A, target, usable, last, actions
-        )
+        _proper_policy(mdp.indptr, mdp.indices, self._pointers, self._pairs, A, target, usable, last, actions)
         inside = actions >= 0  # where the target is reached with probability 1, itself excepted
         v = np.zeros(S)
         e1 = e2 = 0.0
@@ -134,7 +132,7 @@ class _ShortestPaths:
                 if e1 < 1.0 and v.max() / (1.0 - e1) <= enough:
                     break
                 if changes == 0:
-                    if not e1 + e2 <= precision:
+                    if not (np.isfinite(v).all() and e1 + e2 <= precision):
                         raise PrecisionError(
                             f"hitting times of state {mdp.state_name(target)}, up to {v.max():.6g} steps: certified to "
                             f"{e1 + e2:.3g}, wanted {precision:g}; ask for a coarser precision"
@@ -207,8 +205,8 @@ def _proper_policy(
     found = np.zeros(n, dtype=np.bool_)
     lost = np.zeros(n, dtype=np.bool_)
     queue = np.empty(n, dtype=np.int64)
-    for k in range(target * n_actions, (target + 1) * n_actions):
-        usable[k] = False
+    for own in range(target * n_actions, (target + 1) * n_actions):
+        usable[own] = False
     while True:
         found[:] = False
         actions[:] = -1
@@ -217,9 +215,9 @@ def _proper_policy(
         head = 0
         tail = 1
         while head < tail:
-            t = queue[head]
+            x = queue[head]
             head += 1
-            for j in range(pointers[t], pointers[t + 1]):
+            for j in range(pointers[x], pointers[x + 1]):
                 k = np.int64(pairs[j])
                 s = k // n_actions
                 if usable[k] and not found[s]:
@@ -238,9 +236,9 @@ def _proper_policy(
             break
     # where `last` reaches the target: the same, with one pair per state
     follows = np.zeros(n, dtype=np.bool_)
-    for s in range(n):
-        a = last[s]
-        follows[s] = a >= 0 and not lost[s] and s != target and usable[s * n_actions + a]
+    for i in range(n):
+        a = last[i]
+        follows[i] = a >= 0 and not lost[i] and i != target and usable[i * n_actions + a]
     while True:
         found[:] = False
         found[target] = True
@@ -248,9 +246,9 @@ def _proper_policy(
         head = 0
         tail = 1
         while head < tail:
-            t = queue[head]
+            x = queue[head]
             head += 1
-            for j in range(pointers[t], pointers[t + 1]):
+            for j in range(pointers[x], pointers[x + 1]):
                 k = np.int64(pairs[j])
                 s = k // n_actions
                 if follows[s] and not found[s] and last[s] == k - s * n_actions:
@@ -258,23 +256,23 @@ def _proper_policy(
                     queue[tail] = s
                     tail += 1
         losses = 0
-        for s in range(n):
-            if not follows[s]:
+        for i in range(n):
+            if not follows[i]:
                 continue
-            if found[s]:
-                k = s * n_actions + last[s]
-                for j in range(indptr[k], indptr[k + 1]):
+            if found[i]:
+                played = i * n_actions + last[i]
+                for j in range(indptr[played], indptr[played + 1]):
                     if not found[indices[j]]:
-                        found[s] = False
+                        found[i] = False
                         break
-            if not found[s]:
-                follows[s] = False
+            if not found[i]:
+                follows[i] = False
                 losses += 1
         if losses == 0:
             break
-    for s in range(n):
-        if follows[s]:
-            actions[s] = last[s]
+    for i in range(n):
+        if follows[i]:
+            actions[i] = last[i]
 
 
 @kernel
@@ -322,7 +320,7 @@ def _factor(M: NDArray[np.float64]) -> None:
 
 @kernel
 def _substitute(lu: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """x with L U x = b, both factors in one array."""
+    """The x with L U x = b, both factors in one array."""
     n = b.size
     x = b.copy()
     for i in range(n):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gainful._compiled import kernel
 from gainful.planning.improvement import improve, relax
-from gainful.planning.ordering import rank_states, sort_row
+from gainful.planning.ordering import rank_states, sort_rows
 
 
 @kernel
@@ -42,12 +42,12 @@ def interval_values(
     tail = np.empty((levels, S + 1))
     count = np.empty(levels, dtype=np.int64)
     rank_states(v, order, mask, by_rank, rank, head, tail, count)
+    sort_rows(v, indptr, indices, load)
     for k in range(indptr.size - 1):
         begin, end = indptr[k], indptr[k + 1]
         if begin == end:
             q[k] = -np.inf
             continue
-        sort_row(v, indices, load, begin, end)
         free, bound, m = free_mass[k], unseen[k], level[k]
         total = 0.0
         position = 0  # first rank not yet served
@@ -155,6 +155,7 @@ def interval_rows(
     tail = np.empty((levels, S + 1))
     count = np.empty(levels, dtype=np.int64)
     rank_states(v, order, mask, by_rank, rank, head, tail, count)
+    sort_rows(v, indptr, indices, load)
     room = out_indices.size
     size = 0
     for row in range(pairs.size):
@@ -163,7 +164,6 @@ def interval_rows(
         if k < 0:
             continue
         begin, end = indptr[k], indptr[k + 1]
-        sort_row(v, indices, load, begin, end)
         free, m = free_mass[k], level[k]
         position = 0
         for j in range(begin, end + 1):  # the last round is the stretch after the row's last entry

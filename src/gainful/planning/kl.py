@@ -68,30 +68,33 @@ def kl_best(
     radius: float,
     guess: float,
 ) -> tuple[float, float, float, float, float]:
-    """Value, r, ν - top, top - p̄·v and ln x of the best row; `highest` = max v, `guess` an earlier ln x or NaN."""
+    """Value, ln(1-r), ν - top, top - p̄·v and ln x of the best row, x = (ν - top)/(top - p̄·v), top = max v in the row.
+
+    `highest` is the largest v of all, `guess` an earlier ln x or NaN.
+    """
     top = -np.inf
     for j in range(begin, end):
         if p[j] > 0.0:
             top = max(top, v[indices[j]])
     gap = highest - top
     if radius == np.inf:
-        return highest, 1.0, 0.0, 0.0, guess
+        return highest, -np.inf, 0.0, 0.0, guess
     unit, mass = 0.0, 0.0
     for j in range(begin, end):
         unit += p[j] * (top - v[indices[j]])
         mass += p[j]
     unit /= mass
     if unit <= 0.0:  # all values of the row are equal
-        r = -math.expm1(-radius) if gap > 0.0 else 0.0
-        return top + r * gap, r, 1.0, 0.0, guess
+        kept = -radius if gap > 0.0 else 0.0
+        return top - math.expm1(kept) * gap, kept, 1.0, 0.0, guess
     if radius == 0.0:
         return top - unit, 0.0, np.inf, unit, guess
     lowest = LOG_SMALLEST
     if gap > 0.0:
         f, slope, distance = _curve(v, indices, p, begin, end, top, unit, gap / unit)
         if f < radius:
-            r = -math.expm1(f - radius)
-            return top + (r * gap - (1.0 - r) * (distance * unit)), r, gap, unit, guess
+            moved, kept = -math.expm1(f - radius), math.exp(f - radius)
+            return top + (moved * gap - kept * (distance * unit)), f - radius, gap, unit, guess
         lowest = math.log(gap / unit)
     variance = 0.0
     for j in range(begin, end):
@@ -210,26 +213,26 @@ def kl_rows(
         if k < 0:
             continue
         begin, end = indptr[k], indptr[k + 1]
-        _, r, x, unit, _ = kl_best(v, v[best], indices, p, begin, end, radius[k], roots[k])
+        _, kept, x, unit, _ = kl_best(v, v[best], indices, p, begin, end, radius[k], roots[k])
         top = -np.inf
         for j in range(begin, end):
             if p[j] > 0.0:
                 top = max(top, v[indices[j]])
         weight = 0.0
         for j in range(begin, end):
-            if p[j] > 0.0 and r < 1.0:
+            if p[j] > 0.0 and kept > -np.inf:
                 weight += p[j] if unit == 0.0 or x == np.inf else p[j] * (unit / (x + (top - v[indices[j]])))
         for j in range(begin, end):
-            if p[j] > 0.0 and r < 1.0:
+            if p[j] > 0.0 and kept > -np.inf:
                 share = p[j] if unit == 0.0 or x == np.inf else p[j] * (unit / (x + (top - v[indices[j]])))
                 if size < room:
                     out_indices[size] = indices[j]
-                    out_probabilities[size] = (1.0 - r) * (share / weight)
+                    out_probabilities[size] = math.exp(kept) * (share / weight)
                 size += 1
-        if r > 0.0:
+        if kept < 0.0:
             if size < room:
                 out_indices[size] = best
-                out_probabilities[size] = r
+                out_probabilities[size] = -math.expm1(kept)
             size += 1
     out_indptr[pairs.size] = size
     return size

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gainful._compiled import kernel
 from gainful.planning.improvement import improve, relax
-from gainful.planning.ordering import best_state, sort_row
+from gainful.planning.ordering import best_state, sort_rows
 
 
 @kernel
@@ -35,12 +35,12 @@ def l1_values(
     tops = np.empty(mask.shape[0])
     for m in range(mask.shape[0]):
         tops[m] = v[best_state(v, mask[m])]
+    sort_rows(v, indptr, indices, load)
     for k in range(indptr.size - 1):
         begin, end = indptr[k], indptr[k + 1]
         if begin == end:
             q[k] = -np.inf
             continue
-        sort_row(v, indices, load, begin, end)
         top = tops[level[k]]
         free = 0.5 * radius[k]  # still to be moved
         moved, total = 0.0, 0.0
@@ -113,6 +113,7 @@ def l1_rows(
     out_probabilities: NDArray[Any],
 ) -> int:
     """The best row of each of `pairs` (-1: none), as CSR; returns the size needed, writing what fits."""
+    sort_rows(v, indptr, indices, load)
     room = out_indices.size
     size = 0
     for row in range(pairs.size):
@@ -121,7 +122,6 @@ def l1_rows(
         if k < 0:
             continue
         begin, end = indptr[k], indptr[k + 1]
-        sort_row(v, indices, load, begin, end)
         best = best_state(v, mask[level[k]])
         free, moved = 0.5 * radius[k], 0.0
         place = -1  # where the best state stands in the output

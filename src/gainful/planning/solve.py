@@ -125,8 +125,7 @@ class _Search:
         idle, width = 0, self.width
         while idle < IDLE_ROUNDS:
             v, _, sweeps = evaluate_by_anderson(
-                self.sweeper.policy(self.sweeper.act), self.next(),
-                tolerance=max(0.1 * width, 0.4 * self.target), max_sweeps=EVALUATION_SWEEPS,
+                self.sweeper, self.next(), tolerance=max(0.1 * width, 0.4 * self.target), max_sweeps=EVALUATION_SWEEPS,
             )  # fmt: skip
             self.sweeps += sweeps
             before = self.width

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +18,10 @@ from gainful.planning.plan import UNIT_ROUNDOFF, rounding_slack
 THREADS_FROM_TRANSITIONS = 1_000_000
 """Below this a sweep is so short that handing half of it to a thread costs more than it saves."""
 DENSE_FROM_DENSITY = 0.5
+LAZY_UP_TO = 0.1
+"""The fraction of contested states up to which the lazy sweep is the faster one."""
 
 Floats = NDArray[np.float64]
-
-
-class PolicyOperator(Protocol):
-    """h -> r_π + P_π h - h for one deterministic policy."""
-
-    def gaps(self, h: Floats, out: Floats) -> tuple[float, float]:
-        """Fill `out` with r_π + P_π h - h and return its range."""
-        ...
 
 
 def available_cores() -> int:
@@ -63,6 +57,9 @@ class Sweeper:
         self._parts = list(zip(edges[:-1], edges[1:], strict=True))
         self._rows = (mdp.indptr.view(np.uint64), mdp.indices, mdp.probabilities, mdp.pair_rewards, np.uint64(mdp.n_actions))
         self._dense = _dense_matrix(mdp)
+        self._runner_up: Floats = np.full(mdp.n_states if self._dense is None else 0, np.inf)
+        self._own: tuple[Any, ...] | None = None
+        self._own_ready = False
 
     def __enter__(self) -> Self:
         return self
@@ -77,35 +74,81 @@ class Sweeper:
 
     def bellman(self, v: Floats) -> tuple[float, float]:
         """Set w = Lv and act to its greedy actions (ties to the lowest); return the range of Lv - v."""
+        contested = 1.0  # the fraction of states whose runner-up may have overtaken
         if self._last is None:
             self._last = v.copy()
+            if not v.any():
+                return self._sweep_at_zero()
         else:
-            self._risen += float(np.max(v - self._last))
+            change = v - self._last
+            rise = float(change.max())
+            if self._dense is None:
+                reach = self._risen + rise - float(change.min())
+                contested = float(np.count_nonzero(self.w - self._runner_up < reach)) / v.size
+            self._risen += rise
             self._last[:] = v
         self._largest = max(self._largest, float(np.abs(v).max()))
         self.sweeps += 1
         # rounding of both values compared, and of the sum `risen`
         margin = 4 * rounding_slack(self.max_support, self._largest, self.max_reward)
         margin += 2 * UNIT_ROUNDOFF * (self.sweeps + 2) * (abs(self._risen) + self._largest)
-        tail = (self.w, self.act, self._keys, self._risen, margin)
         if self._dense is not None:
-            run = dense.lazy_sweep
-            head: tuple[Any, ...] = (self._dense, self.mdp.pair_rewards, self.mdp.allowed.reshape(-1), self.mdp.n_actions, v)
-        else:
-            run = bellman.lazy_sweep
-            head = (*self._rows, v)
-        return self._in_parts(lambda first, last: run(*head, first, last, *tail))
+            dense_head = (self._dense, self.mdp.pair_rewards, self.mdp.allowed.reshape(-1), self.mdp.n_actions, v)
+            return self._in_parts(lambda first, last: dense.lazy_sweep(*dense_head, first, last, self.w, self.act, self._keys, self._risen, margin))
+        head = (*self._rows, v)
+        known = (self._keys, self._runner_up, self._risen)
+        if contested > LAZY_UP_TO:
+            self._own_ready = False
+            return self._in_parts(lambda first, last: bellman.keyed_sweep(*head, first, last, self.w, self.act, *known))
+        own = self._own_rows()
+        return self._in_parts(
+            lambda first, last: bellman.lazy_sweep(*head, first, last, self.w, self.act, *own, *known, margin)
+        )
+
+    def _own_rows(self) -> tuple[Any, ...]:
+        """The rows of the incumbent actions, side by side."""
+        if self._own is None:  # each state has room for its longest row
+            S, room = self.mdp.n_states, np.diff(self.mdp.indptr).reshape(self.mdp.n_states, -1).max(axis=1)
+            size = int(room.sum())
+            self._own = (
+                (np.cumsum(room) - room).astype(np.uint64), np.empty(S, np.uint64),
+                np.empty(size, np.uint32), np.empty(size), np.empty(S),
+            )  # fmt: skip
+        if not self._own_ready:
+            bellman.own_rows(*self._rows, self.act, *self._own)
+            self._own_ready = True
+        return self._own
+
+    def _sweep_at_zero(self) -> tuple[float, float]:
+        """The sweep at v = 0, where q(s,a) = r(s,a): no row need be read."""
+        self._keys[:] = np.where(self.mdp.allowed.reshape(-1), self.mdp.pair_rewards, -np.inf)
+        q = self._keys.reshape(self.mdp.n_states, self.mdp.n_actions)
+        best, second = q[:, 0].copy(), np.full(self.mdp.n_states, -np.inf)
+        self.act[:] = 0
+        for a in range(1, self.mdp.n_actions):
+            np.maximum(second, np.minimum(q[:, a], best), out=second)
+            self.act[q[:, a] > best] = a
+            np.maximum(best, q[:, a], out=best)
+        self.w[:] = best
+        if self._dense is None:
+            self._runner_up[:] = second
+        self.sweeps += 1
+        return float(best.min()), float(best.max())
 
     def full_sweep(self, v: Floats) -> tuple[float, float]:
         """Like `bellman`, reading every row (what the lazy sweep is checked against and timed against)."""
         self.sweeps += 1
-        return self._in_parts(lambda first, last: bellman.sweep(*self._rows, v, first, last, self.w, self.act))
+        greedy = np.empty_like(self.act)  # the incumbents and their rows stay as they are
+        return self._in_parts(lambda first, last: bellman.sweep(*self._rows, v, first, last, self.w, greedy))
 
-    def policy(self, actions: NDArray[np.int64]) -> PolicyOperator:
-        """The operator of one deterministic policy."""
-        if self._dense is not None:
-            return _DensePolicy(self._dense, self.mdp, actions, self._in_parts)
-        return _SparsePolicy(self._rows, self.mdp, actions, self._in_parts)
+    def policy_gaps(self, h: Floats, out: Floats) -> tuple[float, float]:
+        """Fill `out` with r_π + P_π h - h for the policy π = `act`, and return its range."""
+        if self._dense is None:
+            own = self._own_rows()
+            return self._in_parts(lambda first, last: bellman.policy_sweep(*own, h, first, last, out))
+        pairs = np.arange(self.mdp.n_states) * self.mdp.n_actions + self.act
+        rewards, matrix = self.mdp.pair_rewards[pairs], self._dense
+        return self._in_parts(lambda first, last: dense.policy_sweep(matrix, rewards, pairs, h, first, last, out))
 
     def _in_parts(self, part: Callable[[Any, Any], tuple[float, float]]) -> tuple[float, float]:
         if self._pool is None:
@@ -123,28 +166,3 @@ def _dense_matrix(mdp: MDP) -> Floats | None:
         return np.ascontiguousarray(mdp.matrix().toarray())
     return None
 
-
-_Parts = Callable[[Callable[[Any, Any], tuple[float, float]]], tuple[float, float]]
-
-
-class _SparsePolicy:
-    def __init__(self, rows: tuple[Any, ...], mdp: MDP, actions: NDArray[np.int64], in_parts: _Parts) -> None:
-        k = np.arange(mdp.n_states) * mdp.n_actions + actions
-        size = int((mdp.indptr[k + 1] - mdp.indptr[k]).sum())
-        self._rows = (np.empty(mdp.n_states + 1, np.uint64), np.empty(size, np.uint32), np.empty(size), np.empty(mdp.n_states))
-        bellman.policy_rows(*rows, actions, *self._rows)
-        self._in_parts = in_parts
-
-    def gaps(self, h: Floats, out: Floats) -> tuple[float, float]:
-        return self._in_parts(lambda first, last: bellman.policy_sweep(*self._rows, h, first, last, out))
-
-
-class _DensePolicy:
-    def __init__(self, matrix: Floats, mdp: MDP, actions: NDArray[np.int64], in_parts: _Parts) -> None:
-        self._matrix, self._k = matrix, np.arange(mdp.n_states) * mdp.n_actions + actions
-        self._rewards, self._in_parts = mdp.pair_rewards[self._k], in_parts
-
-    def gaps(self, h: Floats, out: Floats) -> tuple[float, float]:
-        return self._in_parts(
-            lambda first, last: dense.policy_sweep(self._matrix, self._rewards, self._k, h, first, last, out)
-        )

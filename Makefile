@@ -1,0 +1,44 @@
+# Every target sets up what it needs in .venv; a fresh machine needs Python 3.11+ and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+.PHONY: run test lint soak benchmark clean
+
+run: $(VENV)/.run-ready
+	@$(BIN)/gainful solve riverswim
+
+test: lint
+	@$(BIN)/python -m pytest -n auto --dist loadgroup
+
+lint: $(VENV)/.test-ready
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+soak: $(VENV)/.test-ready
+	@$(BIN)/python -m pytest -m soak -n 0
+
+benchmark: $(VENV)/.test-ready
+	@$(PIP) install -e ".[benchmarks]"
+	@$(BIN)/python benchmarks/planning.py
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "gainful needs Python 3.11 or newer; say make PYTHON=python3.12")'
+	@echo "creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run-ready: $(VENV)/bin/python pyproject.toml
+	@echo "installing gainful into $(VENV) (once)"
+	@$(PIP) install -e .
+	@touch $@
+
+$(VENV)/.test-ready: $(VENV)/bin/python pyproject.toml
+	@echo "installing gainful and its development tools into $(VENV) (once)"
+	@$(PIP) install -e ".[dev]"
+	@touch $@ $(VENV)/.run-ready
+
+clean:
+	rm -rf $(VENV) .cache build dist

@@ -1,0 +1,284 @@
+"""Planning speed, every claim a ratio measured in this one run.
+
+    python benchmarks/planning.py [peers] [memory] [sweep] [threads] [--quick]
+
+peers    time to a certified precision of 1e-6 against QuantEcon, pymdptoolbox and mdpsolver (pip install gainful[benchmarks])
+memory   peak memory beyond the input arrays, S = 10^6
+sweep    one Bellman sweep over the slower of streaming its bytes and of a bare index-plus-gather loop
+threads  wall time of one and of two threads
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import gainful as gf
+from gainful._compiled import kernel
+from gainful.planning import bellman
+from gainful.planning.sweeper import Sweeper
+
+sys.path.insert(0, str(Path(__file__).parent))
+from problems import dense, rows_of_garnet, slowly_mixing
+
+PRECISION = 1e-6
+Values = NDArray[np.float64]
+
+
+def best_of(run: Callable[[], Any], seconds: float = 1.0, at_least: int = 3, clock: Callable[[], float] = time.process_time) -> float:
+    """The best of several timings of `run`, repeated for about `seconds`."""
+    best, spent, n = np.inf, 0.0, 0
+    while n < at_least or spent < seconds:
+        begin = clock()
+        run()
+        took = clock() - begin
+        best, spent, n = min(best, took), spent + took, n + 1
+        if spent > 20.0:
+            break
+    return float(best)
+
+
+def certified_width(mdp: gf.MDP, values: Values) -> float:
+    """The bracket that any vector of values proves: max(Lv - v) - min(Lv - v)."""
+    gaps = mdp.q_values(values).max(axis=1) - values
+    return float(gaps.max() - gaps.min())
+
+
+# ---------------------------------------------------------------------- peers
+
+
+def with_gainful(mdp: gf.MDP) -> Callable[[], Values]:
+    def run() -> Values:
+        return gf.solve(mdp, precision=PRECISION, threads=1).bias
+
+    return run
+
+
+def with_quantecon(mdp: gf.MDP) -> Callable[[], Values]:
+    """QuantEcon has no average-reward method; this is relative value iteration on its own Bellman operator."""
+    from quantecon.markov import DiscreteDP
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns that its own methods need beta < 1
+        if mdp.is_full:
+            P, R = mdp.to_dense()
+            ddp = DiscreteDP(R, P, 1.0)
+        else:
+            S, A = mdp.n_states, mdp.n_actions
+            pairs = np.arange(S * A)
+            ddp = DiscreteDP(mdp.pair_rewards, mdp.matrix(), 1.0, pairs // A, pairs % A)
+
+    def run() -> Values:
+        v = np.zeros(mdp.n_states)
+        Tv = np.empty(mdp.n_states)
+        while True:
+            ddp.bellman_operator(v, Tv=Tv)
+            gaps = Tv - v
+            if gaps.max() - gaps.min() <= PRECISION:
+                return v
+            v[:] = Tv - Tv[0]
+
+    return run
+
+
+def with_pymdptoolbox(mdp: gf.MDP) -> Callable[[], Values]:
+    from mdptoolbox.mdp import RelativeValueIteration
+
+    if mdp.is_full:
+        P: Any = np.ascontiguousarray(mdp.to_dense()[0].transpose(1, 0, 2))
+    else:
+        import scipy.sparse as sp
+
+        P = [sp.csr_matrix(m) for m in mdp.to_sparse()]
+    R = mdp.rewards
+
+    def run() -> Values:
+        planner = RelativeValueIteration(P, R, epsilon=PRECISION, max_iter=1_000_000)
+        planner.run()
+        return np.array(planner.V)
+
+    return run
+
+
+def with_mdpsolver(mdp: gf.MDP, algorithm: str) -> Callable[[], Values]:
+    """mdpsolver takes nested lists; only its solve() is timed, from zeros (it would start from its last answer)."""
+    import mdpsolver
+
+    S, A = mdp.n_states, mdp.n_actions
+    model = mdpsolver.model()
+    starts = mdp.indptr.tolist()
+    p, to = mdp.probabilities.tolist(), mdp.indices.tolist()
+    model.mdp(
+        rewards=mdp.rewards.tolist(),
+        tranMatProbs=[[p[starts[s * A + a] : starts[s * A + a + 1]] for a in range(A)] for s in range(S)],
+        tranMatColumns=[[to[starts[s * A + a] : starts[s * A + a + 1]] for a in range(A)] for s in range(S)],
+    )
+
+    zeros, first = [0.0] * S, [0] * S
+
+    def run() -> Values:
+        model.solve(
+            algorithm=algorithm, criterion="average", tolerance=PRECISION, parallel=False, postProcessing=False,
+            makeFinalCheck=False, initValueVector=zeros, initPolicy=first,
+        )  # fmt: skip
+        return np.array(model.getValueVector())
+
+    return run
+
+
+PEERS: dict[str, Callable[[gf.MDP], Callable[[], Values]]] = {
+    "QuantEcon operator": with_quantecon,
+    "pymdptoolbox": with_pymdptoolbox,
+    "mdpsolver vi": lambda mdp: with_mdpsolver(mdp, "vi"),
+    "mdpsolver mpi": lambda mdp: with_mdpsolver(mdp, "mpi"),
+}
+
+
+def compare(mdp: gf.MDP, wanted: float, skip: tuple[str, ...] = ()) -> None:
+    print(f"\n{mdp}  (claim: at least {wanted:g} times the best peer)")
+    ours = with_gainful(mdp)
+    ours()  # compile
+    own = best_of(ours)
+    print(f"  {'gainful':<20} {own:9.4f} s   bracket {certified_width(mdp, ours()):.1e}")
+    best = np.inf
+    for name, prepare in PEERS.items():
+        if name in skip:
+            print(f"  {name:<20} not run: its nested lists would need tens of gigabytes")
+            continue
+        try:
+            run = prepare(mdp)
+        except ImportError as error:
+            print(f"  {name:<20} not installed ({error.name}): pip install gainful[benchmarks]")
+            continue
+        try:
+            width = certified_width(mdp, run())
+        except MemoryError as error:
+            print(f"  {name:<20} fails: {error}")
+            continue
+        took = best_of(run)
+        fit = width <= 1.01 * PRECISION
+        print(f"  {name:<20} {took:9.4f} s   bracket {width:.1e}   {took / own:7.1f} x{'' if fit else '  (precision missed: not counted)'}")
+        best = min(best, took if fit else np.inf)
+        del run
+    print(f"  best peer / gainful = {best / own:.1f}")
+
+
+def peers(quick: bool) -> None:
+    for instance in range(1 if quick else 4):
+        compare(slowly_mixing(instance=instance), 20.0)
+    compare(dense(), 2.0)
+    for S in (100_000,) if quick else (100_000, 1_000_000):
+        compare(gf.environments.garnet(S, 4, 8), 1.5, skip=("mdpsolver vi", "mdpsolver mpi") if S > 100_000 else ())
+
+
+# ---------------------------------------------------------------------- memory
+
+_CHILD = """
+import json, resource, sys
+import numpy as np
+import gainful as gf
+arrays = [np.load(f"{sys.argv[1]}/{n}.npy") for n in ("indptr", "indices", "probabilities", "rewards")]
+gf.solve(gf.environments.riverswim(6))  # libraries and compiled code are in
+before = int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
+mdp = gf.MDP.from_rows(*arrays)
+plan = gf.solve(mdp, precision=1e-6)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+print(json.dumps({"input": sum(a.nbytes for a in arrays), "beyond": peak - before, "plan": repr(plan)}))
+"""
+
+
+def memory(quick: bool) -> None:
+    S = 100_000 if quick else 1_000_000
+    print(f"\nmemory, S = {S:,}, A = 4, Γ = 8  (claim: under 1 GB beyond the input arrays)")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, array in zip(("indptr", "indices", "probabilities", "rewards"), rows_of_garnet(S), strict=True):
+            np.save(f"{folder}/{name}.npy", array)
+        done = subprocess.run([sys.executable, "-c", _CHILD, folder], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    print(f"  input arrays {found['input'] / 1e6:.0f} MB, peak beyond them {found['beyond'] / 1e6:.0f} MB; {found['plan']}")
+
+
+# ---------------------------------------------------------------------- one sweep
+
+
+@kernel
+def gather(idx: NDArray[np.uint32], v: Values) -> float:
+    """The bare loop: read an index, read v there, add."""
+    total = 0.0
+    for j in range(idx.size):
+        total += v[idx[j]]
+    return total
+
+
+@kernel
+def stream(idx: NDArray[np.uint32], p: Values, r: Values) -> float:
+    """The same bytes, read in order."""
+    total, bits = 0.0, np.uint32(0)
+    sum0, sum1, sum2, sum3 = 0.0, 0.0, 0.0, 0.0
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    for j in range(np.uint64(0), np.uint64(idx.size) - three, four):
+        sum0 += p[j]
+        sum1 += p[j + one]
+        sum2 += p[j + two]
+        sum3 += p[j + three]
+        bits ^= idx[j] ^ idx[j + one] ^ idx[j + two] ^ idx[j + three]
+    for k in range(r.size):
+        total += r[k]
+    return sum0 + sum1 + sum2 + sum3 + total + bits
+
+
+def sweep(quick: bool) -> None:
+    print("\none Bellman sweep over the slower of streaming and gathering, A = 4, Γ = 8  (claim: at most 1.6)")
+    for S in (1_000, 10_000, 100_000) if quick else (1_000, 10_000, 100_000, 1_000_000):
+        mdp = gf.environments.garnet(S, 4, 8)
+        v, w, act = np.random.default_rng(1).random(S), np.empty(S), np.zeros(S, dtype=np.int64)
+        rows = (mdp.indptr.view(np.uint64), mdp.indices, mdp.probabilities, mdp.pair_rewards, np.uint64(4))
+        loops: dict[str, Callable[[], Any]] = {
+            "sweep": lambda rows=rows, v=v, w=w, act=act, S=S: bellman.sweep(*rows, v, np.uint64(0), np.uint64(S), w, act),  # type: ignore[misc]
+            "gather": lambda mdp=mdp, v=v: gather(mdp.indices, v),  # type: ignore[misc]
+            "stream": lambda mdp=mdp: stream(mdp.indices, mdp.probabilities, mdp.pair_rewards),  # type: ignore[misc]
+        }
+        times = dict.fromkeys(loops, np.inf)
+        for run in loops.values():
+            run()
+        for _ in range(5):  # interleaved, so that a busy moment of the machine hurts all three
+            for name, run in loops.items():
+                times[name] = min(times[name], best_of(run, seconds=0.2))
+        ns = {name: 1e9 * t / mdp.n_transitions for name, t in times.items()}
+        print(
+            f"  S = {S:>9,}: sweep {ns['sweep']:.2f} ns, gather {ns['gather']:.2f} ns, stream {ns['stream']:.2f} ns per transition; "
+            f"ratio {times['sweep'] / max(times['gather'], times['stream']):.2f}"
+        )
+
+
+def threads(quick: bool) -> None:
+    print("\nwall time of full sweeps, one thread over two  (claim: at least 1.7 for S >= 10^5)")
+    for S in (100_000,) if quick else (100_000, 1_000_000):
+        mdp = gf.environments.garnet(S, 4, 8)
+        v = np.random.default_rng(1).random(S)
+        times = {1: np.inf, 2: np.inf}
+        with Sweeper(mdp, 1) as single, Sweeper(mdp, 2) as double:
+            for _ in range(5):
+                for n, sweeper in ((1, single), (2, double)):
+                    times[n] = min(times[n], best_of(lambda s=sweeper: s.full_sweep(v), seconds=0.3, clock=time.perf_counter))  # type: ignore[misc]
+        print(f"  S = {S:>9,}: {1e3 * times[1]:.2f} ms and {1e3 * times[2]:.2f} ms; ratio {times[1] / times[2]:.2f}")
+
+
+PARTS: dict[str, Callable[[bool], None]] = {"peers": peers, "memory": memory, "sweep": sweep, "threads": threads}
+
+if __name__ == "__main__":
+    chosen = [a for a in sys.argv[1:] if not a.startswith("-")] or list(PARTS)
+    for part in chosen:
+        if part not in PARTS:
+            sys.exit(f"unknown part {part!r}; choose from {', '.join(PARTS)}")
+        PARTS[part]("--quick" in sys.argv)

@@ -1,0 +1,6 @@
+"""`python -m gainful`."""
+
+from gainful.cli.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The command `gainful`: one module per command, no numerics."""

@@ -1,0 +1,185 @@
+"""Everything `gainful solve` has to say about a problem, asked from the library in one place."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from gainful.cli.console import compilation_notice
+from gainful.errors import MultichainError, PlanningError
+
+if TYPE_CHECKING:
+    from gainful.mdp.model import MDP
+    from gainful.mdp.structure import Structure
+    from gainful.planning.plan import Plan
+
+DIAMETER_UP_TO = 300
+"""States up to which the diameter is computed without being asked for."""
+_CLASSES_SOLVED = 8
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A solved problem and what else is known about it."""
+
+    name: str
+    mdp: MDP
+    structure: Structure
+    unichain: bool | None
+    plan: Plan
+    """The plan to follow: under the span constraint where there is one."""
+    seconds: float
+    compiled: bool
+    """Whether `seconds` includes making machine code."""
+    diameter: tuple[float, float] | None
+    """Certified bounds, or None when not computed."""
+    why_no_diameter: str
+    unconstrained: Plan | None
+    """The plan without the span constraint, when there is one."""
+    span_bound: float | None
+
+    @property
+    def truncated(self) -> frozenset[int]:
+        """The states whose value the span constraint cuts."""
+        return frozenset(int(s) for s in self.plan.details.get("truncated", ()))
+
+    def json_chunks(self) -> Iterator[str]:
+        """One JSON object, one line per state of the policy; written piece by piece, since S may be a million."""
+        head = json.dumps(self._head(), indent=2, ensure_ascii=False, allow_nan=False)
+        yield head.removesuffix("\n}") + ',\n  "policy": ['
+        for s in range(self.mdp.n_states):
+            yield ("\n    " if s == 0 else ",\n    ") + json.dumps(self._state(s), ensure_ascii=False, allow_nan=False)
+        yield "\n  ]\n}\n"
+
+    def _head(self) -> dict[str, Any]:
+        mdp, plan = self.mdp, self.plan
+        head: dict[str, Any] = {
+            "name": self.name,
+            "n_states": mdp.n_states,
+            "n_actions": mdp.n_actions,
+            "n_transitions": mdp.n_transitions,
+            "max_support": mdp.max_support,
+            "objective": mdp.units.objective,
+            "gain_is": mdp.units.gain_name,
+            "step_duration": mdp.units.step_duration,
+            "gain": plan.gain + 0.0,
+            "gain_bounds": list(plan.gain_bounds),
+            "span": plan.span,
+            "diameter": None if self.diameter is None else _number(middle(self.diameter)),
+            "diameter_bounds": None if self.diameter is None else [_number(x) for x in self.diameter],
+            "structure": str(self.structure),
+            "unichain": self.unichain,
+            "method": plan.method,
+            "sweeps": plan.sweeps,
+            "seconds": self.seconds,
+        }
+        if self.unconstrained is not None:
+            head["constraint"] = {
+                "span_bound": self.span_bound,
+                "truncated": [self._name(s) for s in sorted(self.truncated)],
+                "policy_unichain": plan.details["unichain"],
+                "unconstrained_gain": self.unconstrained.gain,
+                "unconstrained_gain_bounds": list(self.unconstrained.gain_bounds),
+                "unconstrained_span": self.unconstrained.span,
+            }
+        return head
+
+    def _name(self, s: int) -> str | int:
+        return s if self.mdp.state_labels is None else self.mdp.state_labels[s]
+
+    def _state(self, s: int) -> dict[str, Any]:
+        entry: dict[str, Any] = {"state": self._name(s)}
+        chosen = actions_of(self.plan, s)
+        if len(chosen) == 1:
+            a = chosen[0][0]
+            entry["action"] = a if self.mdp.action_labels is None else self.mdp.action_labels[a]
+        else:
+            entry["probabilities"] = {self.mdp.action_name(a): p for a, p in chosen}
+        entry["bias"] = float(self.plan.bias[s])
+        return entry
+
+
+def find_answer(
+    name: str, mdp: MDP, *, precision: float, span: float | None, diameter: bool | None, say: Callable[[str], None]
+) -> Answer:
+    """Solve `mdp`, under a span constraint if asked for; `say` receives what is being done."""
+    from gainful.mdp.structure import structure
+    from gainful.planning.scopt import scopt
+    from gainful.planning.solve import solve
+
+    notice = compilation_notice()
+    silent_before = not notice.said
+    say("solving")
+    begin = perf_counter()
+    try:
+        plan = solve(mdp, precision=precision)
+    except MultichainError as error:
+        raise MultichainError(_classes_in_words(structure(mdp), precision), error.classes) from error
+    unconstrained = None
+    if span is not None:
+        say("solving under the span constraint")
+        begin = perf_counter()
+        unconstrained, plan = plan, scopt(mdp, span, precision=precision)
+    seconds = perf_counter() - begin
+    compiled = notice.said and silent_before
+    say("looking at the structure")
+    found = structure(mdp)
+    bounds, why = _diameter(mdp, diameter, say)
+    return Answer(name, mdp, found, found.unichain, plan, seconds, compiled, bounds, why, unconstrained, span)
+
+
+def _diameter(mdp: MDP, wanted: bool | None, say: Callable[[str], None]) -> tuple[tuple[float, float] | None, str]:
+    """Certified bounds; or None and why not."""
+    from gainful.planning.hitting import diameter_bounds
+
+    if wanted is False:
+        return None, "not computed"
+    if wanted is None and mdp.n_states > DIAMETER_UP_TO:
+        return None, f"not computed for more than {DIAMETER_UP_TO} states; say --diameter"
+    say("computing the diameter")
+    try:
+        return diameter_bounds(mdp, max_states=mdp.n_states), ""
+    except PlanningError as error:
+        if wanted:
+            raise
+        return None, f"not certified: {error}"
+
+
+def _classes_in_words(found: Structure, precision: float) -> str:
+    """The classes of a multichain MDP, with the best gain of staying in each where that can be said."""
+    from gainful.planning.solve import solve
+
+    try:
+        gains = [
+            solve(found.mdp.restricted(c), precision=precision).gain + 0.0 for c in found.classes[:_CLASSES_SOLVED]
+        ]
+    except PlanningError:
+        gains = None
+    return (
+        "the optimal gain depends on the start, so no single number answers; the process is\n"
+        f"{found.describe(gains)}\n"
+        "Solve one class at a time, in Python: gf.solve(mdp.restricted(gf.structure(mdp).classes[0]))"
+    )
+
+
+def middle(bounds: tuple[float, float]) -> float:
+    """The middle of a bracket that may be infinite."""
+    low, high = bounds
+    return low if low == high else low + (high - low) / 2
+
+
+def actions_of(plan: Plan, s: int) -> list[tuple[int, float]]:
+    """The actions the plan takes in state s, with their probabilities."""
+    if plan.actions is not None:
+        return [(int(plan.actions[s]), 1.0)]
+    row = plan.policy[s]
+    return [(int(a), float(row[a])) for a in row.nonzero()[0]]
+
+
+def _number(value: float) -> float | str:
+    """JSON has no infinity: the string "inf", which Python's float() reads."""
+    return value if math.isfinite(value) else "inf"

@@ -1,0 +1,104 @@
+"""Where output goes: results to stdout, everything else to stderr; nothing but text when nobody watches."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+
+class ReaderGoneError(Exception):
+    """Whoever read our output has closed the pipe."""
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""`text` with control characters written out: labels come from files, and may hold anything.
+
+    >>> printable("up" + chr(27) + "[31m")
+    'up\\x1b[31m'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+
+
+def write(chunks: Iterable[str]) -> None:
+    """Text to stdout as it is."""
+    try:
+        for chunk in chunks:
+            sys.stdout.write(chunk)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise ReaderGoneError from None
+
+
+def show(*parts: RenderableType) -> None:
+    """Rich text to stdout: styled in a terminal; elsewhere plain, a record per line however long, for grep."""
+    from rich.console import Console
+
+    console = Console(markup=False, highlight=False, emoji=False)
+    if console.is_terminal:
+        for part in parts:
+            console.print(part)
+        return
+    wide = console.options.update(width=10_000)
+    console.width = max(console.width, *(console.measure(part, options=wide).maximum for part in parts))
+    with console.capture() as text:
+        for part in parts:
+            console.print(part)
+    write(f"{line.rstrip()}\n" for line in text.get().splitlines())
+
+
+def _stderr() -> Console:
+    from rich.console import Console
+
+    return Console(stderr=True, markup=False, highlight=False, emoji=False)
+
+
+@contextmanager
+def progress(doing: str) -> Iterator[Callable[[str], None]]:
+    """A spinner on stderr while something is under way, on a terminal only; yields a function to change its words."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    console = _stderr()
+    with console.status(f"{doing} …") as status:
+        CompilationNotice.console = console
+        try:
+            yield lambda words: status.update(f"{words} …")
+        finally:
+            CompilationNotice.console = None
+
+
+class CompilationNotice:
+    """Says once per process, on stderr, that machine code is being made."""
+
+    console: Console | None = None
+    """The one with a spinner on it, which must be used while it turns."""
+
+    def __init__(self) -> None:
+        self.said = False
+
+    def __call__(self) -> None:
+        """Say it."""
+        self.said = True
+        text = "compiling (once, then cached) …"
+        if self.console is not None:
+            self.console.print(text)
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+
+@cache
+def compilation_notice() -> CompilationNotice:
+    """The notice of this process, in place from the first call on."""
+    from gainful._compiled import announce_compilation
+
+    notice = CompilationNotice()
+    announce_compilation(notice)
+    return notice

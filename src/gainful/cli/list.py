@@ -1,0 +1,45 @@
+"""`gainful list`: what there is to use, one subcommand per kind of thing."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gainful.cli import console, failures
+
+if TYPE_CHECKING:
+    from gainful.environments.registry import Description
+
+app = typer.Typer(help="What there is to use, by name.", no_args_is_help=True)
+
+_AsJson = Annotated[bool, typer.Option("--json", help="A JSON list of objects instead of text.")]
+
+
+@app.command("environments")
+def environments(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # noqa: ARG001
+    """The shipped environments and their parameters."""
+    from gainful.environments import registry
+
+    _show([registry.describe(name) for name in registry.names()], as_json)
+    if not as_json:
+        typer.echo("Next: gainful solve NAME [--set PARAMETER=VALUE ...]", err=True)
+
+
+def _show(descriptions: list[Description], as_json: bool) -> None:
+    """One block per description, or one JSON list of all."""
+    if as_json:
+        objects = [{"name": d.name, "summary": d.summary, "parameters": d.parameters} for d in descriptions]
+        console.write([json.dumps(objects, indent=2, ensure_ascii=False, allow_nan=False), "\n"])
+        return
+    from rich.padding import Padding
+    from rich.text import Text
+
+    for d in descriptions:
+        defaults = ", ".join(f"{name}={json.dumps(value)}" for name, value in d.parameters.items())
+        console.show(
+            Text(d.name, style="bold cyan"),
+            Padding(Text(d.summary), (0, 0, 0, 2)),
+            Padding(Text(defaults or "no parameters", style="dim"), (0, 0, 0, 2)),
+        )

@@ -1,0 +1,54 @@
+"""`gainful`: the commands, put together. Heavy imports wait inside them, so that `--help` is instant."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from gainful.cli import failures
+from gainful.cli import list as list_command
+from gainful.cli import solve as solve_command
+
+app = typer.Typer(
+    name="gainful",
+    help="Learning to act for the long run: average-reward Markov decision processes.",
+    epilog="Exit codes: 0 done, 1 failed (bad data, no answer), 2 misuse. Results go to stdout, all else to stderr.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # plain text: narrow terminals, pipes, and twice as quick
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("solve", no_args_is_help=True)(solve_command.solve)
+app.add_typer(list_command.app, name="list")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from gainful import __version__  # the package itself: only it knows, also where nothing was installed
+
+        typer.echo(f"gainful {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    debug: failures.Debug = False,
+) -> None:
+    pass
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; errors become one message on stderr."""
+    return failures.exit_code_of(lambda: app(args=list(arguments), prog_name="gainful", standalone_mode=False))
+
+
+def main() -> None:
+    """The entry point of the installed command."""
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,74 @@
+"""Numbers for people: as many digits as are known, and brackets that stay valid when rounded."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+
+
+def bracket(low: float, high: float, precision: float) -> tuple[str, str, str]:
+    """Middle, low and high end, to about a hundredth of what was asked for; the ends are rounded outwards.
+
+    >>> bracket(0.123456783, 0.123456793, 1e-8)
+    ('0.1234567880', '0.1234567829', '0.1234567931')
+    >>> bracket(2.0, 2.0, 1e-8)
+    ('2.0000000000', '2.0000000000', '2.0000000000')
+    """
+    largest = max(abs(low), abs(high))
+    last = math.floor(math.log10(max(high - low, precision))) - 2  # the power of ten of the last digit shown
+    fixed = 1e-4 <= largest < 1e15 or largest == 0.0
+    middle = Decimal(low) + (Decimal(high) - Decimal(low)) / 2
+    ends = ((middle, ROUND_HALF_EVEN), (Decimal(low), ROUND_FLOOR), (Decimal(high), ROUND_CEILING))
+    shown = []
+    for value, rounding in ends:
+        rounded = value.quantize(Decimal(1).scaleb(min(last, 0) if fixed else last), context=Context(400, rounding))
+        shown.append(f"{rounded:zf}" if fixed else f"{rounded.normalize(Context(400)):e}")
+    return shown[0], shown[1], shown[2]
+
+
+def shortest(value: float) -> str:
+    """The number as Python writes it, without a trailing `.0`.
+
+    >>> shortest(3.0), shortest(0.1), shortest(-0.0)
+    ('3', '0.1', '0')
+    """
+    return repr(value + 0.0).removesuffix(".0")
+
+
+def digits(value: float, significant: int = 6) -> str:
+    """A number to so many significant digits.
+
+    >>> digits(14.719581), digits(0.0), digits(1234567.0)
+    ('14.7196', '0', '1.23457e+06')
+    """
+    return f"{value + 0.0:.{significant}g}"
+
+
+def column(values: list[float], spread: float) -> list[str]:
+    """Numbers for one column: the same decimals, about six digits of `spread`.
+
+    >>> column([0.0, -1.5, 2.25], 3.75)
+    ['0.00000', '-1.50000', '2.25000']
+    """
+    if spread == 0.0:
+        return [digits(v) for v in values]
+    decimals = 5 - math.floor(math.log10(spread))
+    if not 0 <= decimals <= 12:
+        return [f"{v + 0.0:.5e}" for v in values]
+    return [f"{v:z.{decimals}f}" for v in values]
+
+
+def seconds(value: float) -> str:
+    """A duration.
+
+    >>> seconds(0.00042), seconds(1.234), seconds(75.0)
+    ('0.4 ms', '1.23 s', '75 s')
+    """
+    if value < 0.1:
+        return f"{1000 * value:.2g} ms" if value < 0.01 else f"{1000 * value:.0f} ms"
+    return f"{value:.3g} s"
+
+
+def count(n: int, word: str) -> str:
+    """`1 state`, `12,000 states`."""
+    return f"{n:,} {word}" + ("" if n == 1 else "s")

@@ -1,0 +1,154 @@
+"""What `ENV|TABLE` on a command line stands for: a named environment, a Gymnasium id, a table or a saved MDP."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gainful.errors import InvalidArgumentError, InvalidMDPError, UnknownEnvironmentError
+
+if TYPE_CHECKING:
+    from gainful.mdp.model import MDP
+
+_GYMNASIUM_ID = re.compile(r"([\w:.-]+/)?[\w:.-]+-v\d+")
+_TABLE = re.compile(r".+\.(csv|tsv|parquet|pq)(\.(gz|bz2|xz|zip))?", re.IGNORECASE)
+_BARE = re.compile(r"[^\s\"'\[\]{}]+")
+
+
+def read_source(source: str, settings: Sequence[str] = (), *, rates: bool = False, gymnasium: bool = False) -> MDP:
+    """The MDP behind `source`; `settings` are `NAME=VALUE` for an environment.
+
+    A shipped environment's name goes first (`./name` is then the file). Next the id of a Gymnasium environment, such
+    as Taxi-v3; then a file, if it exists or looks like one (a suffix or a separator).
+    """
+    from gainful.environments import registry
+
+    parameters = read_settings(settings)
+    if rates and gymnasium:
+        raise InvalidArgumentError("--rates and --gymnasium exclude each other; leave one out")
+    if gymnasium:
+        return _from_gymnasium(source, parameters)
+    path = Path(source)
+    named = source in registry.names()
+    is_id = not named and not path.exists() and _GYMNASIUM_ID.fullmatch(source) is not None
+    if not named and not is_id and (path.exists() or path.suffix or "/" in source or "\\" in source):
+        if parameters:
+            raise InvalidArgumentError(
+                f"--set {settings[0]}: {source} is a file, which has no parameters; leave --set out"
+            )
+        return _from_file(path, rates)
+    if rates:
+        raise InvalidArgumentError(f"--rates needs a table of rates (.csv, .tsv or .parquet), found '{source}'")
+    if is_id:
+        return _from_gymnasium(source, parameters)
+    try:
+        return registry.make(source, **parameters)
+    except UnknownEnvironmentError as error:
+        raise UnknownEnvironmentError(
+            f"{error} Say 'gainful list environments' for all, or give a file (.csv, .tsv, .parquet)"
+            if str(error).endswith("?") else f"{error}; or give a file (.csv, .tsv, .parquet)"
+        ) from error  # fmt: skip
+
+
+def _from_file(path: Path, rates: bool) -> MDP:
+    from gainful.mdp.model import MDP
+
+    if not path.exists():
+        raise InvalidMDPError(f"{path}: no such file; check the path")
+    if path.is_dir():
+        raise InvalidMDPError(f"{path}: is a folder, expected a table (.csv, .tsv, .parquet) or a saved MDP")
+    if _TABLE.fullmatch(path.name):
+        if rates:
+            return MDP.from_rates(path, name=path.name)
+        return MDP.from_table(path, name=path.name)
+    if rates:
+        raise InvalidArgumentError(f"--rates needs a table of rates (.csv, .tsv or .parquet), found '{path}'")
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(4)
+    except OSError as error:
+        raise InvalidMDPError(f"{path}: cannot be read: {error.strerror}; check its permissions") from error
+    if beginning and beginning != b"PK\x03\x04":
+        raise InvalidMDPError(
+            f"{path}: neither a table (named .csv, .tsv or .parquet) nor an MDP written by mdp.save; "
+            "rename or convert it"
+        )
+    return MDP.load(path)
+
+
+def _from_gymnasium(name: str, parameters: dict[str, Any]) -> MDP:
+    import gymnasium
+
+    from gainful.mdp.model import MDP
+
+    try:
+        gymnasium.spec(name)
+    except gymnasium.error.Error as error:
+        detail = str(error).strip().rstrip(".")
+        raise UnknownEnvironmentError(f"'{name}': not known to Gymnasium either: {detail}") from error
+    if not parameters:
+        return MDP.from_gymnasium(name, drop_unreachable=True)
+    try:
+        env = gymnasium.make(name, **parameters)
+    except (gymnasium.error.Error, ImportError, TypeError, ValueError, KeyError) as error:
+        listed = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
+        raise InvalidArgumentError(f"Gymnasium does not make '{name}' with {listed}: {error}") from error
+    try:
+        return MDP.from_gymnasium(env, drop_unreachable=True)
+    finally:
+        env.close()
+
+
+def read_settings(settings: Sequence[str]) -> dict[str, Any]:
+    """`NAME=VALUE` each, NAME in kebab- or snake-case, VALUE as TOML, JSON or a bare word.
+
+    >>> read_settings(["n-states=4", "rewards=states", "probabilities=[0.2, 0.8]", "law='x y'"])
+    {'n_states': 4, 'rewards': 'states', 'probabilities': [0.2, 0.8], 'law': 'x y'}
+    """
+    parameters: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not name.isidentifier():
+            raise InvalidArgumentError(f"--set {setting}: expected NAME=VALUE, such as --set n_states=8")
+        if name in parameters:
+            raise InvalidArgumentError(f"--set {setting}: {name} is set twice; say it once")
+        parameters[name] = _value(setting, text.strip())
+    return parameters
+
+
+def read_number(option: str, text: str, example: str) -> float:
+    """The number behind an option; what it may be is for the library to say."""
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidArgumentError(f"{option} {text}: not a number, expected one such as {example}") from None
+
+
+def _value(setting: str, text: str) -> Any:
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+        if parsed.keys() == {"value"} and isinstance(parsed["value"], (bool, int, float, str, list)):
+            return parsed["value"]
+    except tomllib.TOMLDecodeError:
+        pass
+    try:
+        return json.loads(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)  # .5 and 5. are neither TOML nor JSON
+    except ValueError:
+        pass
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if _BARE.fullmatch(text):
+        return text
+    found = f"cannot read the value {text}" if text else "no value"
+    raise InvalidArgumentError(
+        f"--set {setting}: {found}; expected a number, true, false, a word, a quoted text or a list such as [1, 2]"
+    )
