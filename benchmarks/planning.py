@@ -2,7 +2,7 @@
 
     python benchmarks/planning.py [peers] [memory] [sweep] [threads] [--quick]
 
-peers    time to a certified precision of 1e-6 against QuantEcon, pymdptoolbox and mdpsolver (pip install gainful[benchmarks])
+peers    time to a certified precision of 1e-6 against QuantEcon, pymdptoolbox and mdpsolver
 memory   peak memory beyond the input arrays, S = 10^6
 sweep    one Bellman sweep over the slower of streaming its bytes and of a bare index-plus-gather loop
 threads  wall time of one and of two threads
@@ -17,6 +17,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,16 @@ from gainful._compiled import kernel
 from gainful.planning import bellman
 from gainful.planning.sweeper import Sweeper
 
-sys.path.insert(0, str(Path(__file__).parent))
-from problems import dense, rows_of_garnet, slowly_mixing
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.problems import dense, rows_of_garnet, slowly_mixing
 
 PRECISION = 1e-6
 Values = NDArray[np.float64]
 
 
-def best_of(run: Callable[[], Any], seconds: float = 1.0, at_least: int = 3, clock: Callable[[], float] = time.process_time) -> float:
+def best_of(
+    run: Callable[[], Any], seconds: float = 1.0, at_least: int = 3, clock: Callable[[], float] = time.process_time
+) -> float:
     """The best of several timings of `run`, repeated for about `seconds`."""
     best, spent, n = np.inf, 0.0, 0
     while n < at_least or spent < seconds:
@@ -167,7 +170,10 @@ def compare(mdp: gf.MDP, wanted: float, skip: tuple[str, ...] = ()) -> None:
             continue
         took = best_of(run)
         fit = width <= 1.01 * PRECISION
-        print(f"  {name:<20} {took:9.4f} s   bracket {width:.1e}   {took / own:7.1f} x{'' if fit else '  (precision missed: not counted)'}")
+        print(
+            f"  {name:<20} {took:9.4f} s   bracket {width:.1e}   {took / own:7.1f} x"
+            + ("" if fit else "  (precision missed: not counted)")
+        )
         best = min(best, took if fit else np.inf)
         del run
     print(f"  best peer / gainful = {best / own:.1f}")
@@ -202,10 +208,12 @@ def memory(quick: bool) -> None:
     print(f"\nmemory, S = {S:,}, A = 4, Γ = 8  (claim: under 1 GB beyond the input arrays)")
     with tempfile.TemporaryDirectory() as folder:
         for name, array in zip(("indptr", "indices", "probabilities", "rewards"), rows_of_garnet(S), strict=True):
-            np.save(f"{folder}/{name}.npy", array)
+            np.save(f"{folder}/{name}.npy", np.asarray(array))
         done = subprocess.run([sys.executable, "-c", _CHILD, folder], capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
-    print(f"  input arrays {found['input'] / 1e6:.0f} MB, peak beyond them {found['beyond'] / 1e6:.0f} MB; {found['plan']}")
+    print(
+        f"  input arrays {found['input'] / 1e6:.0f} MB, peak beyond {found['beyond'] / 1e6:.0f} MB\n  {found['plan']}"
+    )
 
 
 # ---------------------------------------------------------------------- one sweep
@@ -244,9 +252,9 @@ def sweep(quick: bool) -> None:
         v, w, act = np.random.default_rng(1).random(S), np.empty(S), np.zeros(S, dtype=np.int64)
         rows = (mdp.indptr.view(np.uint64), mdp.indices, mdp.probabilities, mdp.pair_rewards, np.uint64(4))
         loops: dict[str, Callable[[], Any]] = {
-            "sweep": lambda rows=rows, v=v, w=w, act=act, S=S: bellman.sweep(*rows, v, np.uint64(0), np.uint64(S), w, act),  # type: ignore[misc]
-            "gather": lambda mdp=mdp, v=v: gather(mdp.indices, v),  # type: ignore[misc]
-            "stream": lambda mdp=mdp: stream(mdp.indices, mdp.probabilities, mdp.pair_rewards),  # type: ignore[misc]
+            "sweep": partial(bellman.sweep, *rows, v, np.uint64(0), np.uint64(S), w, act),
+            "gather": partial(gather, mdp.indices, v),
+            "stream": partial(stream, mdp.indices, mdp.probabilities, mdp.pair_rewards),
         }
         times = dict.fromkeys(loops, np.inf)
         for run in loops.values():
@@ -256,7 +264,8 @@ def sweep(quick: bool) -> None:
                 times[name] = min(times[name], best_of(run, seconds=0.2))
         ns = {name: 1e9 * t / mdp.n_transitions for name, t in times.items()}
         print(
-            f"  S = {S:>9,}: sweep {ns['sweep']:.2f} ns, gather {ns['gather']:.2f} ns, stream {ns['stream']:.2f} ns per transition; "
+            f"  S = {S:>9,}: sweep {ns['sweep']:.2f} ns, gather {ns['gather']:.2f} ns, "
+            f"stream {ns['stream']:.2f} ns per transition; "
             f"ratio {times['sweep'] / max(times['gather'], times['stream']):.2f}"
         )
 
@@ -270,7 +279,9 @@ def threads(quick: bool) -> None:
         with Sweeper(mdp, 1) as single, Sweeper(mdp, 2) as double:
             for _ in range(5):
                 for n, sweeper in ((1, single), (2, double)):
-                    times[n] = min(times[n], best_of(lambda s=sweeper: s.full_sweep(v), seconds=0.3, clock=time.perf_counter))  # type: ignore[misc]
+                    times[n] = min(
+                        times[n], best_of(partial(sweeper.full_sweep, v), seconds=0.3, clock=time.perf_counter)
+                    )
         print(f"  S = {S:>9,}: {1e3 * times[1]:.2f} ms and {1e3 * times[2]:.2f} ms; ratio {times[1] / times[2]:.2f}")
 
 

@@ -139,7 +139,9 @@ def garnet(S: int, reach: int | None) -> MDP:
         indices = rng.integers(0, S, size=(S, support))
     else:
         indices = np.clip(np.arange(S)[:, None] + rng.integers(-reach, reach + 1, size=(S, support)), 0, S - 1)
-    return MDP.from_rows(np.arange(S + 1) * support, indices.ravel(), np.full(S * support, 1 / support), rng.random((S, 1)))
+    return MDP.from_rows(
+        np.arange(S + 1) * support, indices.ravel(), np.full(S * support, 1 / support), rng.random((S, 1))
+    )
 
 
 @pytest.mark.parametrize("reach", [None, 3])

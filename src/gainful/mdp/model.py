@@ -130,7 +130,9 @@ class MDP:
             if table.ndim == 1:
                 entries, table = table, np.zeros((n_states, n_actions))
             if table.shape != (n_states, n_actions):
-                raise InvalidMDPError(f"rewards have shape {table.shape}, expected ({n_states}, {n_actions}) or one per transition")
+                raise InvalidMDPError(
+                    f"rewards have shape {table.shape}, expected ({n_states}, {n_actions}) or one per transition"
+                )
         elif table.ndim != 2 or 0 in table.shape:
             raise InvalidMDPError(
                 f"rewards have shape {table.shape}, expected (S, A); for one reward per transition say n_actions="
@@ -271,8 +273,8 @@ class MDP:
         bad = np.flatnonzero(~np.isfinite(pair_rewards))
         if bad.size:
             raise InvalidMDPError(
-                f"the reward of {self._pair_in_message(int(bad[0]))} is {pair_rewards[bad[0]]}, expected a finite number; "
-                f"{bad.size} of {int(filled.sum())} pairs"
+                f"the reward of {self._pair_in_message(int(bad[0]))} is {pair_rewards[bad[0]]}, "
+                f"expected a finite number; {bad.size} of {int(filled.sum())} pairs"
             )
         if law == "bernoulli":
             mean = units.reward(pair_rewards)[filled]
@@ -396,7 +398,8 @@ class MDP:
         if size > limit_bytes:
             raise TooLargeError(
                 f"a dense (S, A, S) array for S = {S}, A = {A} takes {size / 2**30:.1f} GiB, more than the limit of "
-                f"{limit_bytes / 2**30:.3g} GiB; use the sparse rows (indptr, indices, probabilities) or raise limit_bytes"
+                f"{limit_bytes / 2**30:.3g} GiB; "
+                "use the sparse rows (indptr, indices, probabilities) or raise limit_bytes"
             )
         P = self.matrix().toarray()
         return P.reshape(S, A, S), self.rewards
@@ -409,7 +412,8 @@ class MDP:
     def matrix(self) -> sp.csr_array:
         """The (S*A, S) sparse matrix whose row s*A + a is p(·|s,a)."""
         return sp.csr_array(
-            (self.probabilities, self.indices.view(np.int32), self.indptr), shape=(self.n_states * self.n_actions, self.n_states)
+            (self.probabilities, self.indices.view(np.int32), self.indptr),
+            shape=(self.n_states * self.n_actions, self.n_states),
         )
 
     def transition(self, state: int | str, action: int | str) -> dict[int, float]:
@@ -467,10 +471,11 @@ class MDP:
         if chosen.dtype == bool:
             fine = chosen.shape == (self.n_states,) and bool(chosen.any())
         else:
-            fine = chosen.dtype.kind in "iu" and chosen.size > 0 and 0 <= chosen.min() and chosen.max() < self.n_states
+            fine = chosen.dtype.kind in "iu" and chosen.size > 0 and chosen.min() >= 0 and chosen.max() < self.n_states
         if not fine:
             raise InvalidArgumentError(
-                f"states to keep must be a mask of shape ({self.n_states},) or indices 0 … {self.n_states - 1}, at least one"
+                f"states to keep must be a mask of shape ({self.n_states},) "
+                f"or indices 0 … {self.n_states - 1}, at least one"
             )
         keep = np.zeros(self.n_states, dtype=bool)
         keep[chosen] = True

@@ -54,7 +54,8 @@ def checked_rows(
     rewards = None if entry_rewards is None else as_float("rewards of transitions", entry_rewards)
     if ptr.ndim != 1 or raw.ndim != 1 or p.ndim != 1:
         raise InvalidMDPError(
-            f"indptr, indices and probabilities must be one-dimensional, found {ptr.ndim}, {raw.ndim} and {p.ndim} dimensions"
+            f"indptr, indices and probabilities must be one-dimensional, "
+            f"found {ptr.ndim}, {raw.ndim} and {p.ndim} dimensions"
         )
     if raw.size != p.size or (rewards is not None and rewards.shape != p.shape):
         raise InvalidMDPError(f"{raw.size} indices but {p.size} probabilities; each transition needs one of both")
@@ -141,9 +142,7 @@ def _sorted_and_merged(rows: Rows) -> Rows:
     first = np.flatnonzero(np.concatenate([[True], ~same]))
     merged = np.zeros(ptr.size, dtype=np.int64)
     np.add.at(merged, row[first] + 1, 1)
-    return Rows(
-        np.cumsum(merged), idx[first], np.add.reduceat(p, first), None if rewards is None else rewards[first]
-    )
+    return Rows(np.cumsum(merged), idx[first], np.add.reduceat(p, first), None if rewards is None else rewards[first])
 
 
 def _normalise(rows: Rows, pair: Callable[[int], str]) -> None:
@@ -167,6 +166,8 @@ def _normalise(rows: Rows, pair: Callable[[int], str]) -> None:
     while begin < inexact.size:  # in pieces of bounded size
         end = begin + max(1, int(np.searchsorted(np.cumsum(lengths[begin : begin + _CHUNK]), _CHUNK)))
         where = np.repeat(ptr[inexact[begin:end]], lengths[begin:end])
-        where += np.arange(where.size) - np.repeat(np.cumsum(lengths[begin:end]) - lengths[begin:end], lengths[begin:end])
+        where += np.arange(where.size) - np.repeat(
+            np.cumsum(lengths[begin:end]) - lengths[begin:end], lengths[begin:end]
+        )
         p[where] /= np.repeat(scale[begin:end], lengths[begin:end])
         begin = end

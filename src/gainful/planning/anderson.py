@@ -15,7 +15,9 @@ DAMPING = 0.9
 def evaluate_by_anderson(
     sweeper: Sweeper, start: NDArray[np.float64], *, tolerance: float, max_sweeps: int
 ) -> tuple[NDArray[np.float64], float, int]:
-    r"""Solve r_π + P_π h - h = g·1 for π = `sweeper.act`, approximately: (h, span of the residual, sweeps), h the best vector seen.
+    r"""Solve r_π + P_π h - h = g·1 for π = `sweeper.act`, approximately.
+
+    Returns (h, span of its residual, sweeps), h the best vector seen.
 
     Damped steps h ← h + τ f, f the residual less its mean; every third step is Anderson's: with the last m
     differences ΔH, ΔF it minimises ‖f - ΔF γ‖₂ and moves to h + τ f - (ΔH + τ ΔF) γ (Anderson 1965; periodic

@@ -21,11 +21,12 @@ def start_vector(mdp: MDP, values: ArrayLike | None) -> NDArray[np.float64]:
     """The internal vector a planner starts from: zeros, or a warm start given in the user's units (a bias)."""
     if values is None:
         return np.zeros(mdp.n_states)
-    v = np.array(values, dtype=np.float64)
+    v: NDArray[np.float64] = np.array(values, dtype=np.float64)
     if v.shape != (mdp.n_states,) or not np.isfinite(v).all():
         raise InvalidArgumentError(f"start_values must be {mdp.n_states} finite numbers, found shape {v.shape}")
     v = mdp.units.amount(v)  # its own inverse
-    return v - v[0]
+    v -= v[0]
+    return v
 
 
 def positive_cap(name: str, value: int) -> int:
@@ -39,7 +40,8 @@ def precision_error(mdp: MDP, precision: float, slack: float, plan: Plan | None)
     """The error for a precision that rounding makes impossible to certify."""
     reachable = 4 * slack / mdp.units.step_duration
     return PrecisionError(
-        f"precision {precision:.1e} cannot be certified: rounding alone makes the bracket {2 * slack / mdp.units.step_duration:.1e} "
+        f"precision {precision:.1e} cannot be certified: "
+        f"rounding alone makes the bracket {2 * slack / mdp.units.step_duration:.1e} "
         f"wide here (float64, bias span and rewards considered); ask for {reachable:.1e} or more",
         plan,
     )

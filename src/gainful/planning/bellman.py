@@ -8,22 +8,26 @@ Unsigned integers spare the wrap-around test of every access; four partial sums 
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
 from gainful._compiled import inlined, kernel
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Pointers = NDArray[np.uint64]
-Indices = NDArray[np.uint32]
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Pointers: TypeAlias = NDArray[np.uint64]
+Indices: TypeAlias = NDArray[np.uint32]
+Unsigned: TypeAlias = Any  # np.uint64: to a type checker it is not an int, and arithmetic with one is not np.uint64
 
 
 @inlined
-def row_dot(p: Floats, idx: Indices, v: Floats, begin: int, end: int) -> float:
+def row_dot(p: Floats, idx: Indices, v: Floats, begin: Unsigned, end: Unsigned) -> float:
     """p(·|s,a)·v for the row that occupies entries `begin` … `end`-1."""
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-    sum0, sum1, sum2, sum3 = 0.0, 0.0, 0.0, 0.0
+    sum0: Any = 0.0
+    sum1, sum2, sum3 = 0.0, 0.0, 0.0
     j = begin
     while j + four <= end:
         sum0 += p[j] * v[idx[j]]
@@ -34,21 +38,32 @@ def row_dot(p: Floats, idx: Indices, v: Floats, begin: int, end: int) -> float:
     while j < end:
         sum0 += p[j] * v[idx[j]]
         j += one
-    return (sum0 + sum1) + (sum2 + sum3)
+    total: float = (sum0 + sum1) + (sum2 + sum3)
+    return total
 
 
 @kernel
 def sweep(
-    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: int, v: Floats, first: int, last: int, w: Floats, act: Ints
+    ptr: Pointers,
+    idx: Indices,
+    p: Floats,
+    r: Floats,
+    n_actions: Unsigned,
+    v: Floats,
+    first: Unsigned,
+    last: Unsigned,
+    w: Floats,
+    act: Ints,
 ) -> tuple[float, float]:
-    """w = Lv and its greedy actions (ties to the lowest); returns the range of Lv - v.
+    """W = Lv and its greedy actions (ties to the lowest); returns the range of Lv - v.
 
     Lv(s) = max_a { r(s,a) + p(·|s,a)·v } over the actions whose row is not empty.
     """
     low, high = np.inf, -np.inf
     end = ptr[first * n_actions]
     for s in range(first, last):
-        best, best_action = -np.inf, np.uint64(0)
+        best = -np.inf
+        best_action: Unsigned = np.uint64(0)
         for a in range(n_actions):
             k = s * n_actions + a
             begin = end
@@ -64,14 +79,16 @@ def sweep(
 
 @kernel
 def keyed_sweep(
-    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: int, v: Floats, first: int, last: int, w: Floats, act: Ints,
+    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: Unsigned, v: Floats,
+    first: Unsigned, last: Unsigned, w: Floats, act: Ints,
     keys: Floats, runner_up: Floats, risen: float,
 ) -> tuple[float, float]:  # fmt: skip
     """`sweep` that also leaves behind what `lazy_sweep` needs to know of each pair."""
     low, high = np.inf, -np.inf
     end = ptr[first * n_actions]
     for s in range(first, last):
-        best, second, best_action = -np.inf, -np.inf, np.uint64(0)
+        best, second = -np.inf, -np.inf
+        best_action: Unsigned = np.uint64(0)
         for a in range(n_actions):
             k = s * n_actions + a
             begin = end
@@ -91,15 +108,16 @@ def keyed_sweep(
 
 @inlined
 def _contest(
-    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: int, v: Floats, s: int, act: Ints,
+    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: Unsigned, v: Floats, s: Unsigned, act: Ints,
     own_ptr: Pointers, own_len: Pointers, own_idx: Indices, own_p: Floats, own_r: Floats,
     keys: Floats, runner_up: Floats, risen: float, margin: float, own: float,
 ) -> float:  # fmt: skip
-    """Lv(s), reading the rows that may beat the incumbent of value `own`; a new incumbent's row is copied to its place."""
+    """Lv(s), reading the rows that may beat the incumbent of value `own`; a new incumbent's row is put in place."""
     one = np.uint64(1)
     base = s * n_actions
     incumbent = np.uint64(act[s])
-    best, best_action = own, incumbent
+    best = own
+    best_action: Unsigned = incumbent
     for a in range(n_actions):
         k = base + a
         if a == incumbent or keys[k] + risen + margin < own:
@@ -130,7 +148,8 @@ def _contest(
 
 @kernel
 def lazy_sweep(
-    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: int, v: Floats, first: int, last: int, w: Floats, act: Ints,
+    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: Unsigned, v: Floats,
+    first: Unsigned, last: Unsigned, w: Floats, act: Ints,
     own_ptr: Pointers, own_len: Pointers, own_idx: Indices, own_p: Floats, own_r: Floats,
     keys: Floats, runner_up: Floats, risen: float, margin: float,
 ) -> tuple[float, float]:  # fmt: skip
@@ -140,9 +159,10 @@ def lazy_sweep(
     at u, is at most q - u + risen now (p sums to 1), and keys[k] = q - u. If that is below the value of the
     incumbent action, less a `margin` for rounding, the row need not be read: w, act and the range returned are
     those of `sweep`. `runner_up[s]` is the largest key of the other actions, so that one test per state decides.
-    The incumbents' rows lie side by side in own_ptr … own_r, each with room for any row of its state, so that a sweep in
-    which nothing changes reads them in order and nothing else. Needs a `keyed_sweep` before, and the rows of `act` in place
-    (`own_rows`); pays when few states are contested, since a contest is a branch the processor cannot foresee. Cf. Hastings 1976, Puterman 1994 sec. 8.5.6.
+    The incumbents' rows lie side by side in own_ptr … own_r, each with room for any row of its state, so that a sweep
+    in which nothing changes reads them in order and nothing else. Needs a `keyed_sweep` before, and the rows of `act`
+    in place (`own_rows`); pays when few states are contested, since a contest is a branch the processor cannot foresee.
+    Cf. Hastings 1976, Puterman 1994 sec. 8.5.6.
     """
     low, high = np.inf, -np.inf
     for s in range(first, last):
@@ -161,7 +181,7 @@ def lazy_sweep(
 
 @kernel
 def own_rows(
-    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: int, act: Ints,
+    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: Unsigned, act: Ints,
     own_ptr: Pointers, own_len: Pointers, own_idx: Indices, own_p: Floats, own_r: Floats,
 ) -> None:  # fmt: skip
     """Copy the rows of the actions `act` into the places that own_ptr gives them."""
@@ -178,9 +198,9 @@ def own_rows(
 @kernel
 def policy_sweep(
     own_ptr: Pointers, own_len: Pointers, own_idx: Indices, own_p: Floats, own_r: Floats,
-    v: Floats, first: int, last: int, gaps: Floats,
+    v: Floats, first: Unsigned, last: Unsigned, gaps: Floats,
 ) -> tuple[float, float]:  # fmt: skip
-    """gaps = r_π + P_π v - v for rows laid out by `own_rows`; returns its range."""
+    """Gaps = r_π + P_π v - v for rows laid out by `own_rows`; returns its range."""
     low, high = np.inf, -np.inf
     for s in range(first, last):
         begin = own_ptr[s]

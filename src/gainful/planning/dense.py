@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gainful._compiled import kernel
-from gainful.planning.bellman import Floats, Ints
+from gainful.planning.bellman import Floats, Ints, Unsigned
 
 
 @kernel
 def lazy_sweep(
-    matrix: Floats, r: Floats, allowed: Ints, n_actions: int, v: Floats, first: int, last: int, w: Floats, act: Ints,
+    matrix: Floats, r: Floats, allowed: NDArray[np.bool_], n_actions: int, v: Floats,
+    first: Unsigned, last: Unsigned, w: Floats, act: Ints,
     keys: Floats, risen: float, margin: float,
 ) -> tuple[float, float]:  # fmt: skip
     """`bellman.lazy_sweep` on a dense (S*A, S) matrix."""
@@ -36,9 +38,9 @@ def lazy_sweep(
 
 @kernel
 def policy_sweep(
-    matrix: Floats, r: Floats, pairs: Ints, v: Floats, first: int, last: int, gaps: Floats
+    matrix: Floats, r: Floats, pairs: Ints, v: Floats, first: Unsigned, last: Unsigned, gaps: Floats
 ) -> tuple[float, float]:
-    """gaps = r_π + P_π v - v where row pairs[s] of the matrix is p(·|s,π(s)) and r[s] its reward."""
+    """Gaps = r_π + P_π v - v where row pairs[s] of the matrix is p(·|s,π(s)) and r[s] its reward."""
     low, high = np.inf, -np.inf
     for s in range(np.int64(first), np.int64(last)):
         gap = r[s] + np.dot(matrix[pairs[s]], v) - v[s]

@@ -10,7 +10,7 @@ from gainful.errors import InvalidArgumentError, MultichainError, NotConvergedEr
 from gainful.mdp.model import MDP
 from gainful.mdp.structure import structure
 from gainful.planning.arguments import checked_precision, positive_cap, precision_error, start_vector
-from gainful.planning.bellman import Floats, Indices, Ints, Pointers, sweep
+from gainful.planning.bellman import Floats, Indices, Ints, Pointers, Unsigned, sweep
 from gainful.planning.plan import UNIT_ROUNDOFF, Plan, make_plan
 
 BATCH_WORK = 20_000_000
@@ -19,7 +19,7 @@ BATCH_WORK = 20_000_000
 
 @kernel
 def damped_sweeps(
-    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: int, v: Floats, w: Floats, act: Ints,
+    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: Unsigned, v: Floats, w: Floats, act: Ints,
     damping: float, target: float, roundoff: float, max_sweeps: int,
 ) -> tuple[int, float, float, float, bool]:  # fmt: skip
     """Sweep until the range of Lv - v plus twice the rounding slack is at most `target`; v is that of the last test.
@@ -79,7 +79,13 @@ def relative_value_iteration(
         plan = None
         if met or done >= max_sweeps or 2 * slack > target:
             plan = make_plan(
-                mdp, low=low - slack, high=high + slack, values=v, actions=act, sweeps=done, method="relative value iteration"
+                mdp,
+                low=low - slack,
+                high=high + slack,
+                values=v,
+                actions=act,
+                sweeps=done,
+                method="relative value iteration",
             )
         if met:
             assert plan is not None

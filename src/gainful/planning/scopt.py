@@ -12,7 +12,7 @@ from gainful.errors import InfeasibleSpanError, InvalidArgumentError, NotConverg
 from gainful.mdp.model import MDP
 from gainful.mdp.structure import recurrent_classes
 from gainful.planning.arguments import checked_precision, positive_cap, precision_error, start_vector
-from gainful.planning.bellman import Floats, Indices, Ints, Pointers, sweep
+from gainful.planning.bellman import Floats, Indices, Ints, Pointers, Unsigned, sweep
 from gainful.planning.evaluation import chain_of
 from gainful.planning.plan import UNIT_ROUNDOFF, Plan, make_plan, rounding_slack
 from gainful.planning.relative_value_iteration import BATCH_WORK
@@ -23,7 +23,7 @@ Mixture: TypeAlias = Literal["copy", "min-action"]
 
 @kernel
 def project(v: Floats, span: float) -> None:
-    """v ← min(v, min v + c), in place: the span constraint before the first sweep."""
+    """V ← min(v, min v + c), in place: the span constraint before the first sweep."""
     lowest = v[0]
     for s in range(v.size):
         lowest = min(lowest, v[s])
@@ -33,7 +33,7 @@ def project(v: Floats, span: float) -> None:
 
 @kernel
 def truncated_sweeps(
-    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: int, v: Floats, w: Floats, act: Ints,
+    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: Unsigned, v: Floats, w: Floats, act: Ints,
     span: float, damping: float, reference: int, target: float, roundoff: float, max_sweeps: int,
 ) -> tuple[int, float, float, float, bool]:  # fmt: skip
     """Iterate T_c v = min{Lv, min Lv + c} until the range of T_c v - v is narrow enough; w is then Lv, not truncated.
@@ -68,7 +68,7 @@ def truncated_sweeps(
 
 
 def contraction_bound(mdp: MDP) -> float:
-    """γ = 1 - Σ_x min_{s,a} p(x|s,a): an upper bound on the span-contraction coefficient of L (Doeblin's minorisation)."""
+    """γ = 1 - Σ_x min_{s,a} p(x|s,a): an upper bound on L's span-contraction coefficient (Doeblin)."""
     lowest = np.full(mdp.n_states, np.inf)
     seen = np.zeros(mdp.n_states, dtype=np.int64)
     P = mdp.matrix()
@@ -146,7 +146,17 @@ class _ScOpt:
         rows = (self.mdp.indptr.view(np.uint64), self.mdp.indices, self.mdp.probabilities, self.mdp.pair_rewards)
         roundoff = 2 * (self.max_support + 4) * UNIT_ROUNDOFF
         done, self.low, self.high, self.slack, met = truncated_sweeps(
-            *rows, np.uint64(self.mdp.n_actions), v, self.w, self.act, self.span, damping, self.pinned, target, roundoff, number
+            *rows,
+            np.uint64(self.mdp.n_actions),
+            v,
+            self.w,
+            self.act,
+            self.span,
+            damping,
+            self.pinned,
+            target,
+            roundoff,
+            number,
         )
         self.sweeps += done
         self.v = v
@@ -165,8 +175,8 @@ class _ScOpt:
         """Until sp(v_{n+1} - v_n) + (2γⁿ/(1-γ))·sp(v_1 - v_0) ≤ ε, undamped as published."""
         if not 0.0 <= gamma < 1.0:
             raise InvalidArgumentError(
-                f"stopping='strict' needs a contraction coefficient in [0, 1), found {gamma:g}: no state is reached from "
-                "every pair in one step; give contraction= or use stopping='span'"
+                f"stopping='strict' needs a contraction coefficient in [0, 1), found {gamma:g}: no state "
+                "is reached from every pair in one step; give contraction= or use stopping='span'"
             )
         first: float | None = None
         n = 0
@@ -193,8 +203,8 @@ class _ScOpt:
 
     def _not_converged(self, reached: float) -> NotConvergedError:
         return NotConvergedError(
-            f"ScOpt: {reached / self.mdp.units.step_duration:.1e} after {self.sweeps} sweeps (wanted {self.precision:.1e}); "
-            "raise max_sweeps or accept the partial plan, which this error carries",
+            f"ScOpt: {reached / self.mdp.units.step_duration:.1e} after {self.sweeps} sweeps "
+            f"(wanted {self.precision:.1e}); raise max_sweeps or accept the partial plan, which this error carries",
             self._partial(),
         )
 
@@ -210,9 +220,9 @@ class _ScOpt:
             column, m = self._worst(int(s), augmented, mixture)
             if m > ceiling + 2 * slack:
                 raise InfeasibleSpanError(
-                    f"no policy keeps the span of the bias at {self.span:g} here: in state {mdp.state_name(int(s))} every action is worth "
-                    f"at least {m - float(w.min()):.6g} above the worst state; raise span, or give the state an action "
-                    "of less reward (augmented=True does)",
+                    f"no policy keeps the span of the bias at {self.span:g} here: in state "
+                    f"{mdp.state_name(int(s))} every action is worth at least {m - float(w.min()):.6g} "
+                    "above the worst state; raise span, or give the state an action of less reward (augmented=True does)",
                     int(s),
                     self._partial(),
                 )
@@ -238,6 +248,5 @@ class _ScOpt:
             row = slice(mdp.indptr[k], mdp.indptr[k + 1])
             future = float(mdp.probabilities[row] @ self.v[mdp.indices[row]])
             values[a] = future if augmented else mdp.pair_rewards[k] + future
-        a = int(self.act[s]) if mixture == "copy" else int(values.argmin())
-        return (A + a if augmented else a), float(values[a])
-
+        mixed = int(self.act[s]) if mixture == "copy" else int(values.argmin())
+        return (A + mixed if augmented else mixed), float(values[mixed])

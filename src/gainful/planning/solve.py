@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -55,7 +56,7 @@ def solve(
 
 
 class _Search:
-    """A current v, the best one so far, and the ways to go on; each returns a Plan once the bracket is narrow enough."""
+    """A current v, the best one so far, and the ways to go on; each returns a Plan once the bracket is narrow."""
 
     def __init__(self, mdp: MDP, sweeper: Sweeper, target: float, precision: float, max_sweeps: int) -> None:
         self.mdp, self.sweeper, self.target = mdp, sweeper, target
@@ -73,7 +74,7 @@ class _Search:
 
     def next(self) -> NDArray[np.float64]:
         """Lv of the current v, pinned."""
-        return self.sweeper.w - self.sweeper.w[0]
+        return np.asarray(self.sweeper.w - self.sweeper.w[0])
 
     def look(self, v: NDArray[np.float64]) -> bool:
         """One Bellman sweep at v; keep it as the best if its bracket is the narrowest; whether it is narrow enough."""
@@ -90,8 +91,9 @@ class _Search:
                 raise precision_error(self.mdp, self.precision, slack, self.plan())
         if self.sweeps >= self.max_sweeps:
             raise NotConvergedError(
-                f"the gain is bracketed within {self.width / self.mdp.units.step_duration:.1e} after {self.sweeps} sweeps "
-                f"(wanted {self.precision:.1e}); raise max_sweeps or accept the partial plan, which this error carries",
+                f"the gain is bracketed within {self.width / self.mdp.units.step_duration:.1e} after "
+                f"{self.sweeps} sweeps (wanted {self.precision:.1e}); "
+                "raise max_sweeps or accept the partial plan, which this error carries",
                 self.plan(),
             )
         return False
@@ -113,13 +115,13 @@ class _Search:
         return self.plan()
 
     def _is_slow(self, widths: list[float]) -> bool:
-        rate = (widths[-1] / widths[-PATIENCE]) ** (1 / (PATIENCE - 1))
-        return rate >= 1.0 or np.log(self.target / widths[-1]) / np.log(rate) > SLOW_FROM
+        rate = float(widths[-1] / widths[-PATIENCE]) ** (1 / (PATIENCE - 1))
+        return rate >= 1.0 or math.log(self.target / widths[-1]) / math.log(rate) > SLOW_FROM
 
     def policy_rounds(self) -> Plan | None:
         """Inexact policy iteration: evaluate the greedy policy ten times more finely than its bracket is wide.
 
-        The bracket of a better policy may be wider for a while; only several rounds without a new best one count as failure.
+        The bracket of a better policy may be wider for a while; only many rounds without a new best one are a failure.
         """
         self.stage = "accelerated policy iteration"
         idle, width = 0, self.width
@@ -147,7 +149,7 @@ class _Search:
         return replace(plan, sweeps=self.sweeps + plan.sweeps)
 
     def damped(self) -> Plan | None:
-        """Damped value iteration from the best v, v ← v + ½(Lv - v): its bracket never widens, and it always gets there."""
+        """Damped value iteration from the best v, v ← v + ½(Lv - v): its bracket never widens, and it gets there."""
         self.stage = "damped value iteration"
         v = self.best
         for _ in range(200):
@@ -164,8 +166,8 @@ class _Search:
         found = structure(self.mdp)
         if found == "multichain":
             raise MultichainError(
-                f"the optimal gain depends on the start: {found.describe()}; bracket [{self.plan().gain_bounds[0]:.6g}, "
-                f"{self.plan().gain_bounds[1]:.6g}]. Solve one class at a time: "
-                "gf.solve(mdp.restricted(gf.structure(mdp).classes[0]))",
+                f"the optimal gain depends on the start: {found.describe()}; "
+                f"bracket [{self.plan().gain_bounds[0]:.6g}, {self.plan().gain_bounds[1]:.6g}]. "
+                "Solve one class at a time: gf.solve(mdp.restricted(gf.structure(mdp).classes[0]))",
                 found.classes,
             )

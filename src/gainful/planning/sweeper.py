@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,6 +23,11 @@ LAZY_UP_TO = 0.1
 """The fraction of contested states up to which the lazy sweep is the faster one."""
 
 Floats = NDArray[np.float64]
+
+# called with argument tuples that are put together below, which a type checker cannot count
+_keyed_sweep: Any = bellman.keyed_sweep
+_lazy_sweep: Any = bellman.lazy_sweep
+_policy_sweep: Any = bellman.policy_sweep
 
 
 def available_cores() -> int:
@@ -54,8 +60,14 @@ class Sweeper:
             threads = available_cores() if mdp.n_transitions >= THREADS_FROM_TRANSITIONS else 1
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
         edges = np.linspace(0, mdp.n_states, threads + 1).astype(np.uint64)
-        self._parts = list(zip(edges[:-1], edges[1:], strict=True))
-        self._rows = (mdp.indptr.view(np.uint64), mdp.indices, mdp.probabilities, mdp.pair_rewards, np.uint64(mdp.n_actions))
+        self._parts = list(pairwise(edges))
+        self._rows = (
+            mdp.indptr.view(np.uint64),
+            mdp.indices,
+            mdp.probabilities,
+            mdp.pair_rewards,
+            np.uint64(mdp.n_actions),
+        )
         self._dense = _dense_matrix(mdp)
         self._runner_up: Floats = np.full(mdp.n_states if self._dense is None else 0, np.inf)
         self._own: tuple[Any, ...] | None = None
@@ -64,7 +76,9 @@ class Sweeper:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._pool is not None:
             self._pool.shutdown()
 
@@ -94,15 +108,19 @@ class Sweeper:
         margin += 2 * UNIT_ROUNDOFF * (self.sweeps + 2) * (abs(self._risen) + self._largest)
         if self._dense is not None:
             dense_head = (self._dense, self.mdp.pair_rewards, self.mdp.allowed.reshape(-1), self.mdp.n_actions, v)
-            return self._in_parts(lambda first, last: dense.lazy_sweep(*dense_head, first, last, self.w, self.act, self._keys, self._risen, margin))
-        head = (*self._rows, v)
+            return self._in_parts(
+                lambda first, last: dense.lazy_sweep(
+                    *dense_head, first, last, self.w, self.act, self._keys, self._risen, margin
+                )
+            )
+        head: tuple[Any, ...] = (*self._rows, v)
         known = (self._keys, self._runner_up, self._risen)
         if contested > LAZY_UP_TO:
             self._own_ready = False
-            return self._in_parts(lambda first, last: bellman.keyed_sweep(*head, first, last, self.w, self.act, *known))
+            return self._in_parts(lambda first, last: _keyed_sweep(*head, first, last, self.w, self.act, *known))
         own = self._own_rows()
         return self._in_parts(
-            lambda first, last: bellman.lazy_sweep(*head, first, last, self.w, self.act, *own, *known, margin)
+            lambda first, last: _lazy_sweep(*head, first, last, self.w, self.act, *own, *known, margin)
         )
 
     def _own_rows(self) -> tuple[Any, ...]:
@@ -145,7 +163,7 @@ class Sweeper:
         """Fill `out` with r_π + P_π h - h for the policy π = `act`, and return its range."""
         if self._dense is None:
             own = self._own_rows()
-            return self._in_parts(lambda first, last: bellman.policy_sweep(*own, h, first, last, out))
+            return self._in_parts(lambda first, last: _policy_sweep(*own, h, first, last, out))
         pairs = np.arange(self.mdp.n_states) * self.mdp.n_actions + self.act
         rewards, matrix = self.mdp.pair_rewards[pairs], self._dense
         return self._in_parts(lambda first, last: dense.policy_sweep(matrix, rewards, pairs, h, first, last, out))
@@ -165,4 +183,3 @@ def _dense_matrix(mdp: MDP) -> Floats | None:
     if mdp.n_states >= 32 and 8 * cells <= DENSE_LIMIT_BYTES and mdp.n_transitions >= DENSE_FROM_DENSITY * cells:
         return np.ascontiguousarray(mdp.matrix().toarray())
     return None
-

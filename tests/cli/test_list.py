@@ -1,0 +1,72 @@
+"""`gainful list`, `--version`, `--help`, and the words of `--set`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import gainful as gf
+from gainful.cli.source import read_settings
+from tests.cli.conftest import Gainful
+
+
+def test_environments_as_json(gainful: Gainful) -> None:
+    result = gainful("list", "environments", "--json")
+    assert result.code == 0
+    assert result.err == ""
+    assert [entry["name"] for entry in result.data] == gf.environments.names()
+    for entry in result.data:
+        assert entry["summary"]
+        settings = [f"{name}={json.dumps(value)}" for name, value in entry["parameters"].items() if value is not None]
+        assert gf.environments.make(entry["name"], **read_settings(settings)) == gf.environments.make(entry["name"])
+
+
+def test_environments_for_people(gainful: Gainful) -> None:
+    result = gainful("list", "environments")
+    assert result.code == 0
+    for name in gf.environments.names():
+        assert f"{name}\n" in result.out
+    assert "  n_states=6" in result.out
+    assert "gainful solve NAME" in result.err
+
+
+def test_version_and_help(gainful: Gainful) -> None:
+    version = gainful("--version")
+    assert (version.code, version.out, version.err) == (0, f"gainful {gf.__version__}\n", "")
+    for line in ((), ("solve",), ("list",), ("list", "environments")):
+        for word in ("-h", "--help"):
+            result = gainful(*line, word)
+            assert result.code == 0
+            assert result.err == ""
+            assert all(len(x) <= 80 for x in result.out.splitlines())
+    assert '"inf"' in gainful("solve", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("4", 4),
+        ("1_000", 1000),
+        ("-2", -2),
+        ("0.5", 0.5),
+        (".5", 0.5),
+        ("1e-3", 1e-3),
+        ("true", True),
+        ("True", True),
+        ("false", False),
+        ("states", "states"),
+        ('"two words"', "two words"),
+        ("'it'", "it"),
+        ("[1, 2.5]", [1, 2.5]),
+        ('["a"]', ["a"]),
+        ("null", None),
+        ("a=b", "a=b"),
+        ("2024-01-01", "2024-01-01"),
+    ],
+)
+def test_values_of_set(text: str, value: Any) -> None:
+    found = read_settings([f"x={text}"])["x"]
+    assert found == value
+    assert type(found) is type(value)
