@@ -55,9 +55,7 @@ def gainful(capsys: pytest.CaptureFixture[str]) -> Gainful:
 def write_table(tmp_path: Path) -> WriteTable:
     """A CSV file with these lines; returns its path."""
 
-    def write(
-        *lines: str, header: str = "state,action,next_state,probability,reward", name: str = "table.csv"
-    ) -> str:
+    def write(*lines: str, header: str = "state,action,next_state,probability,reward", name: str = "table.csv") -> str:
         path = tmp_path / name
         path.write_text("\n".join([header, *lines]) + "\n")
         return str(path)

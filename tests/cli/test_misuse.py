@@ -69,7 +69,9 @@ def test_a_multichain_process_names_its_classes_and_their_gains(gainful: Gainful
 
 
 def test_an_infeasible_span(gainful: Gainful, write_table: WriteTable) -> None:
-    refused(gainful("solve", write_table("a,x,b,1,5", "b,y,a,1,7"), "--span", "0.5"), 1, "InfeasibleSpanError", "state b")
+    refused(
+        gainful("solve", write_table("a,x,b,1,5", "b,y,a,1,7"), "--span", "0.5"), 1, "InfeasibleSpanError", "state b"
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,13 +16,15 @@ finite = st.floats(-1e12, 1e12)
 def test_a_shown_bracket_contains_the_true_one(low: float, width: float, precision: float) -> None:
     high = low + width
     middle, below, above = numbers.bracket(low, high, precision)
-    assert float(below) <= low
-    assert high <= float(above)
-    assert float(below) <= float(middle) <= float(above)
+    assert Decimal(below) <= Decimal(low)
+    assert Decimal(high) <= Decimal(above)
+    assert Decimal(below) <= Decimal(middle) <= Decimal(above)
 
 
 def test_tiny_and_huge_numbers() -> None:
-    assert numbers.bracket(1e-12, 1.1e-12, 1e-14) == ("1.05e-12", "1.000e-12", "1.1001e-12") or True
+    assert numbers.bracket(-1e-12, 1e-12, 1e-8) == ("0.0000000000", "-0.0000000001", "0.0000000001")
+    assert numbers.bracket(2.0**-70, 2.0**-69, 1e-25) == ("1.271e-21", "8.47e-22", "1.695e-21")
+    assert numbers.bracket(12345.5, 12399.25, 1.0) == ("12372.4", "12345.5", "12399.3")
     assert numbers.column([0.0, 1e-20], 1e-20) == ["0.00000e+00", "1.00000e-20"]
     assert numbers.column([0.0, -1e-9], 1.0) == ["0.00000", "0.00000"]
     assert numbers.column([0.0, 3.0], 0.0) == ["0", "3"]

@@ -184,7 +184,7 @@ def test_precision_is_respected_and_sets_the_digits(gainful: Gainful) -> None:
 
 def test_labels_cannot_style_or_break_the_terminal(gainful: Gainful, write_table: WriteTable) -> None:
     result = gainful("solve", write_table("[red]a,:smile:,\x1b[31mb,1,0", "\x1b[31mb,y,[red]a,1,1"))
-    assert "\n[red]a     :smile:" in result.out
+    assert "\n[red]a      :smile:   " in result.out
     assert "\\x1b[31mb" in result.out
     assert "\x1b" not in result.out
 

@@ -50,6 +50,7 @@ def linear_programme(mdp: MDP) -> NDArray[np.float64]:
         np.repeat([1.0, 0.0], S), A_ub=np.array(left), b_ub=right, bounds=[(None, None)] * (2 * S), method="highs"
     )
     assert solved.status == 0
+    assert solved.x is not None
     return np.asarray(solved.x[:S])
 
 
@@ -78,7 +79,7 @@ def test_toy3d_has_its_known_gain_and_span(delta: float) -> None:
     P[1, :, 0] = 1.0
     P[2, 0, 0], P[2, 0, 1] = 1 - delta, delta
     P[2, 1, 2] = 1.0
-    mdp = MDP(P, [[0, 0], [1 / 3, 1 / 3], [2 / 3, 2 / 3]], allowed=[[1, 0], [1, 0], [1, 1]])
+    mdp = MDP(P, np.repeat([[0], [1 / 3], [2 / 3]], 2, axis=1), allowed=[[1, 0], [1, 0], [1, 1]])
     plan = policy_iteration(mdp, precision=1e-12)
     assert plan.gain == pytest.approx(2 / 3, rel=0, abs=1e-12)
     assert plan.span == pytest.approx(1 / (1 - delta), rel=0, abs=1e-11)
@@ -111,7 +112,7 @@ def test_weakly_communicating_from_a_start_that_stays_in_two_places() -> None:
 
 def test_a_multichain_mdp_is_refused_with_its_classes_and_gains() -> None:
     P = [[[1, 0, 0], [1, 0, 0]], [[1, 0, 0], [0, 0.5, 0.5]], [[0, 0, 1], [0, 0, 1]]]
-    mdp = MDP(P, [[1, 0.5], [0, 0], [3, 2]], state_labels=["safe", "choose", "rich"])
+    mdp = MDP(P, [[1, 0.5], [0.0, 0.0], [3.0, 2.0]], state_labels=["safe", "choose", "rich"])
     with pytest.raises(MultichainError, match=r"(?s)gain 1\): safe.*gain 3\): rich") as caught:
         policy_iteration(mdp)
     assert [c.tolist() for c in caught.value.classes] == [[0], [2]]
@@ -158,7 +159,7 @@ def test_agrees_with_the_linear_programme_on_communicating_mdps(mdp: MDP) -> Non
 def best_gains(mdp: MDP) -> NDArray[np.float64]:
     """(S,) optimal gains in any MDP: the largest over all deterministic policies."""
     choices = [np.flatnonzero(row) for row in mdp.allowed]
-    return np.max([evaluate(mdp, np.array(d)).gain for d in itertools.product(*choices)], axis=0)
+    return np.asarray(np.max([evaluate(mdp, np.array(d)).gain for d in itertools.product(*choices)], axis=0))
 
 
 @settings(deadline=None)

@@ -10,13 +10,13 @@ def bracket(low: float, high: float, precision: float) -> tuple[str, str, str]:
     """Middle, low and high end, to about a hundredth of what was asked for; the ends are rounded outwards.
 
     >>> bracket(0.123456783, 0.123456793, 1e-8)
-    ('0.1234567880', '0.1234567829', '0.1234567931')
+    ('0.1234567880', '0.1234567830', '0.1234567930')
     >>> bracket(2.0, 2.0, 1e-8)
     ('2.0000000000', '2.0000000000', '2.0000000000')
     """
     largest = max(abs(low), abs(high))
     last = math.floor(math.log10(max(high - low, precision))) - 2  # the power of ten of the last digit shown
-    fixed = 1e-4 <= largest < 1e15 or largest == 0.0
+    fixed = last >= -15 and largest < 1e15
     middle = Decimal(low) + (Decimal(high) - Decimal(low)) / 2
     ends = ((middle, ROUND_HALF_EVEN), (Decimal(low), ROUND_FLOOR), (Decimal(high), ROUND_CEILING))
     shown = []
@@ -62,7 +62,7 @@ def seconds(value: float) -> str:
     """A duration.
 
     >>> seconds(0.00042), seconds(1.234), seconds(75.0)
-    ('0.4 ms', '1.23 s', '75 s')
+    ('0.42 ms', '1.23 s', '75 s')
     """
     if value < 0.1:
         return f"{1000 * value:.2g} ms" if value < 0.01 else f"{1000 * value:.0f} ms"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ _SHOWN_STATES = 8
 _SHOWN_CLASSES = 8
 _WORK = 200_000_000  # transitions the search for a proof about `unichain` may read
 _ROUNDS = 64
+_ENUMERATED = 1000  # policies tried one by one where nothing else decides
 
 
 class Structure(str):
@@ -88,8 +90,9 @@ class Structure(str):
 
         Deciding it is NP-hard (Tsitsiklis 2007). Every recurrent class is an end component and every end component
         contains a recurrent class of some policy, so an MDP is unichain exactly when no two end components are
-        disjoint. Proven by a state that no end component avoids; refuted by two disjoint end components.
-        The search reads a bounded number of transitions. Worked out on first use for communicating MDPs.
+        disjoint. Proven by a state that no end component avoids; refuted by two disjoint end components; settled
+        by trying all deterministic policies where there are at most 1000. The search reads a bounded number of
+        transitions. Worked out on first use for communicating MDPs.
         """
         if not self._decided:
             answer = _EndComponents(self._mdp).unichain()
@@ -267,7 +270,7 @@ class _EndComponents:
             best = np.flatnonzero((hits == hits[~tried].max()) & ~tried)
             x = best[np.argmax(popular[best])]
             if hits[x] < 0:
-                return None
+                break
             tried[x] = True
             alive, where = self.avoiding(np.array([x]))
             if not where.any():
@@ -277,8 +280,29 @@ class _EndComponents:
                 return False
             hits[inner] += 1
             if tried.all():
-                return None
-        return None
+                break
+        return self.unichain_by_enumeration()
+
+    def unichain_by_enumeration(self) -> bool | None:
+        """The classes of every deterministic policy inside, where these are few; else None."""
+        mdp = self.mdp
+        states = np.flatnonzero(self.count > 0)
+        if np.log(self.count[states]).sum() > np.log(_ENUMERATED):
+            return None
+        number = np.zeros(mdp.n_states, dtype=np.int64)
+        number[states] = np.arange(states.size)
+        pairs = [s * mdp.n_actions + np.flatnonzero(self.alive.reshape(-1, mdp.n_actions)[s]) for s in states]
+        targets = {
+            int(k): number[mdp.indices[mdp.indptr[k] : mdp.indptr[k + 1]]] for own in pairs for k in own
+        }  # none leaves the component
+        for policy in itertools.product(*pairs):
+            rows = [targets[int(k)] for k in policy]
+            indptr = np.concatenate([[0], np.cumsum([row.size for row in rows])])
+            columns = np.concatenate(rows)
+            chain = sp.csr_array((np.ones(columns.size), columns, indptr), shape=(states.size, states.size))
+            if len(recurrent_classes(chain)[0]) > 1:
+                return False
+        return True
 
     def sink(self, alive: NDArray[np.bool_], state: int) -> NDArray[np.int64]:
         """A recurrent class, reached from `state`, of the policy playing alive pairs with the fewest next states."""

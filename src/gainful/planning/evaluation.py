@@ -174,7 +174,9 @@ def chain_of(mdp: MDP, policy: NDArray[np.int64] | Vector) -> tuple[sp.csr_array
     s, a = np.nonzero(policy)
     weights = sp.csr_array((policy[s, a], (s, s * A + a)), shape=(S, S * A))
     rewards: Vector = np.asarray(weights @ mdp.pair_rewards)
-    return sp.csr_array(weights @ mdp.matrix()), rewards
+    P = sp.csr_array(weights @ mdp.matrix())
+    P.sort_indices()  # so that a policy gives the same bits however it is written
+    return P, rewards
 
 
 # ---------------------------------------------------------------------- one chain, internal numbers

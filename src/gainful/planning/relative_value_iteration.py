@@ -25,7 +25,7 @@ def damped_sweeps(
     """Sweep until the range of Lv - v plus twice the rounding slack is at most `target`; v is that of the last test.
 
     Returns the sweeps made, the range, the slack and whether the target was met. `roundoff` times
-    (max|v| + max|r|) is the slack; the loop also stops where that alone exceeds the target.
+    (max|v| + max|r|) is the slack; the loop also stops where nothing but rounding is left.
     """
     n = v.size
     max_reward = 0.0
@@ -41,7 +41,7 @@ def damped_sweeps(
         slack = roundoff * (largest + max_reward)
         if high - low + 2.0 * slack <= target:
             return done, low, high, slack, True
-        if done == max_sweeps or 2.0 * slack > target:
+        if done == max_sweeps or high - low <= 2.0 * slack:
             return done, low, high, slack, False
         pin = v[0] + damping * (w[0] - v[0])
         for s in range(n):
@@ -77,7 +77,7 @@ def relative_value_iteration(
         )
         done += sweeps
         plan = None
-        if met or done >= max_sweeps or 2 * slack > target:
+        if met or done >= max_sweeps or high - low <= 2 * slack:
             plan = make_plan(
                 mdp,
                 low=low - slack,
@@ -90,7 +90,7 @@ def relative_value_iteration(
         if met:
             assert plan is not None
             return plan
-        if 2 * slack > target:
+        if high - low <= 2 * slack:
             raise precision_error(mdp, precision, slack, plan)
         if done >= max_sweeps:
             found = structure(mdp)

@@ -60,7 +60,7 @@ def truncated_sweeps(
         slack = roundoff * (largest + max_reward)
         if high - low + 2.0 * slack <= target:
             return done, low, high, slack, True
-        if done == max_sweeps or 2.0 * slack > target:
+        if done == max_sweeps or high - low <= 2.0 * slack:
             return done, low, high, slack, False
         pin = v[reference] + damping * (min(w[reference], ceiling) - v[reference])
         for s in range(n):
@@ -95,7 +95,8 @@ def scopt(
 
     Policy: greedy where Lv(s) ≤ th := min Lv + c; elsewhere the best pair and one of value m(s) ≤ th with weights
     (th-m)/(Lv-m) and (Lv-th)/(Lv-m). `mixture="min-action"` (the default) takes the worst pair of the state. With
-    `augmented=True` each action has a copy of the same transitions and the least reward, as SCAL and SCAL+ plan;
+    `augmented=True` each action has a copy of the same transitions and reward 0 (the least reward, where some are negative), as in
+    SCAL and SCAL+;
     `mixture="copy"` (then the default) mixes the greedy action with its own copy, so that the projected policy is
     deterministic. `plan.augmented` holds the weights on the 2A actions, `plan.policy` their projection on A;
     on the true MDP the projected policy may exceed the span.
@@ -116,8 +117,8 @@ def scopt(
     positive_cap("max_sweeps", max_sweeps)
     pinned = mdp.state_index(reference)
     target = checked_precision(mdp, precision)
-    if augmented:
-        mdp = mdp.normalised()  # the copies have internal reward 0, the least there is
+    if augmented and mdp.pair_rewards.min() < 0.0:
+        mdp = mdp.normalised()  # the copies have reward 0, which must be the least there is
     v = start_vector(mdp, start_values)
     project(v, span)
     planner = _ScOpt(mdp, span, damping, pinned, target, precision, max_sweeps)
@@ -166,7 +167,7 @@ class _ScOpt:
         """Until the bracket is narrow enough."""
         batch = max(1, BATCH_WORK // self.mdp.n_transitions)
         while not self._advance(v, self.damping, self.target, min(batch, self.max_sweeps - self.sweeps)):
-            if 2 * self.slack > self.target:
+            if self.high - self.low <= 2 * self.slack:
                 raise precision_error(self.mdp, self.precision, self.slack, self._partial())
             if self.sweeps >= self.max_sweeps:
                 raise self._not_converged(self.high - self.low)
@@ -187,7 +188,7 @@ class _ScOpt:
             remainder = 2.0 * gamma**n / (1.0 - gamma) * first
             if width + remainder + 2 * self.slack <= self.target:
                 return
-            if 2 * self.slack > self.target:
+            if width <= 2 * self.slack and 2 * self.slack > self.target:
                 raise precision_error(self.mdp, self.precision, self.slack, self._partial())
             if self.sweeps >= self.max_sweeps:
                 raise self._not_converged(width + remainder)

@@ -87,7 +87,7 @@ class _Search:
             self.best, self.actions = v, self.sweeper.act.copy()
             if self.width <= self.target:
                 return True
-            if 2 * slack > self.target and high - low <= 2 * slack:
+            if high - low <= 2 * slack:
                 raise precision_error(self.mdp, self.precision, slack, self.plan())
         if self.sweeps >= self.max_sweeps:
             raise NotConvergedError(
