@@ -14,9 +14,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 def kernel(function: F) -> F:
     """Compile `function` on its first call: machine code cached on disk, GIL released, IEEE arithmetic.
 
-    Where no cache folder can be found the function is compiled in every process; where a folder
-    cannot be written when the time comes (read-only, full), the failure is ignored: a cache is a
-    convenience, never a reason to fail.
+    Where no cache folder can be found the function is compiled in every process; where a folder cannot be read or
+    written when the time comes (read-only, full, damaged files), it is compiled again: a cache is a convenience,
+    never a reason to fail.
     """
     options = {"nogil": True, "error_model": "numpy", "fastmath": False}
     try:
@@ -24,15 +24,21 @@ def kernel(function: F) -> F:
     except RuntimeError:  # "cannot cache function: no locator available"
         return cast(F, numba.njit(**options)(function))
     cache = dispatcher._cache
-    save = cache.save_overload
+    save, load = cache.save_overload, cache.load_overload
 
     def save_if_possible(signature: Any, data: Any) -> None:
         try:
             save(signature, data)
-        except OSError:
+        except Exception:  # a damaged index raises whatever its bytes happen to spell
             cache.disable()
 
-    cache.save_overload = save_if_possible
+    def load_if_possible(signature: Any, context: Any) -> Any:
+        try:
+            return load(signature, context)
+        except Exception:
+            return None
+
+    cache.save_overload, cache.load_overload = save_if_possible, load_if_possible
     return cast(F, dispatcher)
 
 

@@ -138,6 +138,16 @@ def test_an_infinite_diameter_is_explained_and_valid_json(gainful: Gainful, writ
     assert gainful("solve", table, "--no-diameter", "--json").data["diameter"] is None
 
 
+def test_a_diameter_beyond_float64_does_not_spoil_the_answer(gainful: Gainful) -> None:
+    queue = ("solve", "admission-control", "--set", "capacity=50", "--set", "arrival_rate=0.1")  # about 10^50 steps
+    result = gainful(*queue)
+    assert result.code == 0
+    assert "diameter   not computed: too large for float64 to certify three digits" in result.out
+    asked = gainful(*queue, "--diameter")
+    assert asked.code == 1
+    assert asked.error.startswith("PrecisionError: hitting times")
+
+
 def test_several_classes_of_the_same_gain_are_solved_and_named(gainful: Gainful, write_table: WriteTable) -> None:
     result = gainful("solve", write_table("a,x,a,1,1", "b,y,b,1,1"))
     assert result.code == 0

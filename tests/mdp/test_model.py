@@ -301,7 +301,7 @@ def test_one_next_state_may_have_several_rewards() -> None:
 
 
 def test_units_turn_steps_into_time() -> None:
-    units = Units(objective="cost", offset=-2.0, step_duration=0.5)
+    units = Units(objective="cost", offset=-2.0, step_duration=0.5, continuous=True)
     assert units.gain(1.0) == 2.0
     assert units.internal_precision(1e-6) == 5e-7
     assert units.gain_name == "average cost per unit of time"

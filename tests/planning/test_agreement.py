@@ -28,6 +28,7 @@ def gain_by_linear_programme(mdp: gf.MDP) -> float:
     bounds = [(None, None), (0.0, 0.0)] + [(None, None)] * (S - 1)
     done = linprog(cost, A_ub=np.array(rows), b_ub=np.array(right), bounds=bounds, method="highs-ds")
     assert done.status == 0
+    assert done.fun is not None
     return float(done.fun)
 
 

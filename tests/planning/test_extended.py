@@ -117,11 +117,11 @@ def test_the_truncated_operator_is_monotone_nonexpansive_and_bounded(
 
 @light
 @given(mdps(min_states=2), st.sampled_from(KINDS), st.floats(0.0, 1.0), st.sampled_from(["copy", "min-action"]))
-def test_the_constrained_policy_earns_the_truncated_operator(mdp: MDP, kind: str, span: float, policy: Any) -> None:
+def test_the_constrained_policy_earns_the_truncated_operator(mdp: MDP, kind: str, span: float, mixture: Any) -> None:
     """Two-sided on the augmented actions, one-sided for the policy projected on the actions."""
     S, A = mdp.n_states, mdp.n_actions
     which = confidence(kind, mdp, 0.1)
-    found = extended_value_iteration(mdp, which, span=span, policy=policy, precision=1e-7)
+    found = extended_value_iteration(mdp, which, span=span, mixture=mixture, precision=1e-7)
     v, states = found.bias, np.arange(S)
     assert found.span <= span + 1e-15
     assert found.augmented is not None
@@ -141,10 +141,10 @@ def test_the_constrained_policy_earns_the_truncated_operator(mdp: MDP, kind: str
     assert (earned - v).max() <= high + 1e-12
     projected = on_best * (mdp.rewards[states, greedy] + best) + on_copy * (mdp.rewards[states, copies] + other)
     assert (projected - v).min() >= low - 1e-12
-    if policy == "copy":
+    if mixture == "copy":
         assert found.actions is not None
         assert np.array_equal(found.actions, greedy)
-    if policy == "min-action" and found.details["truncated"].size:
+    if mixture == "min-action" and found.details["truncated"].size:
         mixed = found.details["truncated"]
         assert np.all(other[mixed] <= best[mixed] + 1e-13)
 
@@ -154,7 +154,7 @@ def test_the_min_action_is_the_least_over_the_set() -> None:
     mdp = random_mdp(rng, 5, 3, 3)
     for kind in KINDS:
         which = confidence(kind, mdp, 0.2)
-        found = extended_value_iteration(mdp, which, span=0.05, policy="min-action")
+        found = extended_value_iteration(mdp, which, span=0.05, mixture="min-action")
         least = np.empty(15)
         inner_maximum(mdp, which).values(-found.bias, np.zeros(15), least)
         other = chosen_rows(found, "copy_rows") @ found.bias
@@ -253,7 +253,7 @@ def test_ties_go_to_the_lowest_action_and_state() -> None:
         ({"damping": 1.5}, "damping is 1.5"),
         ({"span": -1.0}, "span is -1"),
         ({"span": float("nan")}, "span is nan"),
-        ({"policy": "greedy"}, "policy 'greedy'"),
+        ({"mixture": "greedy"}, "mixture is 'greedy'"),
         ({"rewards": [[1.0]]}, "rewards have shape"),
         ({"start_values": [1.0]}, "start_values"),
     ],

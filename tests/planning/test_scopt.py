@@ -16,7 +16,7 @@ PRECISION = 1e-9
 def truncated(mdp: gf.MDP, v: np.ndarray, c: float) -> np.ndarray:
     """T_c v = min{Lv, min Lv + c}, from the definition."""
     Lv = mdp.q_values(v).max(axis=1)
-    return np.minimum(Lv, Lv.min() + c)
+    return np.asarray(np.minimum(Lv, Lv.min() + c))
 
 
 vectors = st.lists(st.floats(-10, 10), min_size=6, max_size=6).map(np.array)

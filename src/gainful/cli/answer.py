@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from gainful.cli.console import compilation_notice
-from gainful.errors import MultichainError, PlanningError
+from gainful.errors import MultichainError, PlanningError, PrecisionError
 
 if TYPE_CHECKING:
     from gainful.mdp.model import MDP
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 DIAMETER_UP_TO = 300
 """States up to which the diameter is computed without being asked for."""
+UNICHAIN_UP_TO = 200_000
+"""Transitions up to which a communicating process is searched for policies with several classes (NP-hard)."""
+_DIAMETER_PRECISIONS = (1e-9, 1e-6, 1e-3)
 _CLASSES_SOLVED = 8
 
 
@@ -30,6 +33,7 @@ class Answer:
     mdp: MDP
     structure: Structure
     unichain: bool | None
+    """Whether every policy has one recurrent class; None when not known."""
     plan: Plan
     """The plan to follow: under the span constraint where there is one."""
     seconds: float
@@ -128,12 +132,14 @@ def find_answer(
     compiled = notice.said and silent_before
     say("looking at the structure")
     found = structure(mdp)
+    searched = found != "communicating" or mdp.n_transitions <= UNICHAIN_UP_TO
+    unichain = found.unichain if searched else None
     bounds, why = _diameter(mdp, diameter, say)
-    return Answer(name, mdp, found, found.unichain, plan, seconds, compiled, bounds, why, unconstrained, span)
+    return Answer(name, mdp, found, unichain, plan, seconds, compiled, bounds, why, unconstrained, span)
 
 
 def _diameter(mdp: MDP, wanted: bool | None, say: Callable[[str], None]) -> tuple[tuple[float, float] | None, str]:
-    """Certified bounds; or None and why not."""
+    """Certified bounds, as narrow as rounding lets them be; or None and why not."""
     from gainful.planning.hitting import diameter_bounds
 
     if wanted is False:
@@ -141,12 +147,14 @@ def _diameter(mdp: MDP, wanted: bool | None, say: Callable[[str], None]) -> tupl
     if wanted is None and mdp.n_states > DIAMETER_UP_TO:
         return None, f"not computed for more than {DIAMETER_UP_TO} states; say --diameter"
     say("computing the diameter")
-    try:
-        return diameter_bounds(mdp, max_states=mdp.n_states), ""
-    except PlanningError as error:
-        if wanted:
-            raise
-        return None, f"not certified: {error}"
+    for precision in _DIAMETER_PRECISIONS:
+        try:
+            return diameter_bounds(mdp, precision=precision, max_states=mdp.n_states), ""
+        except PrecisionError as error:
+            failure = error
+    if wanted:
+        raise failure
+    return None, "not computed: too large for float64 to certify three digits"
 
 
 def _classes_in_words(found: Structure, precision: float) -> str:

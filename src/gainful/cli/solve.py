@@ -14,7 +14,7 @@ def solve(
         str,
         typer.Argument(
             metavar="ENV|TABLE",
-            help="A shipped environment (gainful list environments), a Gymnasium id with a table (Taxi-v3), "
+            help="A shipped environment (gainful list environments), a Gymnasium id with a table (FrozenLake-v1), "
             "a table of transitions (.csv, .tsv, .parquet: state, action, next_state, probability, and reward or cost) "
             "or a file written by mdp.save. ./NAME is a file whatever its name.",
             show_default=False,
@@ -60,7 +60,7 @@ def solve(
         typer.Option(
             "--json",
             help='One JSON object with every state. A diameter is null when not computed and the string "inf" when '
-            "infinite; a state has an action, or probabilities when actions are mixed.",
+            "infinite; unichain is null when not known; a state has an action, or probabilities when it mixes them.",
         ),
     ] = False,
     debug: failures.Debug = False,  # noqa: ARG001

@@ -23,7 +23,7 @@ def read_source(source: str, settings: Sequence[str] = (), *, rates: bool = Fals
     """The MDP behind `source`; `settings` are `NAME=VALUE` for an environment.
 
     A shipped environment's name goes first (`./name` is then the file). Next the id of a Gymnasium environment, such
-    as Taxi-v3; then a file, if it exists or looks like one (a suffix or a separator).
+    as FrozenLake-v1; then a file, if it exists or looks like one (a suffix or a separator).
     """
     from gainful.environments import registry
 
@@ -89,7 +89,7 @@ def _from_gymnasium(name: str, parameters: dict[str, Any]) -> MDP:
         gymnasium.spec(name)
     except gymnasium.error.Error as error:
         detail = str(error).strip().rstrip(".")
-        raise UnknownEnvironmentError(f"'{name}': not known to Gymnasium either: {detail}") from error
+        raise UnknownEnvironmentError(f"'{name}', an id for Gymnasium, which says: {detail}") from error
     if not parameters:
         return MDP.from_gymnasium(name, drop_unreachable=True)
     try:

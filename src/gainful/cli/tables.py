@@ -92,7 +92,7 @@ def _diameter(answer: Answer) -> str:
         return "infinite: not every state can be reached from every other"
     duration = answer.mdp.units.step_duration
     steps = f"{numbers.digits(value)} step{'' if numbers.digits(value) == '1' else 's'}"
-    if duration != 1.0:
+    if answer.mdp.units.continuous:
         steps += f", {numbers.digits(value * duration)} units of time"
     return f"{steps}  between the states farthest apart"
 

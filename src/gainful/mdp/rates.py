@@ -116,7 +116,8 @@ def from_rates(
         np.concatenate([jumps.target, idle // A])[order], np.concatenate([jumps.rate / scale, rest[idle]])[order],
         flow, entries, reward_law=reward_law, start=start, allowed=jumps.allowed.reshape(S, A),
         state_labels=jumps.state_labels, action_labels=jumps.action_labels,
-        units=Units(objective=jumps.objective, step_duration=1.0 / scale), name=name, user_rewards=True,
+        units=Units(objective=jumps.objective, step_duration=1.0 / scale, continuous=True), name=name,
+        user_rewards=True,
     )  # fmt: skip
     return mdp
 

@@ -41,7 +41,7 @@ def save(mdp: MDP, path: str | Path) -> None:
         "state_labels": mdp.state_labels, "action_labels": mdp.action_labels,
         "units": {
             "objective": mdp.units.objective, "offset": float(mdp.units.offset),
-            "step_duration": float(mdp.units.step_duration),
+            "step_duration": float(mdp.units.step_duration), "continuous": mdp.units.continuous,
         },
     }  # fmt: skip
     arrays: dict[str, NDArray[Any]] = {

@@ -82,13 +82,14 @@ def from_table(
     if start is None:
         start = _kept_start(source, pairs, kept)
     duration = step_duration if step_duration is not None else float(kept.get("step_duration", 1.0))
+    continuous = step_duration is not None or "step_duration" in kept
     if not (duration > 0.0 and np.isfinite(duration)):
         raise InvalidArgumentError(f"step_duration is {duration}, expected a positive number")
     mdp = cls.__new__(cls)
     mdp._assemble(
         S, A, indptr, target, probability, pair_rewards, reward if law == "transition" or not constant else None,
         reward_law=law, start=start, allowed=None, state_labels=pairs.state_labels, action_labels=pairs.action_labels,
-        units=Units(objective="cost" if values == "cost" else "reward", step_duration=duration),
+        units=Units("cost" if values == "cost" else "reward", step_duration=duration, continuous=continuous),
         name=name if name is not None else kept.get("name"), user_rewards=True,
     )  # fmt: skip
     return mdp
@@ -123,8 +124,9 @@ def to_table(mdp: MDP) -> pd.DataFrame:
         "start": [[int(s) if mdp.state_labels is None else mdp.state_labels[s], float(mdp.start[s])] for s in begin],
         "actions": mdp.n_actions if mdp.action_labels is None else list(mdp.action_labels),
         "name": mdp.name,
-        "step_duration": mdp.units.step_duration,
     }
+    if mdp.units.continuous:
+        frame.attrs[_ATTRIBUTES]["step_duration"] = mdp.units.step_duration
     return frame
 
 

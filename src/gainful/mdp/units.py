@@ -24,6 +24,8 @@ class Units:
     objective: Objective = "reward"
     offset: float = 0.0
     step_duration: float = 1.0
+    continuous: bool = False
+    """Whether time is continuous (built from rates), so that gains are per unit of time even if a step lasts 1."""
 
     @property
     def sign(self) -> float:
@@ -55,4 +57,4 @@ class Units:
     def gain_name(self) -> str:
         """What to call the gain in an output."""
         kind = "reward" if self.objective == "reward" else "cost"
-        return f"average {kind} per {'step' if self.step_duration == 1.0 else 'unit of time'}"
+        return f"average {kind} per {'unit of time' if self.continuous else 'step'}"

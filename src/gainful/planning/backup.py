@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful._compiled import kernel
+from gainful.planning.bellman import row_dot
 
 
 @kernel
@@ -35,10 +36,7 @@ def backup(
             begin, end = indptr[k], indptr[k + 1]
             if begin == end:
                 continue
-            total = 0.0
-            for j in range(begin, end):
-                total += probabilities[j] * v[indices[j]]
-            value = min(rewards[k] + discount * total, cap)
+            value = min(rewards[k] + discount * row_dot(probabilities, indices, v, begin, end), cap)
             if choice < 0 or value > top:
                 top = value
                 choice = a

@@ -60,17 +60,18 @@ def sweep(
     Lv(s) = max_a { r(s,a) + p(·|s,a)·v } over the actions whose row is not empty.
     """
     low, high = np.inf, -np.inf
+    q = np.empty(n_actions)
     end = ptr[first * n_actions]
     for s in range(first, last):
-        best = -np.inf
-        best_action: Unsigned = np.uint64(0)
         for a in range(n_actions):
             k = s * n_actions + a
             begin = end
             end = ptr[k + np.uint64(1)]
-            q = r[k] + row_dot(p, idx, v, begin, end)
-            if q > best and begin < end:
-                best, best_action = q, a
+            q[a] = r[k] + row_dot(p, idx, v, begin, end) if begin < end else -np.inf
+        best, best_action = q[0], 0
+        for a in range(np.uint64(1), n_actions):  # without a branch: which action is best cannot be foreseen
+            best_action += np.int64(q[a] > best) * (np.int64(a) - best_action)
+            best = max(best, q[a])
         w[s], act[s] = best, best_action
         gap = best - v[s]
         low, high = min(low, gap), max(high, gap)

@@ -17,6 +17,7 @@ from gainful.planning.improvement import project
 from gainful.planning.intervals import interval_rows, interval_sweeps, interval_values
 from gainful.planning.kl import kl_rows, kl_sweeps, kl_values
 from gainful.planning.l1 import l1_rows, l1_sweeps, l1_values
+from gainful.planning.mixture import constrained_greedy
 from gainful.planning.plan import UNIT_ROUNDOFF, Plan, make_plan, rounding_slack
 from gainful.planning.rewards import replaced_rewards
 
@@ -40,7 +41,7 @@ def extended_value_iteration(
     max_sweeps: int = 100_000,
     damping: float = 0.9,
     span: float | None = None,
-    policy: Mixture = "copy",
+    mixture: Mixture = "copy",
     rewards: ArrayLike | None = None,
     start_values: ArrayLike | None = None,
 ) -> Plan:
@@ -57,7 +58,7 @@ def extended_value_iteration(
     `span=c` truncates: T_c v = min{Lv, min Lv + c}, on v first cut to span c, with rewards >= 0 (SCAL,
     Fruit et al. 2018). The bracket then is of the growth rate of T_c. Where T_c cuts, at th = min Lv + c, the policy
     mixes the best pair, of value Lv(s), and a pair of reward 0 and value m <= th, with weights (th-m)/(Lv-m)
-    and (Lv-th)/(Lv-m): with `policy="copy"` the copy of the best action itself, so that `actions` is deterministic;
+    and (Lv-th)/(Lv-m): with `mixture="copy"` the copy of the best action itself, so that `actions` is deterministic;
     with "min-action" the copy of argmin_a min_p p·v. `augmented` has the weights on actions and copies.
 
     `rewards` (S,A), in the units of `mdp.rewards`, replaces the MDP's own (optimistic rewards). Ties go to the
@@ -77,8 +78,8 @@ def extended_value_iteration(
         raise InvalidArgumentError(f"damping is {damping}, expected a number in (0, 1]")
     if span is not None and not 0.0 <= span < np.inf:
         raise InvalidArgumentError(f"span is {span}, expected a finite number >= 0")
-    if policy not in ("copy", "min-action"):
-        raise InvalidArgumentError(f"policy {policy!r}; expected 'copy' or 'min-action'")
+    if mixture not in ("copy", "min-action"):
+        raise InvalidArgumentError(f"mixture is {mixture!r}, expected 'copy' or 'min-action'")
     cut = np.inf if span is None else float(span)
     r = _rewards(mdp, rewards, span is not None)  # (S*A,)
     v = start_vector(mdp, start_values)
@@ -97,7 +98,7 @@ def extended_value_iteration(
         if not converged and 2.0 * slack > wanted and high - low <= wanted + 4.0 * slack:
             break
     method = "extended value iteration" if span is None else "span-constrained extended value iteration"
-    plan = _plan(mdp, inner, v, q, best, r, low, high, slack, sweeps, method, span, policy)
+    plan = _plan(mdp, inner, v, q, best, r, low, high, slack, sweeps, method, span, mixture)
     if converged:
         return plan
     if 2.0 * slack > wanted:
@@ -365,7 +366,7 @@ def _plan(
     sweeps: int,
     method: str,
     span: float | None,
-    policy: Mixture,
+    mixture: Mixture,
 ) -> Plan:
     """The greedy (or constrained-greedy) policy at v, with the rows behind it."""
     S, A = mdp.n_states, mdp.n_actions
@@ -383,22 +384,13 @@ def _plan(
     copies = actions.copy()
     least = best - r[states * A + actions]  # p·v of the best pair: the value of its copy
     copy_rows = rows
-    if policy == "min-action" and np.any(cut):
+    if mixture == "min-action" and np.any(cut):
         lowest = np.empty(S * A)
         inner.values(-v, np.zeros(S * A), lowest)  # -min p·v; -inf where not allowed
         copies = lowest.reshape(S, A).argmax(axis=1)
         least = -lowest[states * A + copies]
         copy_rows = inner.rows(-v, np.where(cut, states * A + copies, -1))
-    weight, gap = np.ones(S), best - least
-    # least <= max v <= min v + c <= threshold, but for rounding: hence the clip
-    weight[cut] = 0.0
-    np.divide(threshold - least, gap, out=weight, where=cut & (gap > 0.0))
-    weight = np.clip(weight, 0.0, 1.0)
-    augmented = np.zeros((S, 2 * A))
-    augmented[states, actions] = weight
-    augmented[states, A + copies] += 1.0 - weight
-    projected = augmented[:, :A] + augmented[:, A:]
-    deterministic = bool(np.all(copies[cut] == actions[cut]))
+    augmented, projected, deterministic = constrained_greedy(best, threshold, actions, A + copies, least, A)
     details |= {"copy_rows": copy_rows, "copies": copies, "truncated": np.flatnonzero(cut), "span_bound": span}
     return make_plan(
         mdp, low=low - slack, high=high + slack, values=v, actions=actions if deterministic else None, sweeps=sweeps,

@@ -14,21 +14,13 @@ from gainful.mdp.structure import recurrent_classes
 from gainful.planning.arguments import checked_precision, positive_cap, precision_error, start_vector
 from gainful.planning.bellman import Floats, Indices, Ints, Pointers, Unsigned, sweep
 from gainful.planning.evaluation import chain_of
-from gainful.planning.plan import UNIT_ROUNDOFF, Plan, make_plan, rounding_slack
+from gainful.planning.improvement import project
+from gainful.planning.mixture import constrained_greedy
+from gainful.planning.plan import UNIT_ROUNDOFF, Plan, make_plan
 from gainful.planning.relative_value_iteration import BATCH_WORK
 
 Stopping: TypeAlias = Literal["span", "strict"]
 Mixture: TypeAlias = Literal["copy", "min-action"]
-
-
-@kernel
-def project(v: Floats, span: float) -> None:
-    """V ← min(v, min v + c), in place: the span constraint before the first sweep."""
-    lowest = v[0]
-    for s in range(v.size):
-        lowest = min(lowest, v[s])
-    for s in range(v.size):
-        v[s] = min(v[s], lowest + span)
 
 
 @kernel
@@ -95,11 +87,10 @@ def scopt(
 
     Policy: greedy where Lv(s) ≤ th := min Lv + c; elsewhere the best pair and one of value m(s) ≤ th with weights
     (th-m)/(Lv-m) and (Lv-th)/(Lv-m). `mixture="min-action"` (the default) takes the worst pair of the state. With
-    `augmented=True` each action has a copy of the same transitions and reward 0 (the least reward, where some are negative), as in
-    SCAL and SCAL+;
-    `mixture="copy"` (then the default) mixes the greedy action with its own copy, so that the projected policy is
-    deterministic. `plan.augmented` holds the weights on the 2A actions, `plan.policy` their projection on A;
-    on the true MDP the projected policy may exceed the span.
+    `augmented=True`, as in SCAL and SCAL+, each action has a copy of the same transitions and reward 0 (the least
+    reward, where some are negative); `mixture="copy"` (then the default) mixes the greedy action with its own copy, so
+    that the projected policy is deterministic. `plan.augmented` holds the weights on the 2A actions, `plan.policy`
+    their projection on A; on the true MDP the projected policy may exceed the span.
 
     Raises InfeasibleSpanError where m(s) > th for every pair (it names the state), NotConvergedError with the partial
     plan, PrecisionError.
@@ -214,40 +205,29 @@ class _ScOpt:
         mdp, v, w = self.mdp, self.v, self.w
         S, A = mdp.n_states, mdp.n_actions
         ceiling = float(w.min()) + self.span
-        weights = np.zeros((S, 2 * A))
-        weights[np.arange(S), self.act] = 1.0
-        slack = rounding_slack(self.max_support, float(np.abs(v).max()), float(np.abs(mdp.pair_rewards).max()))
-        for s in np.flatnonzero(w > ceiling):
-            column, m = self._worst(int(s), augmented, mixture)
-            if m > ceiling + 2 * slack:
-                raise InfeasibleSpanError(
-                    f"no policy keeps the span of the bias at {self.span:g} here: in state "
-                    f"{mdp.state_name(int(s))} every action is worth at least {m - float(w.min()):.6g} "
-                    "above the worst state; raise span, or give the state an action of less reward (augmented=True does)",
-                    int(s),
-                    self._partial(),
-                )
-            m = min(m, ceiling)
-            weights[s, self.act[s]] = kept = (ceiling - m) / (w[s] - m)
-            weights[s, column] += 1.0 - kept
-        policy = weights[:, :A] + weights[:, A:]
-        deterministic = bool(np.all(policy.max(axis=1) == 1.0))
+        truncated = np.flatnonzero(w > ceiling)
+        values = (mdp.matrix() @ v).reshape(S, A)
+        if not augmented:  # a copy has reward 0
+            values += mdp.pair_rewards.reshape(S, A)
+        values[~mdp.allowed] = np.inf
+        partner = self.act if mixture == "copy" else values.argmin(axis=1)
+        m = values[np.arange(S), partner]
+        infeasible = truncated[m[truncated] > ceiling + 2 * self.slack]
+        if infeasible.size:
+            s = int(infeasible[0])
+            raise InfeasibleSpanError(
+                f"no policy keeps the span of the bias at {self.span:g} here: in state {mdp.state_name(s)} every "
+                f"action is worth at least {m[s] - float(w.min()):.6g} above the worst state "
+                f"({infeasible.size} of {S} states); raise span, or give the state an action of less reward (augmented=True does)",
+                s,
+                self._partial(),
+            )
+        columns = A + partner if augmented else partner
+        weights, policy, deterministic = constrained_greedy(w, ceiling, self.act, columns, m, A)
         classes, _ = recurrent_classes(chain_of(mdp, policy)[0])
         return make_plan(
             mdp, low=self.low - self.slack, high=self.high + self.slack, values=v,
             actions=policy.argmax(axis=1) if deterministic else None, stochastic=None if deterministic else policy,
             augmented=weights if augmented else None, sweeps=self.sweeps, method="ScOpt",
-            details={"unichain": len(classes) == 1, "span_bound": self.span, "truncated": np.flatnonzero(w > ceiling)},
+            details={"unichain": len(classes) == 1, "span_bound": self.span, "truncated": truncated},
         )  # fmt: skip
-
-    def _worst(self, s: int, augmented: bool, mixture: Mixture) -> tuple[int, float]:
-        """The column (of 2A) to mix with, and its value: a copy of internal reward 0, or the state's worst pair."""
-        mdp, A = self.mdp, self.mdp.n_actions
-        values = np.full(A, np.inf)
-        for a in np.flatnonzero(mdp.allowed[s]):
-            k = s * A + a
-            row = slice(mdp.indptr[k], mdp.indptr[k + 1])
-            future = float(mdp.probabilities[row] @ self.v[mdp.indices[row]])
-            values[a] = future if augmented else mdp.pair_rewards[k] + future
-        mixed = int(self.act[s]) if mixture == "copy" else int(values.argmin())
-        return (A + mixed if augmented else mixed), float(values[mixed])
