@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import gainful as gf
 from gainful.errors import InfeasibleSpanError, InvalidArgumentError, NotConvergedError
-from gainful.planning.scopt import contraction_bound
+from gainful.planning.scopt import contraction_bound, truncated_sweeps
 from tests.strategies import mdps
 
 PRECISION = 1e-9
@@ -33,6 +33,27 @@ def test_the_truncated_operator_is_monotone_non_expansive_and_bounded(
     assert np.abs(Tx - Ty).max() <= np.abs(x - y).max() + 1e-12
     assert np.all(truncated(mdp, np.minimum(x, y), c) <= np.minimum(Tx, Ty) + 1e-12)
     np.testing.assert_allclose(truncated(mdp, x + shift, c), Tx + shift, rtol=0, atol=1e-12)
+
+
+@given(mdps(max_states=6, disallowed=True), vectors, spans, st.floats(0.1, 1.0))
+def test_the_compiled_iteration_is_the_operator_of_the_definition(
+    mdp: gf.MDP, x: np.ndarray, c: float, damping: float
+) -> None:
+    v = x[: mdp.n_states].copy()
+    v = np.minimum(v, v.min() + c)
+    Tv = truncated(mdp, v, c)
+    rows = (mdp.indptr.view(np.uint64), mdp.indices, mdp.probabilities, mdp.pair_rewards, np.uint64(mdp.n_actions))
+    w, act = np.empty(mdp.n_states), np.zeros(mdp.n_states, dtype=np.int64)
+    moved = v.copy()
+    _, low, high, _, met = truncated_sweeps(*rows, moved, w, act, c, damping, 0, -1.0, 0.0, 1)
+    assert not met
+    assert (low, high) == pytest.approx(((Tv - v).min(), (Tv - v).max()), rel=0, abs=1e-13)
+    np.testing.assert_array_equal(moved, v)  # v is the vector of the last test
+    if high > low:  # else it stops there
+        truncated_sweeps(*rows, moved, w, act, c, damping, 0, -1.0, 0.0, 2)
+        step = v + damping * (Tv - v)
+        np.testing.assert_allclose(moved, step - step[0], rtol=0, atol=1e-13)
+        assert np.ptp(moved) <= c + 1e-13
 
 
 def two_state_toy() -> gf.MDP:

@@ -68,7 +68,7 @@ def sweep(
             begin = end
             end = ptr[k + np.uint64(1)]
             q[a] = r[k] + row_dot(p, idx, v, begin, end) if begin < end else -np.inf
-        best, best_action = q[0], 0
+        best, best_action = q[0], np.int64(0)
         for a in range(np.uint64(1), n_actions):  # without a branch: which action is best cannot be foreseen
             best_action += np.int64(q[a] > best) * (np.int64(a) - best_action)
             best = max(best, q[a])

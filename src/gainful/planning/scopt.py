@@ -217,8 +217,8 @@ class _ScOpt:
             s = int(infeasible[0])
             raise InfeasibleSpanError(
                 f"no policy keeps the span of the bias at {self.span:g} here: in state {mdp.state_name(s)} every "
-                f"action is worth at least {m[s] - float(w.min()):.6g} above the worst state "
-                f"({infeasible.size} of {S} states); raise span, or give the state an action of less reward (augmented=True does)",
+                f"action is worth at least {m[s] - float(w.min()):.6g} above the worst state ({infeasible.size} of {S} "
+                "states); raise span, or give the state an action of less reward (augmented=True does)",
                 s,
                 self._partial(),
             )
