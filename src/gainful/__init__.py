@@ -9,6 +9,7 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from gainful import environments, errors, planning
+    from gainful.agents.scal_plus import SCALPlus
     from gainful.mdp.model import MDP
     from gainful.mdp.structure import Structure, structure
     from gainful.mdp.units import Units
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from gainful.planning.relative_value_iteration import relative_value_iteration
     from gainful.planning.scopt import scopt
     from gainful.planning.solve import solve
+    from gainful.simulation.run import Run
+    from gainful.simulation.tabular import simulate
 
 # name -> module that defines it; loaded on first use, so that `import gainful` stays instant
 _HOME = {
@@ -41,6 +44,9 @@ _HOME = {
     "evaluate": "gainful.planning.evaluation",
     "diameter": "gainful.planning.hitting",
     "hitting_times": "gainful.planning.hitting",
+    "SCALPlus": "gainful.agents.scal_plus",
+    "Run": "gainful.simulation.run",
+    "simulate": "gainful.simulation.tabular",
 }
 _MODULES = ("environments", "errors", "planning")
 
@@ -48,6 +54,8 @@ __all__ = [
     "MDP",
     "Evaluation",
     "Plan",
+    "Run",
+    "SCALPlus",
     "Structure",
     "Units",
     "__version__",
@@ -63,6 +71,7 @@ __all__ = [
     "policy_iteration",
     "relative_value_iteration",
     "scopt",
+    "simulate",
     "solve",
     "structure",
 ]

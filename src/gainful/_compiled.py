@@ -11,18 +11,19 @@ from numba.core import event
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def kernel(function: F) -> F:
+def kernel(function: Callable[..., Any]) -> Any:
     """Compile `function` on its first call: machine code cached on disk, GIL released, IEEE arithmetic.
 
     Where no cache folder can be found the function is compiled in every process; where a folder cannot be read or
     written when the time comes (read-only, full, damaged files), it is compiled again: a cache is a convenience,
     never a reason to fail.
     """
+    # typed as Any: kernels are called with argument tuples put together elsewhere, which a type checker cannot count
     options = {"nogil": True, "error_model": "numpy", "fastmath": False}
     try:
         dispatcher = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # "cannot cache function: no locator available"
-        return cast(F, numba.njit(**options)(function))
+        return numba.njit(**options)(function)
     cache = dispatcher._cache
     save, load = cache.save_overload, cache.load_overload
 
@@ -39,7 +40,7 @@ def kernel(function: F) -> F:
             return None
 
     cache.save_overload, cache.load_overload = save_if_possible, load_if_possible
-    return cast(F, dispatcher)
+    return dispatcher
 
 
 def inlined(function: F) -> F:

@@ -35,7 +35,7 @@ def operator(mdp: MDP, which: Confidence, v: Array, span: float) -> Array:
     q, best = np.empty(S * A), np.empty(S)
     inner_maximum(mdp, which).values(v.copy(), mdp.pair_rewards.copy(), q)
     _, _, threshold = improve(q, v, A, span, best)
-    return np.minimum(best, threshold)
+    return np.asarray(np.minimum(best, threshold))
 
 
 def plain_gain(mdp: MDP) -> float:

@@ -165,7 +165,8 @@ class _L1Maximum:
     def sweeps(
         self, v: NDArray[Any], q: NDArray[Any], best: NDArray[Any], r: NDArray[Any], limits: tuple[Any, ...]
     ) -> tuple[int, float, float, float, bool]:
-        return l1_sweeps(v, q, best, *self.arrays, r, *limits)
+        found: tuple[int, float, float, float, bool] = l1_sweeps(v, q, best, *self.arrays, r, *limits)
+        return found
 
     def values(self, v: NDArray[Any], r: NDArray[Any], q: NDArray[Any]) -> None:
         l1_values(v, *self.arrays, r, q)
@@ -216,7 +217,8 @@ class _IntervalMaximum:
     def sweeps(
         self, v: NDArray[Any], q: NDArray[Any], best: NDArray[Any], r: NDArray[Any], limits: tuple[Any, ...]
     ) -> tuple[int, float, float, float, bool]:
-        return interval_sweeps(v, q, best, *self.arrays, r, *limits)
+        found: tuple[int, float, float, float, bool] = interval_sweeps(v, q, best, *self.arrays, r, *limits)
+        return found
 
     def values(self, v: NDArray[Any], r: NDArray[Any], q: NDArray[Any]) -> None:
         interval_values(v, *self.arrays, r, q)
@@ -238,7 +240,8 @@ class _KLMaximum:
     def sweeps(
         self, v: NDArray[Any], q: NDArray[Any], best: NDArray[Any], r: NDArray[Any], limits: tuple[Any, ...]
     ) -> tuple[int, float, float, float, bool]:
-        return kl_sweeps(v, q, best, *self.arrays, r, *limits)
+        found: tuple[int, float, float, float, bool] = kl_sweeps(v, q, best, *self.arrays, r, *limits)
+        return found
 
     def values(self, v: NDArray[Any], r: NDArray[Any], q: NDArray[Any]) -> None:
         kl_values(v, *self.arrays, r, q)

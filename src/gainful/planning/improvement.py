@@ -36,7 +36,8 @@ def relax(v: NDArray[Any], best: NDArray[Any], threshold: float, damping: float,
     """V <- v + damping·(Tv - v), then min v = 0 and v <= span; returns max v."""
     for s in range(v.size):
         v[s] += damping * (min(best[s], threshold) - v[s])
-    return project(v, span)
+    top: float = project(v, span)
+    return top
 
 
 @kernel

@@ -152,7 +152,7 @@ class _ScOpt:
         )
         self.sweeps += done
         self.v = v
-        return met
+        return bool(met)
 
     def run(self, v: NDArray[np.float64]) -> None:
         """Until the bracket is narrow enough."""

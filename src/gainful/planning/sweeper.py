@@ -24,11 +24,6 @@ LAZY_UP_TO = 0.1
 
 Floats = NDArray[np.float64]
 
-# called with argument tuples that are put together below, which a type checker cannot count
-_keyed_sweep: Any = bellman.keyed_sweep
-_lazy_sweep: Any = bellman.lazy_sweep
-_policy_sweep: Any = bellman.policy_sweep
-
 
 def available_cores() -> int:
     """How many cores this process may use."""
@@ -117,10 +112,10 @@ class Sweeper:
         known = (self._keys, self._runner_up, self._risen)
         if contested > LAZY_UP_TO:
             self._own_ready = False
-            return self._in_parts(lambda first, last: _keyed_sweep(*head, first, last, self.w, self.act, *known))
+            return self._in_parts(lambda first, last: bellman.keyed_sweep(*head, first, last, self.w, self.act, *known))
         own = self._own_rows()
         return self._in_parts(
-            lambda first, last: _lazy_sweep(*head, first, last, self.w, self.act, *own, *known, margin)
+            lambda first, last: bellman.lazy_sweep(*head, first, last, self.w, self.act, *own, *known, margin)
         )
 
     def _own_rows(self) -> tuple[Any, ...]:
@@ -163,7 +158,7 @@ class Sweeper:
         """Fill `out` with r_π + P_π h - h for the policy π = `act`, and return its range."""
         if self._dense is None:
             own = self._own_rows()
-            return self._in_parts(lambda first, last: _policy_sweep(*own, h, first, last, out))
+            return self._in_parts(lambda first, last: bellman.policy_sweep(*own, h, first, last, out))
         pairs = np.arange(self.mdp.n_states) * self.mdp.n_actions + self.act
         rewards, matrix = self.mdp.pair_rewards[pairs], self._dense
         return self._in_parts(lambda first, last: dense.policy_sweep(matrix, rewards, pairs, h, first, last, out))

@@ -1,0 +1,1 @@
+"""Learners: statistics, an optimism rule and a planner, behind `act` and `observe`."""

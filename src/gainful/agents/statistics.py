@@ -1,0 +1,96 @@
+"""What a learner has seen: visits, reward sums, and sparse transition counts that grow as they need to.
+
+Counts lie in one arena: pair k = s*A + a has `length[k]` entries from `begin[k]` on, sorted by next state, with room
+for `room[k]`. A full row moves to the end of the arena with twice the room. A kernel that finds no space left answers
+so before it has changed anything; `Statistics.enlarge` makes space and the kernel is called again.
+Memory follows the number of distinct transitions seen, never S²A.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainful._compiled import kernel
+
+FIRST_ROOM = 2
+
+
+class Statistics:
+    """Visits, reward sums, sums of squares (S*A,) and the arena of transition counts."""
+
+    def __init__(self, n_states: int, n_actions: int) -> None:
+        pairs = n_states * n_actions
+        self.n_states, self.n_actions = n_states, n_actions
+        self.visits: NDArray[np.int64] = np.zeros(pairs, dtype=np.int64)
+        self.reward_sum: NDArray[np.float64] = np.zeros(pairs)
+        self.reward_squares: NDArray[np.float64] = np.zeros(pairs)
+        self.begin: NDArray[np.int64] = np.zeros(pairs, dtype=np.int64)
+        self.length: NDArray[np.int64] = np.zeros(pairs, dtype=np.int64)
+        self.room: NDArray[np.int64] = np.zeros(pairs, dtype=np.int64)
+        self.used: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
+        self.next_state: NDArray[np.uint32] = np.zeros(max(16, FIRST_ROOM * pairs), dtype=np.uint32)
+        self.count: NDArray[np.int64] = np.zeros(self.next_state.size, dtype=np.int64)
+
+    @property
+    def arena(self) -> tuple[Any, ...]:
+        """The arrays `add` works on."""
+        return self.begin, self.length, self.room, self.used, self.next_state, self.count
+
+    def observe(self, pair: int, next_state: int, reward: float) -> None:
+        """One transition, `reward` in internal units."""
+        while not add(*self.arena, pair, next_state, 1):
+            self.enlarge()
+        self.visits[pair] += 1
+        self.reward_sum[pair] += reward
+        self.reward_squares[pair] += reward * reward
+
+    def enlarge(self) -> None:
+        """Twice the arena."""
+        for name in ("next_state", "count"):
+            old = getattr(self, name)
+            new = np.zeros(2 * old.size, dtype=old.dtype)
+            new[: old.size] = old
+            setattr(self, name, new)
+
+    def row(self, pair: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """Next states seen from `pair`, in increasing order, and how often."""
+        where = slice(self.begin[pair], self.begin[pair] + self.length[pair])
+        return self.next_state[where], self.count[where]
+
+
+@kernel
+def add(
+    begin: NDArray[Any], length: NDArray[Any], room: NDArray[Any], used: NDArray[Any], next_state: NDArray[Any],
+    count: NDArray[Any], pair: int, to: int, times: int,
+) -> bool:  # fmt: skip
+    """Count `times` more transitions from `pair` to state `to`; False, with nothing changed, if the arena is full."""
+    first, n = begin[pair], length[pair]
+    low, high = first, first + n
+    while low < high:
+        middle = (low + high) // 2
+        if next_state[middle] < to:
+            low = middle + 1
+        else:
+            high = middle
+    if low < first + n and next_state[low] == to:
+        count[low] += times
+        return True
+    if n == room[pair]:
+        wanted = max(FIRST_ROOM, 2 * n)
+        if used[0] + wanted > next_state.size:
+            return False
+        for j in range(n):
+            next_state[used[0] + j] = next_state[first + j]
+            count[used[0] + j] = count[first + j]
+        low += used[0] - first
+        first = used[0]
+        begin[pair], room[pair] = first, wanted
+        used[0] += wanted
+    for j in range(first + n, low, -1):
+        next_state[j], count[j] = next_state[j - 1], count[j - 1]
+    next_state[low], count[low] = to, times
+    length[pair] = n + 1
+    return True

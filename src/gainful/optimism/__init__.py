@@ -1,0 +1,1 @@
+"""Bonuses and confidence sets, one equation per function."""

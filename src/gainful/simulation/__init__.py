@@ -1,0 +1,1 @@
+"""Agent and environment in one loop."""

@@ -1,0 +1,217 @@
+"""`simulate` for a finite MDP: one compiled call per episode, the same trace as stepping `act` and `observe`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gainful._compiled import kernel
+from gainful.agents.episodic import EpisodicAgent
+from gainful.agents.statistics import add
+from gainful.errors import InvalidArgumentError
+from gainful.mdp.model import MDP
+from gainful.planning.solve import solve
+from gainful.rng import Role, draw, draws, stream_key
+from gainful.simulation.run import Run, checked_checkpoints, checked_horizon
+
+PAUSE = 1 << 24
+"""Steps after which a kernel returns to Python at the latest: Ctrl-C and progress."""
+
+DETERMINISTIC, BERNOULLI, TRANSITION = 0, 1, 2
+_LAWS = {"deterministic": DETERMINISTIC, "bernoulli": BERNOULLI, "transition": TRANSITION}
+
+
+class World:
+    """An MDP made ready to be stepped: thresholds of 32 bits instead of probabilities.
+
+    Step t (from 0) uses draw number t of the seed's environment stream: the high 32 bits choose the next state, the
+    first whose threshold exceeds them; the low 32 bits decide a Bernoulli reward. Rewards are those of `mdp.rewards`.
+    """
+
+    def __init__(self, mdp: MDP, seed: int) -> None:
+        if not mdp.allowed.all():
+            s, a = (int(i) for i in np.argwhere(~mdp.allowed)[0])
+            raise InvalidArgumentError(
+                f"state {mdp.state_name(s)} does not have the action {mdp.action_name(a)}; agents need "
+                "every action in every state for now: give the missing pairs a self-loop of the least reward"
+            )
+        self.mdp, self.key = mdp, stream_key(seed, Role.ENVIRONMENT)
+        last = mdp.indptr[1:] - 1
+        total = np.cumsum(mdp.probabilities)
+        before = np.repeat(np.concatenate([[0.0], total[last][:-1]]), np.diff(mdp.indptr))
+        self.threshold = np.rint((total - before) * 2.0**32).astype(np.uint64)
+        self.threshold[last] = 1 << 32
+        self.law = _LAWS[mdp.reward_law]
+        self.mean = (mdp.pair_rewards + mdp.units.offset).copy()
+        entry = self.mean[:0] if mdp.entry_rewards is None else mdp.entry_rewards + mdp.units.offset
+        self.entry_reward: NDArray[np.float64] = entry
+        chance = mdp.units.sign * self.mean if self.law == BERNOULLI else np.zeros_like(self.mean)
+        self.chance = np.rint(chance * 2.0**32).astype(np.uint64)
+        self.success = mdp.units.sign
+        start = np.empty(1, dtype=np.uint64)
+        draws(stream_key(seed, Role.START), np.uint64(0), start)
+        u = float(start[0] >> np.uint64(11)) * 2.0**-53
+        self.first_state = int(np.searchsorted(np.cumsum(mdp.start)[:-1], u, side="right"))
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What the kernels read."""
+        mdp = self.mdp
+        return (
+            mdp.indptr,
+            mdp.indices,
+            self.threshold,
+            self.law,
+            self.mean,
+            self.entry_reward,
+            self.chance,
+            self.success,
+        )
+
+    def step(self, t: int, state: int, action: int) -> tuple[float, int]:
+        """Reward and next state of step t (from 0): what the compiled loop does, one step at a time."""
+        reward, to = one_step(*self.arrays, self.key, np.uint64(t), state * self.mdp.n_actions + action)
+        return float(reward), int(to)
+
+
+@kernel
+def one_step(
+    indptr: Any, indices: Any, threshold: Any, law: int, mean: Any, entry_reward: Any, chance: Any, success: float,
+    key: Any, t: Any, pair: int,
+) -> tuple[float, Any]:  # fmt: skip
+    """Reward and next state of one step from `pair`."""
+    bits = draw(key, t)
+    j = indptr[pair]
+    while (bits >> np.uint64(32)) >= threshold[j]:
+        j += 1
+    reward = mean[pair]
+    if law == BERNOULLI:
+        reward = success if (bits & np.uint64(0xFFFFFFFF)) < chance[pair] else 0.0
+    elif law == TRANSITION:
+        reward = entry_reward[j]
+    return reward, np.int64(indices[j])
+
+
+@kernel
+def run_steps(
+    indptr: Any, indices: Any, threshold: Any, law: int, mean: Any, entry_reward: Any, chance: Any, success: float,
+    key: Any, n_actions: int, actions: Any, remaining: Any, visits: Any, reward_sum: Any, reward_squares: Any,
+    reward_low: float, seen: Any, touched: Any, n_touched: int, state: Any, t: int, until: int,
+) -> tuple[Any, int, int, float, float]:  # fmt: skip
+    """Step from `state` until step `until` or the end of the episode.
+
+    Transitions are counted in `seen`, one counter per entry of the MDP, and the entries listed in `touched`: finding a
+    next state among those the agent has seen is left to `fold`. Returns state, step, number touched, and the sums of
+    rewards and of mean rewards.
+    """
+    total, total_mean = 0.0, 0.0
+    while t < until:
+        pair = state * n_actions + actions[state]
+        if remaining[pair] <= 0:
+            break
+        bits = draw(key, np.uint64(t))
+        j = indptr[pair]
+        while (bits >> np.uint64(32)) >= threshold[j]:
+            j += 1
+        reward = mean[pair]
+        if law == BERNOULLI:
+            reward = success if (bits & np.uint64(0xFFFFFFFF)) < chance[pair] else 0.0
+        elif law == TRANSITION:
+            reward = entry_reward[j]
+        if seen[j] == 0:
+            touched[n_touched] = j
+            n_touched += 1
+        seen[j] += 1
+        remaining[pair] -= 1
+        visits[pair] += 1
+        inner = reward - reward_low
+        reward_sum[pair] += inner
+        reward_squares[pair] += inner * inner
+        total += reward
+        total_mean += mean[pair]
+        state = np.int64(indices[j])
+        t += 1
+    return state, t, n_touched, total, total_mean
+
+
+@kernel
+def fold(
+    indptr: Any, indices: Any, seen: Any, touched: Any, n_touched: int, begin: Any, length: Any, room: Any, used: Any,
+    next_state: Any, count: Any,
+) -> int:  # fmt: skip
+    """Move the counters of `seen` into the agent's arena, from the end of the list; returns how many are left."""
+    while n_touched > 0:
+        j = touched[n_touched - 1]
+        pair = np.searchsorted(indptr, j, side="right") - 1
+        if not add(begin, length, room, used, next_state, count, pair, np.int64(indices[j]), seen[j]):
+            return n_touched
+        seen[j] = 0
+        n_touched -= 1
+    return 0
+
+
+def simulate(
+    agent: EpisodicAgent, mdp: MDP, horizon: float, seed: int = 0, *, checkpoints: ArrayLike | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Run:  # fmt: skip
+    """Let `agent` live in `mdp` for `horizon` steps and measure its regret against the optimal gain.
+
+    The trace is that of stepping `agent.act`, `World.step` and `agent.observe`, to the bit; an agent that has lived
+    before goes on learning. Checkpoints are about 20 per decade unless given. `progress(step, horizon)` is called now
+    and then.
+    """
+    steps = checked_horizon(horizon)
+    if (agent.n_states, agent.n_actions) != (mdp.n_states, mdp.n_actions):
+        raise InvalidArgumentError(
+            f"the agent has {agent.n_states} states and {agent.n_actions} actions, "
+            f"the MDP {mdp.n_states} and {mdp.n_actions}"
+        )
+    low, high = mdp.reward_range
+    if low < agent.reward_min or high > agent.reward_max:
+        raise InvalidArgumentError(
+            f"rewards of this MDP lie in [{low:g}, {high:g}], the agent was told "
+            f"[{agent.reward_min:g}, {agent.reward_max:g}]; give it reward_min=mdp.reward_min, reward_max=mdp.reward_max"
+        )
+    grid = checked_checkpoints(checkpoints, steps)
+    plan = solve(mdp, precision=1e-9 * max(1.0, high - low) / mdp.units.step_duration)
+    gain = mdp.units.sign * plan.gain * mdp.units.step_duration  # per step, to maximise
+    world = World(mdp, seed)
+    statistics = agent.statistics
+    seen = np.zeros(mdp.n_transitions, dtype=np.int64)
+    touched = np.empty(mdp.n_transitions, dtype=np.int64)
+    state, t, n_touched = world.first_state, 0, 0
+    rewards, means = np.zeros(grid.size), np.zeros(grid.size)
+    total = total_mean = planning = 0.0
+    began = time.process_time()
+    offset = agent.t  # steps of an earlier life
+    for i, checkpoint in enumerate(grid):
+        while t < checkpoint:
+            before = time.process_time()
+            agent.act(state)  # a new episode, where one is due
+            planning += time.process_time() - before
+            assert agent.current is not None
+            until = min(int(checkpoint), t + PAUSE, max(agent.current.last_step - offset, t + 1))
+            state, t, n_touched, part, part_mean = run_steps(
+                *world.arrays, world.key, mdp.n_actions, agent.current.actions, agent.remaining, statistics.visits,
+                statistics.reward_sum, statistics.reward_squares, agent.reward_min, seen, touched,
+                n_touched, state, t, until,
+            )  # fmt: skip
+            while n_touched:
+                n_touched = fold(mdp.indptr, mdp.indices, seen, touched, n_touched, *statistics.arena)
+                if n_touched:
+                    statistics.enlarge()
+            agent.t = offset + t
+            total, total_mean = total + part, total_mean + part_mean
+            if progress is not None:
+                progress(t, steps)
+        rewards[i], means[i] = total, total_mean
+    spent = time.process_time() - began
+    return Run(
+        steps=grid, rewards=rewards, regret=grid * gain - rewards, pseudo_regret=grid * gain - means, gain=gain,
+        episodes=agent.episodes, final_state=int(state), seed=seed, planning_seconds=planning,
+        acting_seconds=spent - planning,
+    )  # fmt: skip
