@@ -9,6 +9,7 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from gainful import environments, errors, planning
+    from gainful.agents.registry import load_agent
     from gainful.agents.scal_plus import SCALPlus
     from gainful.mdp.model import MDP
     from gainful.mdp.structure import Structure, structure
@@ -45,6 +46,7 @@ _HOME = {
     "diameter": "gainful.planning.hitting",
     "hitting_times": "gainful.planning.hitting",
     "SCALPlus": "gainful.agents.scal_plus",
+    "load_agent": "gainful.agents.registry",
     "Run": "gainful.simulation.run",
     "simulate": "gainful.simulation.tabular",
 }
@@ -67,6 +69,7 @@ __all__ = [
     "extended_value_iteration",
     "finite_horizon_value_iteration",
     "hitting_times",
+    "load_agent",
     "planning",
     "policy_iteration",
     "relative_value_iteration",

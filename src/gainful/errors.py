@@ -22,6 +22,10 @@ class InvalidArgumentError(GainfulError, ValueError):
     """An argument of a function is outside what it accepts."""
 
 
+class InvalidAgentError(GainfulError, ValueError):
+    """A file does not hold an agent, or not all of it."""
+
+
 class TooLargeError(GainfulError, MemoryError):
     """A dense array was asked for that would not reasonably fit; the sparse form is what to use."""
 
@@ -63,6 +67,10 @@ class InfeasibleSpanError(PlanningError):
 
 class UnknownNameError(GainfulError, LookupError):
     """A name that gainful does not know; the message suggests the nearest one."""
+
+
+class UnknownAgentError(UnknownNameError):
+    """No agent has this name."""
 
 
 class UnknownEnvironmentError(UnknownNameError):

@@ -6,14 +6,19 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from gainful._compiled import kernel
+from gainful.agents.guarantee import Guarantee
 from gainful.agents.statistics import Statistics
-from gainful.errors import InvalidArgumentError
-from gainful.rng import Role, stream_key
+from gainful.archive import Format, write_archive
+from gainful.errors import InvalidAgentError, InvalidArgumentError
+from gainful.rng import Role, draw, stream_key, uniform
 
 NEVER = np.iinfo(np.int64).max
 
@@ -29,13 +34,29 @@ class EpisodePlan:
     """What an agent does until the episode ends, and what the planner says of it (in the user's units)."""
 
     actions: NDArray[np.int64]
+    """(S,) the action of each state; ignored where `probabilities` is given."""
     gain_bounds: tuple[float, float]
     values: NDArray[np.float64]
     sweeps: int
+    probabilities: NDArray[np.float64] | None = None
+    """(S,A) for a policy that mixes actions."""
+    doubling: bool = True
+    """Whether the episode ends when a pair has been executed max{1, N_k} times."""
     last_step: int = NEVER
     """The step (from 1) after which a new episode begins in any case."""
+    stop_on_new_state: bool = False
+    """Whether reaching a state never visited before ends the episode (TUCRL)."""
     details: dict[str, Any] = field(default_factory=dict)
     """What else `on_episode` may show: bonus, optimistic rewards, ..."""
+
+    @cached_property
+    def cumulative(self) -> NDArray[np.float64]:
+        """(S,A) cumulative probabilities, 1 from the last positive one on; empty for a deterministic policy."""
+        if self.probabilities is None:
+            return np.empty((0, 0))
+        total = np.cumsum(self.probabilities, axis=1)
+        total[total >= total[:, -1:] - 1e-12] = 1.0
+        return total
 
 
 @dataclass(frozen=True)
@@ -59,7 +80,7 @@ class EpisodicAgent:
 
     def __init__(
         self, n_states: int, n_actions: int, *, reward_max: float = 1.0, reward_min: float = 0.0, delta: float = 0.05,
-        seed: int = 0,
+        seed: int = 0, allowed: ArrayLike | None = None,
     ) -> None:  # fmt: skip
         for name, size in (("n_states", n_states), ("n_actions", n_actions)):
             if not isinstance(size, int | np.integer) or size < 1:  # type: ignore[redundant-expr]
@@ -71,6 +92,16 @@ class EpisodicAgent:
         self.n_states, self.n_actions = int(n_states), int(n_actions)
         self.reward_min, self.reward_max, self.delta = float(reward_min), float(reward_max), float(delta)
         self.seed = int(seed)
+        self.allowed: NDArray[np.bool_] = np.ones((self.n_states, self.n_actions), dtype=bool)
+        """(S,A) the actions each state has."""
+        if allowed is not None:
+            mask = np.array(allowed, dtype=bool)
+            if mask.shape != self.allowed.shape or not mask.any(axis=1).all():
+                raise InvalidArgumentError(
+                    f"allowed has shape {mask.shape}, expected {self.allowed.shape} with an action in every state"
+                )
+            self.allowed = mask
+        self.allowed.flags.writeable = False
         self.key = stream_key(seed, Role.ACTIONS)
         self.statistics = Statistics(self.n_states, self.n_actions)
         self.t = 0
@@ -78,6 +109,12 @@ class EpisodicAgent:
         self.current: EpisodePlan | None = None
         self.remaining: NDArray[np.int64] = np.ones(self.n_states * self.n_actions, dtype=np.int64)
         """How often each pair may still be executed in this episode."""
+        self.planned_at = -1
+        """The value of t when the current episode began."""
+        self.interrupted = False
+        """Whether the episode is to end before the next decision, for a reason of its own (a new state)."""
+        self.visited: NDArray[np.bool_] = np.zeros(self.n_states, dtype=bool)
+        """States seen so far, as the origin or the end of a transition."""
         self.records: list[tuple[Any, ...]] = []
         self.on_episode: Callable[[EpisodeView], None] | None = None
 
@@ -95,24 +132,60 @@ class EpisodicAgent:
         """The plan of an episode whose first step is number t."""
         raise NotImplementedError
 
+    @property
+    def guarantee(self) -> Guarantee:
+        """What this agent promises with its present constants."""
+        raise NotImplementedError
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make this agent again (what a saved file holds beside the arrays)."""
+        return {
+            "n_states": self.n_states, "n_actions": self.n_actions, "reward_max": self.reward_max,
+            "reward_min": self.reward_min, "delta": self.delta, "seed": self.seed,
+        }  # fmt: skip
+
+    def own_arrays(self) -> dict[str, NDArray[Any]]:
+        """What a subclass must keep, beside the statistics and the current plan, to go on to the same bits."""
+        return {}
+
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take back what `own_arrays` gave."""
+
+    def save(self, path: str | Path) -> None:
+        """Write the whole state to one plain file; `gf.load_agent(path)` goes on to the same bits."""
+        save_agent(self, path)
+
     def act(self, state: int) -> int:
         """The action to take in `state`; asked again before `observe`, the answer is the same."""
         s = self._checked("state", state, self.n_states)
-        if self.current is None or self.t >= self.current.last_step:
+        if self.current is None or self.interrupted or self.t >= self.current.last_step:
             self.begin_episode()
         assert self.current is not None
-        a = int(self.current.actions[s])
-        if self.remaining[s * self.n_actions + a] <= 0:
+        a = self._decision(s)
+        if self.current.doubling and self.remaining[s * self.n_actions + a] <= 0:
             self.begin_episode()
-            a = int(self.current.actions[s])
+            a = self._decision(s)
         return a
+
+    def _decision(self, s: int) -> int:
+        """Decision t uses draw 2t, and 2t+1 when the episode began at it."""
+        assert self.current is not None
+        if self.current.probabilities is None:
+            return int(self.current.actions[s])
+        number = 2 * self.t + (self.planned_at == self.t)
+        return int(choose(self.current.cumulative, s, self.key, np.uint64(number)))
 
     def observe(self, state: int, action: int, reward: float, next_state: int) -> None:
         """What happened: any valid transition, whether or not the agent chose it."""
         s = self._checked("state", state, self.n_states)
         a = self._checked("action", action, self.n_actions)
         to = self._checked("next state", next_state, self.n_states)
-        r = float(reward)
+        if not self.allowed[s, a]:
+            raise InvalidArgumentError(f"action {a} at step {self.t + 1}: state {s} does not have it")
+        try:
+            r = float(reward)
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(f"reward {reward!r} at step {self.t + 1}, expected a number") from error
         if not self.reward_min <= r <= self.reward_max:
             raise InvalidArgumentError(
                 f"reward {reward} at step {self.t + 1}, expected a number in "
@@ -122,6 +195,10 @@ class EpisodicAgent:
         self.statistics.observe(pair, to, r - self.reward_min)
         self.remaining[pair] -= 1
         self.t += 1
+        self.visited[s] = True
+        if not self.visited[to]:
+            self.visited[to] = True
+            self.interrupted = self.current is not None and self.current.stop_on_new_state
 
     def begin_episode(self) -> None:
         """Plan from what has been seen, and give every pair max{1, N} executions."""
@@ -132,7 +209,7 @@ class EpisodicAgent:
         self.records.append(
             (self.t + 1, low + (high - low) / 2, low, high, float(np.ptp(plan.values)), plan.sweeps, spent)
         )
-        self.current = plan
+        self.current, self.planned_at, self.interrupted = plan, self.t, False
         np.maximum(self.statistics.visits, 1, out=self.remaining)
         if self.on_episode is not None:
             self.on_episode(EpisodeView(len(self.records), self.t + 1, plan, self.statistics))
@@ -146,3 +223,75 @@ class EpisodicAgent:
         if i != value or not 0 <= i < n:
             raise InvalidArgumentError(f"{what} is {value}, expected an integer in 0 … {n - 1}")
         return i
+
+
+@kernel
+def choose(cumulative: NDArray[Any], s: int, key: Any, number: Any) -> int:
+    """The action of state s whose cumulative probability is the first to exceed draw `number`."""
+    u = uniform(draw(key, number))
+    a = 0
+    while cumulative[s, a] <= u:
+        a += 1
+    return a
+
+
+# ---------------------------------------------------------------------- one plain file
+
+AGENT_FILE = Format("gainful-agent", 1, "agent", "agent.save", InvalidAgentError)
+
+
+def save_agent(agent: EpisodicAgent, path: str | Path) -> None:
+    """Settings and clock as JSON; statistics, plan and records as arrays."""
+    plan = agent.current
+    header: dict[str, Any] = {
+        "agent": type(agent).__name__, "settings": agent.settings(), "t": agent.t, "planned_at": agent.planned_at,
+        "interrupted": agent.interrupted, "plan": None,
+    }  # fmt: skip
+    arrays: dict[str, NDArray[Any]] = {
+        "allowed": agent.allowed, "remaining": agent.remaining, "visited": agent.visited, "records": agent.episodes,
+    }  # fmt: skip
+    if plan is not None:
+        header["plan"] = {
+            "gain_bounds": plan.gain_bounds, "sweeps": plan.sweeps, "doubling": plan.doubling,
+            "last_step": plan.last_step, "stop_on_new_state": plan.stop_on_new_state,
+        }  # fmt: skip
+        arrays |= {"plan_actions": plan.actions, "plan_values": plan.values}
+        if plan.probabilities is not None:
+            arrays["plan_probabilities"] = plan.probabilities
+    arrays |= {f"statistics_{name}": array for name, array in agent.statistics.to_arrays().items()}
+    arrays |= {f"own_{name}": array for name, array in agent.own_arrays().items()}
+    write_archive(AGENT_FILE, path, header, arrays)
+
+
+def restore_agent(
+    make: Callable[..., EpisodicAgent], path: str | Path, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+) -> EpisodicAgent:
+    """An agent from what `save_agent` wrote; any disagreement is an InvalidAgentError."""
+    try:
+        agent = make(**header["settings"], allowed=arrays["allowed"])
+        agent.statistics.from_arrays(
+            {name.removeprefix("statistics_"): a for name, a in arrays.items() if name.startswith("statistics_")}
+        )
+        pairs = agent.n_states * agent.n_actions
+        for name, shape, dtype in (("remaining", (pairs,), np.int64), ("visited", (agent.n_states,), np.bool_)):
+            if arrays[name].shape != shape or arrays[name].dtype != dtype:
+                raise ValueError(f"array '{name}' has shape {arrays[name].shape} and dtype {arrays[name].dtype}")
+        if arrays["records"].dtype != EPISODE_RECORD:
+            raise ValueError(f"records have dtype {arrays['records'].dtype}")
+        agent.remaining[:], agent.visited[:] = arrays["remaining"], arrays["visited"]
+        agent.records = [tuple(record) for record in arrays["records"].tolist()]
+        agent.t, agent.planned_at = int(header["t"]), int(header["planned_at"])
+        agent.interrupted = bool(header["interrupted"])
+        if header["plan"] is not None:
+            kept = dict(header["plan"])
+            kept["gain_bounds"] = tuple(kept["gain_bounds"])
+            agent.current = EpisodePlan(
+                actions=arrays["plan_actions"], values=arrays["plan_values"],
+                probabilities=arrays.get("plan_probabilities"), **kept,
+            )  # fmt: skip
+            if agent.current.actions.shape != (agent.n_states,):
+                raise ValueError(f"the plan has {agent.current.actions.shape} actions")
+        agent.restore({name.removeprefix("own_"): a for name, a in arrays.items() if name.startswith("own_")})
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise AGENT_FILE.damaged(path, f"{type(error).__name__}: {error}") from error
+    return agent

@@ -6,10 +6,11 @@ import math
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gainful._compiled import kernel
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
+from gainful.agents.guarantee import Guarantee
 from gainful.agents.statistics import Statistics
 from gainful.errors import InvalidArgumentError, NotConvergedError
 from gainful.optimism.scal_plus import APPENDIX, MAIN_TEXT, bonus, confidence_log, deviation
@@ -50,9 +51,12 @@ class SCALPlus(EpisodicAgent):
 
     def __init__(
         self, n_states: int, n_actions: int, *, span: float, reward_max: float = 1.0, reward_min: float = 0.0,
-        delta: float = 0.05, seed: int = 0, bonus: Bonus = "appendix", bonus_scale: float = 1.0,
+        delta: float = 0.05, seed: int = 0, allowed: ArrayLike | None = None, bonus: Bonus = "appendix",
+        bonus_scale: float = 1.0,
     ) -> None:  # fmt: skip
-        super().__init__(n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed)
+        super().__init__(
+            n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
+        )
         if not (math.isfinite(span) and span >= 0.0):
             raise InvalidArgumentError(f"span is {span}, expected a finite number of at least 0")
         if bonus not in ("appendix", "main text"):
@@ -61,6 +65,39 @@ class SCALPlus(EpisodicAgent):
             raise InvalidArgumentError(f"bonus_scale is {bonus_scale}, expected a positive number; 1 is the theorem's")
         self.span, self.bonus, self.bonus_scale = float(span), bonus, float(bonus_scale)
         self._values = np.zeros(self.n_states)  # the last plan's v: a warm start
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make this agent again."""
+        return {**super().settings(), "span": self.span, "bonus": self.bonus, "bonus_scale": self.bonus_scale}
+
+    def own_arrays(self) -> dict[str, NDArray[Any]]:
+        """The warm start."""
+        return {"values": self._values}
+
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take back the warm start."""
+        if arrays["values"].shape != (self.n_states,):
+            raise ValueError(f"array 'values' has shape {arrays['values'].shape}")
+        self._values = arrays["values"]
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The theorem, as far as the constants are its own."""
+        scaled = f"bonus_scale is {self.bonus_scale:g}, the theorem needs 1" if self.bonus_scale != 1.0 else ""
+        return Guarantee(
+            bound=f"regret Õ(max{{c, r_max}}·sqrt(Γ·S·A·T)) with probability {1 - self.delta:g}, all T at once",
+            assumptions=(f"the optimal bias has span at most c = {self.span:g}",),
+            source="Qian, Fruit, Pirotta & Lazaric, theorem on SCAL+",
+            reason_void=scaled,
+        )
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the last plan ignored the data: every pair's bonus was so wide that its cap was reached."""
+        if self.current is None:
+            return True
+        bonuses = self.current.details.get("bonus")
+        return bonuses is None or bool(np.min(bonuses) >= self.span + self.reward_range)
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
         """ScOpt on the estimated MDP with bonus, to precision r_max/√t."""
@@ -71,6 +108,7 @@ class SCALPlus(EpisodicAgent):
             statistics.visits, statistics.reward_sum, self.n_states, self.n_actions, t, self.delta, self.bonus_scale,
             self.span, self.reward_range, variant, bonuses, r,
         )  # fmt: skip
+        r[~self.allowed.reshape(-1)] = -np.inf
         epsilon = self.reward_range / math.sqrt(t)
         v = self._values.copy()
         w, act = np.empty(self.n_states), np.zeros(self.n_states, dtype=np.int64)

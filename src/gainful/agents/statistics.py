@@ -55,6 +55,40 @@ class Statistics:
             new[: old.size] = old
             setattr(self, name, new)
 
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything seen, rows side by side without the room between them."""
+        lengths = self.length
+        where = np.repeat(self.begin - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
+        return {
+            "visits": self.visits, "reward_sum": self.reward_sum, "reward_squares": self.reward_squares,
+            "length": lengths, "next_state": self.next_state[where], "count": self.count[where],
+        }  # fmt: skip
+
+    def from_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take over what `to_arrays` gave; ValueError where it does not fit together."""
+        pairs = self.n_states * self.n_actions
+        length, to, count = arrays["length"], arrays["next_state"], arrays["count"]
+        for name in ("visits", "reward_sum", "reward_squares", "length"):
+            if arrays[name].shape != (pairs,) or arrays[name].dtype != getattr(self, name).dtype:
+                raise ValueError(f"array '{name}' has shape {arrays[name].shape} and dtype {arrays[name].dtype}")
+        if not length.min() >= 0 or to.shape != (int(length.sum()),) or count.shape != to.shape:
+            raise ValueError(f"{to.size} next states and {count.size} counts for {int(length.sum())} transitions")
+        rows = np.repeat(np.arange(pairs), length)
+        if to.size and (to.max() >= self.n_states or count.min() < 1):
+            raise ValueError("a next state or a count is out of range")
+        if not np.array_equal(np.bincount(rows, weights=count, minlength=pairs), arrays["visits"]):
+            raise ValueError("the counts do not add up to the visits")
+        if np.any((to[1:] <= to[:-1]) & (rows[1:] == rows[:-1])):
+            raise ValueError("the rows are not sorted")
+        for name in ("visits", "reward_sum", "reward_squares", "length"):
+            getattr(self, name)[:] = arrays[name]
+        self.room[:] = length
+        self.begin[:] = np.cumsum(length) - length
+        self.used[0] = to.size
+        self.next_state = np.zeros(max(self.next_state.size, 2 * to.size), dtype=np.uint32)
+        self.count = np.zeros(self.next_state.size, dtype=np.int64)
+        self.next_state[: to.size], self.count[: to.size] = to, count
+
     def row(self, pair: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """Next states seen from `pair`, in increasing order, and how often."""
         where = slice(self.begin[pair], self.begin[pair] + self.length[pair])

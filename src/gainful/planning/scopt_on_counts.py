@@ -31,7 +31,8 @@ def scopt_on_counts(
     for s in range(n):
         v[s] = min(v[s], lowest + span)
     for k in range(r.size):
-        max_reward = max(max_reward, abs(r[k]))
+        if r[k] > -np.inf:  # else the state does not have this action
+            max_reward = max(max_reward, abs(r[k]))
         support = max(support, length[k])
     done = 0
     while True:

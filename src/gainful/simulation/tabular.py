@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gainful._compiled import kernel
-from gainful.agents.episodic import EpisodicAgent
+from gainful.agents.episodic import EpisodicAgent, choose
 from gainful.agents.statistics import add
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
@@ -33,18 +33,11 @@ class World:
     """
 
     def __init__(self, mdp: MDP, seed: int) -> None:
-        if not mdp.allowed.all():
-            s, a = (int(i) for i in np.argwhere(~mdp.allowed)[0])
-            raise InvalidArgumentError(
-                f"state {mdp.state_name(s)} does not have the action {mdp.action_name(a)}; agents need "
-                "every action in every state for now: give the missing pairs a self-loop of the least reward"
-            )
         self.mdp, self.key = mdp, stream_key(seed, Role.ENVIRONMENT)
-        last = mdp.indptr[1:] - 1
-        total = np.cumsum(mdp.probabilities)
-        before = np.repeat(np.concatenate([[0.0], total[last][:-1]]), np.diff(mdp.indptr))
-        self.threshold = np.rint((total - before) * 2.0**32).astype(np.uint64)
-        self.threshold[last] = 1 << 32
+        total = np.concatenate([[0.0], np.cumsum(mdp.probabilities)])
+        within = total[1:] - np.repeat(total[mdp.indptr[:-1]], np.diff(mdp.indptr))  # cumulative inside each row
+        self.threshold = np.rint(within * 2.0**32).astype(np.uint64)
+        self.threshold[mdp.indptr[1:][mdp.allowed.reshape(-1)] - 1] = 1 << 32
         self.law = _LAWS[mdp.reward_law]
         self.mean = (mdp.pair_rewards + mdp.units.offset).copy()
         entry = self.mean[:0] if mdp.entry_rewards is None else mdp.entry_rewards + mdp.units.offset
@@ -99,19 +92,26 @@ def one_step(
 @kernel
 def run_steps(
     indptr: Any, indices: Any, threshold: Any, law: int, mean: Any, entry_reward: Any, chance: Any, success: float,
-    key: Any, n_actions: int, actions: Any, remaining: Any, visits: Any, reward_sum: Any, reward_squares: Any,
-    reward_low: float, seen: Any, touched: Any, n_touched: int, state: Any, t: int, until: int,
-) -> tuple[Any, int, int, float, float]:  # fmt: skip
+    key: Any, n_actions: int, actions: Any, cumulative: Any, action_key: Any, lived: int, planned: bool, doubling: bool,
+    remaining: Any, visits: Any, reward_sum: Any, reward_squares: Any, reward_low: float, stop_on_new: bool,
+    visited: Any, seen: Any, touched: Any, n_touched: int, state: Any, t: int, until: int,
+) -> tuple[Any, int, int, float, float, bool]:  # fmt: skip
     """Step from `state` until step `until` or the end of the episode.
 
     Transitions are counted in `seen`, one counter per entry of the MDP, and the entries listed in `touched`: finding a
-    next state among those the agent has seen is left to `fold`. Returns state, step, number touched, and the sums of
-    rewards and of mean rewards.
+    next state among those the agent has seen is left to `fold`. The agent had `lived` that many steps before this run;
+    `planned`: its episode begins at this very step. Returns state, step, number touched, the sums of rewards and of
+    mean rewards, and whether a state never visited before ended the episode.
     """
     total, total_mean = 0.0, 0.0
+    mixed = cumulative.size > 0
     while t < until:
-        pair = state * n_actions + actions[state]
-        if remaining[pair] <= 0:
+        action = actions[state]
+        if mixed:
+            action = choose(cumulative, state, action_key, np.uint64(2 * (lived + t) + planned))
+            planned = False
+        pair = state * n_actions + action
+        if doubling and remaining[pair] <= 0:
             break
         bits = draw(key, np.uint64(t))
         j = indptr[pair]
@@ -133,15 +133,20 @@ def run_steps(
         reward_squares[pair] += inner * inner
         total += reward
         total_mean += mean[pair]
+        if stop_on_new:
+            visited[state] = True
         state = np.int64(indices[j])
         t += 1
-    return state, t, n_touched, total, total_mean
+        if stop_on_new and not visited[state]:
+            visited[state] = True
+            return state, t, n_touched, total, total_mean, True
+    return state, t, n_touched, total, total_mean, False
 
 
 @kernel
 def fold(
-    indptr: Any, indices: Any, seen: Any, touched: Any, n_touched: int, begin: Any, length: Any, room: Any, used: Any,
-    next_state: Any, count: Any,
+    indptr: Any, indices: Any, n_actions: int, visited: Any, seen: Any, touched: Any, n_touched: int,
+    begin: Any, length: Any, room: Any, used: Any, next_state: Any, count: Any,
 ) -> int:  # fmt: skip
     """Move the counters of `seen` into the agent's arena, from the end of the list; returns how many are left."""
     while n_touched > 0:
@@ -149,6 +154,7 @@ def fold(
         pair = np.searchsorted(indptr, j, side="right") - 1
         if not add(begin, length, room, used, next_state, count, pair, np.int64(indices[j]), seen[j]):
             return n_touched
+        visited[pair // n_actions] = visited[indices[j]] = True
         seen[j] = 0
         n_touched -= 1
     return 0
@@ -170,15 +176,21 @@ def simulate(
             f"the agent has {agent.n_states} states and {agent.n_actions} actions, "
             f"the MDP {mdp.n_states} and {mdp.n_actions}"
         )
+    if np.any(agent.allowed & ~mdp.allowed):
+        s, a = (int(i) for i in np.argwhere(agent.allowed & ~mdp.allowed)[0])
+        raise InvalidArgumentError(
+            f"state {mdp.state_name(s)} does not have the action {mdp.action_name(a)}, which the agent may choose; "
+            "make it with allowed=mdp.allowed"
+        )
     low, high = mdp.reward_range
     if low < agent.reward_min or high > agent.reward_max:
         raise InvalidArgumentError(
             f"rewards of this MDP lie in [{low:g}, {high:g}], the agent was told "
-            f"[{agent.reward_min:g}, {agent.reward_max:g}]; give it reward_min=mdp.reward_min, reward_max=mdp.reward_max"
+            f"[{agent.reward_min:g}, {agent.reward_max:g}]; give it mdp.reward_min and mdp.reward_max"
         )
     grid = checked_checkpoints(checkpoints, steps)
-    plan = solve(mdp, precision=1e-9 * max(1.0, high - low) / mdp.units.step_duration)
-    gain = mdp.units.sign * plan.gain * mdp.units.step_duration  # per step, to maximise
+    best = solve(mdp, precision=1e-9 * max(1.0, high - low) / mdp.units.step_duration)
+    gain = mdp.units.sign * best.gain * mdp.units.step_duration  # per step, to maximise
     world = World(mdp, seed)
     statistics = agent.statistics
     seen = np.zeros(mdp.n_transitions, dtype=np.int64)
@@ -187,24 +199,28 @@ def simulate(
     rewards, means = np.zeros(grid.size), np.zeros(grid.size)
     total = total_mean = planning = 0.0
     began = time.process_time()
-    offset = agent.t  # steps of an earlier life
+    lived = agent.t
     for i, checkpoint in enumerate(grid):
         while t < checkpoint:
             before = time.process_time()
             agent.act(state)  # a new episode, where one is due
             planning += time.process_time() - before
-            assert agent.current is not None
-            until = min(int(checkpoint), t + PAUSE, max(agent.current.last_step - offset, t + 1))
-            state, t, n_touched, part, part_mean = run_steps(
-                *world.arrays, world.key, mdp.n_actions, agent.current.actions, agent.remaining, statistics.visits,
-                statistics.reward_sum, statistics.reward_squares, agent.reward_min, seen, touched,
+            plan = agent.current
+            assert plan is not None
+            until = min(int(checkpoint), t + PAUSE, plan.last_step - lived)
+            state, t, n_touched, part, part_mean, agent.interrupted = run_steps(
+                *world.arrays, world.key, mdp.n_actions, plan.actions, plan.cumulative, agent.key, lived,
+                agent.planned_at == lived + t, plan.doubling, agent.remaining, statistics.visits, statistics.reward_sum,
+                statistics.reward_squares, agent.reward_min, plan.stop_on_new_state, agent.visited, seen, touched,
                 n_touched, state, t, until,
             )  # fmt: skip
             while n_touched:
-                n_touched = fold(mdp.indptr, mdp.indices, seen, touched, n_touched, *statistics.arena)
+                n_touched = fold(
+                    mdp.indptr, mdp.indices, mdp.n_actions, agent.visited, seen, touched, n_touched, *statistics.arena
+                )
                 if n_touched:
                     statistics.enlarge()
-            agent.t = offset + t
+            agent.t = lived + t
             total, total_mean = total + part, total_mean + part_mean
             if progress is not None:
                 progress(t, steps)
