@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gainful as gf
+from gainful.errors import InvalidAgentError, InvalidArgumentError
+from gainful.simulation.tabular import World
+from tests.agents.slow_scal_plus import SlowSCALPlus
+
+
+def planned(agent: gf.SCALPlus) -> dict[str, Any]:
+    agent.act(0)
+    assert agent.current is not None
+    return agent.current.details
+
+
+def test_the_first_bonus_is_two_spans_and_the_largest_reward() -> None:
+    agent = gf.SCALPlus(3, 2, span=5.0, reward_max=2.0)
+    assert planned(agent)["bonus"].tolist() == [[12.0, 12.0]] * 3  # 2c + r_max
+    assert agent.vacuous
+
+
+@pytest.mark.parametrize("bonus", ["appendix", "main text"])
+@pytest.mark.parametrize("visits", [1, 2, 50, 10_000])
+def test_the_bonus_is_the_equation(bonus: Any, visits: int) -> None:
+    S, A, c, r_max, delta = 3, 2, 1.5, 1.0, 0.1
+    agent = gf.SCALPlus(S, A, span=c, reward_max=r_max, delta=delta, bonus=bonus)
+    for _ in range(visits):
+        agent.observe(1, 1, 0.25, 2)
+    agent.act(0)
+    assert agent.current is not None
+    beta = math.sqrt(7 * math.log(2 * S * A * (visits + 1) / delta) / visits)  # t_k = visits + 1
+    expected = (
+        c * min(beta + 1 / (visits + 1), 2) + r_max * min(beta, 1)
+        if bonus == "appendix"
+        else (c + r_max) * beta + c / (visits + 1)
+    )
+    assert agent.current.details["bonus"][1, 1] == pytest.approx(expected, rel=1e-14, abs=0)
+    assert agent.current.details["rewards"][3] == pytest.approx(0.25 + expected, rel=1e-14, abs=0)
+
+
+def test_bonus_scale_multiplies_beta_inside_the_caps_only() -> None:
+    agent = gf.SCALPlus(2, 1, span=2.0, bonus_scale=0.01)
+    agent.observe(0, 0, 0.0, 1)
+    beta = 0.01 * math.sqrt(7 * math.log(2 * 2 * 1 * 2 / 0.05))
+    assert planned(agent)["bonus"][0, 0] == pytest.approx(2.0 * (beta + 0.5) + beta, rel=1e-14, abs=0)
+    assert not agent.guarantee.holds
+    assert "bonus_scale is 0.01" in str(agent.guarantee)
+    assert gf.SCALPlus(2, 1, span=2.0).guarantee.holds
+
+
+def test_an_action_is_tested_before_it_is_executed() -> None:
+    agent = gf.SCALPlus(1, 2, span=1.0)
+    starts = []
+    for t in range(12):
+        action = agent.act(0)
+        assert agent.act(0) == action  # asked again, the same answer and no new episode
+        starts.append(int(agent.episodes["step"][-1]))
+        agent.observe(0, action, 1.0, 0)
+        assert agent.t == t + 1
+    # N = 0: one execution of the first action, then a new episode for the other; from then on pairs double
+    assert starts[:3] == [1, 2, 3]
+    for k, step in enumerate(np.unique(starts)[1:], start=1):
+        previous = int(np.unique(starts)[k - 1])
+        executed = step - previous
+        assert executed >= 1  # every episode executes at least one step
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.2, 0.03])
+@pytest.mark.parametrize("environment", ["riverswim", "toy", "garnet", "bernoulli"])
+def test_the_slow_obviously_right_agent_has_the_same_life(environment: str, scale: float) -> None:
+    mdp = {
+        "riverswim": gf.environments.riverswim(6),
+        "toy": gf.environments.toy3d(0.1).restricted([0, 1, 2]),
+        "garnet": gf.environments.garnet(12, 3, 4),
+        "bernoulli": gf.MDP(*gf.environments.riverswim(4).to_dense(), reward_law="bernoulli"),
+    }[environment]
+    span, horizon, low, high = 3.0, 1500, mdp.reward_min, mdp.reward_max
+    fast = gf.SCALPlus(
+        mdp.n_states, mdp.n_actions, span=span, reward_min=low, reward_max=high, bonus_scale=scale, allowed=mdp.allowed
+    )
+    run = gf.simulate(fast, mdp, horizon, seed=4)
+    slow = SlowSCALPlus(mdp.n_states, mdp.n_actions, span, low, high, 0.05, scale, mdp.allowed)
+    world = World(mdp, 4)
+    state, total = world.first_state, 0.0
+    for t in range(horizon):
+        action = slow.act(state)
+        reward, to = world.step(t, state, action)
+        slow.observe(state, action, reward, to)
+        state, total = to, total + reward
+    assert state == run.final_state
+    assert np.array_equal(slow.N.sum(axis=2).reshape(-1), fast.statistics.visits)
+    assert slow.episode_starts == run.episodes["step"].tolist()
+    assert total == pytest.approx(run.rewards[-1], rel=0, abs=1e-9)
+    for k in range(mdp.n_states * mdp.n_actions):
+        states, counts = fast.statistics.row(k)
+        assert np.array_equal(np.flatnonzero(slow.N[divmod(k, mdp.n_actions)]), states)
+        assert np.array_equal(slow.N[divmod(k, mdp.n_actions)][states], counts)
+
+
+def test_every_plan_is_optimistic_and_keeps_the_span() -> None:
+    mdp = gf.environments.riverswim(6)
+    agent = gf.SCALPlus(6, 2, span=7.0)
+    run = gf.simulate(agent, mdp, 200_000, seed=3)
+    assert np.all(run.episodes["gain_high"] >= run.gain)
+    assert np.all(run.episodes["span"] <= 7.0 + 1e-12)
+    epsilon = 1 / np.sqrt(run.episodes["step"])
+    assert np.all(run.episodes["gain_high"] - run.episodes["gain_low"] <= epsilon)
+    S, A, T = 6, 2, 200_000
+    assert len(run.episodes) <= S * A * math.log2(8 * T / (S * A))
+
+
+def test_the_certified_precision_of_each_plan_is_confirmed_from_outside() -> None:
+    mdp = gf.environments.garnet(15, 3, 5)
+    agent = gf.SCALPlus(15, 3, span=2.0, bonus_scale=0.3)
+    seen = []
+
+    def look(view: Any) -> None:
+        N = np.zeros((15, 3, 15))
+        for k in range(45):
+            states, counts = view.statistics.row(k)
+            N[divmod(k, 3)][states] = counts
+        n = N.sum(axis=2)
+        p = (N + np.eye(15)[0]) / (n + 1)[:, :, None]
+        v = view.plan.values
+        Lv = (view.plan.details["rewards"].reshape(15, 3) + p @ v).max(axis=1)
+        gaps = np.minimum(Lv, Lv.min() + 2.0) - v
+        assert gaps.max() - gaps.min() <= 1 / math.sqrt(view.step) + 1e-12
+        assert view.plan.gain_bounds[0] <= gaps.min() + 1e-9
+        assert gaps.max() - 1e-9 <= view.plan.gain_bounds[1]
+        seen.append(view.episode)
+
+    agent.on_episode = look
+    gf.simulate(agent, mdp, 3000, seed=1)
+    assert seen == list(range(1, len(seen) + 1))
+
+
+def test_rewards_in_other_units_change_nothing_but_the_units() -> None:
+    mdp = gf.environments.riverswim(4)
+    P, R = mdp.to_dense()
+    plain = gf.SCALPlus(4, 2, span=3.0, bonus_scale=0.1)
+    # scaling by a power of two and shifting by a whole number are exact
+    other = gf.SCALPlus(4, 2, span=12.0, bonus_scale=0.1, reward_min=-2.0, reward_max=2.0)
+    rich = np.round(R * 1024) / 1024
+    a = gf.simulate(plain, gf.MDP(P, rich), 20_000, seed=2)
+    b = gf.simulate(other, gf.MDP(P, 4 * rich - 2.0), 20_000, seed=2)
+    assert np.array_equal(plain.statistics.visits, other.statistics.visits)
+    np.testing.assert_allclose(b.regret, 4 * a.regret, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(b.episodes["gain"], 4 * a.episodes["gain"] - 2.0, rtol=0, atol=1e-9)
+
+
+def test_a_saved_agent_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    mdp = gf.environments.riverswim(6)
+    agent = gf.SCALPlus(6, 2, span=7.0, bonus_scale=0.2, bonus="main text", seed=9)
+    gf.simulate(agent, mdp, 3210, seed=1)
+    agent.save(tmp_path / "it.agent")
+    again = gf.load_agent(tmp_path / "it.agent")
+    assert again.settings() == agent.settings()
+    first, second = gf.simulate(agent, mdp, 5000, seed=2), gf.simulate(again, mdp, 5000, seed=2)
+    assert np.array_equal(first.rewards, second.rewards)
+    names = [n for n in first.episodes.dtype.names or () if n != "planning_seconds"]
+    assert np.array_equal(first.episodes[names], second.episodes[names])
+
+
+def test_files_that_are_not_agents_are_refused(tmp_path: Path) -> None:
+    gf.environments.riverswim(3).save(tmp_path / "m.mdp")
+    with pytest.raises(InvalidAgentError, match="not a saved agent"):
+        gf.load_agent(tmp_path / "m.mdp")
+    agent = gf.SCALPlus(3, 2, span=1.0)
+    agent.save(tmp_path / "a.agent")
+    content = (tmp_path / "a.agent").read_bytes()
+    (tmp_path / "half.agent").write_bytes(content[: len(content) // 2])
+    with pytest.raises(InvalidAgentError, match="damaged"):
+        gf.load_agent(tmp_path / "half.agent")
+    with pytest.raises(InvalidAgentError, match="no such file"):
+        gf.load_agent(tmp_path / "nothing.agent")
+
+
+@pytest.mark.parametrize(
+    ("transition", "message"),
+    [
+        ((3, 0, 0.5, 0), "state is 3"),
+        ((0, 2, 0.5, 0), "action is 2"),
+        ((0, 0, 0.5, -1), "next state is -1"),
+        ((0, 0, 1.5, 0), "reward 1.5 at step 1"),
+        ((0, 0, float("nan"), 0), "reward nan"),
+        ((0, 0, "much", 0), "expected a number"),
+        ((0.5, 0, 0.5, 0), "state is 0.5"),
+        ((1, 1, 0.5, 0), "state 1 does not have it"),
+    ],
+)
+def test_a_bad_observation_is_refused_and_changes_nothing(transition: Any, message: str) -> None:
+    agent = gf.SCALPlus(3, 2, span=1.0, allowed=[[True, True], [True, False], [True, True]])
+    before = {name: array.copy() for name, array in agent.statistics.to_arrays().items()}
+    with pytest.raises(InvalidArgumentError, match=message):
+        agent.observe(*transition)
+    assert agent.t == 0
+    assert all(np.array_equal(array, before[name]) for name, array in agent.statistics.to_arrays().items())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"span": -1.0}, "span is -1"),
+        ({"span": float("inf")}, "span is inf"),
+        ({"span": 1.0, "delta": 0.0}, "delta is 0"),
+        ({"span": 1.0, "reward_max": 0.0}, "reward_min < reward_max"),
+        ({"span": 1.0, "bonus": "none"}, "'appendix' or 'main text'"),
+        ({"span": 1.0, "bonus_scale": 0.0}, "bonus_scale is 0"),
+        ({"span": 1.0, "allowed": [[True]]}, "allowed has shape"),
+        ({"span": 1.0, "seed": -3}, "seed is -3"),
+    ],
+)
+def test_bad_arguments_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        gf.SCALPlus(3, 2, **options)

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gainful as gf
+from gainful.errors import InvalidArgumentError
+from gainful.simulation import tabular
+from gainful.simulation.run import log_checkpoints
+from gainful.simulation.tabular import World
+from tests.strategies import mdps
+
+
+def agent_for(mdp: gf.MDP, **options: Any) -> gf.SCALPlus:
+    high = mdp.reward_max if mdp.reward_max > mdp.reward_min else mdp.reward_min + 1.0
+    return gf.SCALPlus(
+        mdp.n_states, mdp.n_actions, span=2.0, reward_min=mdp.reward_min, reward_max=high, allowed=mdp.allowed,
+        bonus_scale=0.3, **options,
+    )  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    mdps(communicating=True, disallowed=True, costs=True, laws=("deterministic", "bernoulli", "transition")),
+    st.integers(0, 1000),
+)
+def test_stepped_and_compiled_runs_are_equal_to_the_bit(mdp: gf.MDP, seed: int) -> None:
+    compiled, stepped = agent_for(mdp), agent_for(mdp)
+    run = gf.simulate(compiled, mdp, 200, seed=seed)
+    world = World(mdp, seed)
+    state = world.first_state
+    for t in range(200):
+        action = stepped.act(state)
+        reward, to = world.step(t, state, action)
+        stepped.observe(state, action, reward, to)
+        state = to
+    stepped.act(state)
+    compiled.act(state)
+    assert state == run.final_state
+    for name, array in stepped.statistics.to_arrays().items():
+        assert np.array_equal(array, compiled.statistics.to_arrays()[name]), name
+    assert [r[:-1] for r in stepped.records] == [r[:-1] for r in compiled.records]
+    assert np.array_equal(stepped.remaining, compiled.remaining)
+    assert np.array_equal(stepped.visited, compiled.visited)
+
+
+def test_where_a_kernel_pauses_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    mdp = gf.environments.riverswim(6)
+    whole = gf.simulate(agent_for(mdp), mdp, 5000, seed=1, checkpoints=[5000])
+    monkeypatch.setattr(tabular, "PAUSE", 7)
+    parts = gf.simulate(agent_for(mdp), mdp, 5000, seed=1)
+    assert parts.final_state == whole.final_state
+    assert parts.rewards[-1] == pytest.approx(whole.rewards[-1], rel=1e-12, abs=0)
+    assert np.array_equal(parts.episodes["step"], whole.episodes["step"])
+
+
+def test_a_run_in_two_halves_is_a_run() -> None:
+    mdp = gf.environments.riverswim(6)
+    once, twice = agent_for(mdp), agent_for(mdp)
+    gf.simulate(once, mdp, 4000, seed=1)
+    gf.simulate(twice, mdp, 1500, seed=1)
+    assert twice.t == 1500
+    gf.simulate(twice, mdp, 1500, seed=2)
+    assert twice.t == 3000
+    assert once.t == 4000
+
+
+def test_frequencies_are_the_probabilities() -> None:
+    mdp = gf.environments.garnet(20, 2, 6, instance=3)
+    world = World(mdp, 11)
+    n = 40_000
+    for pair in (0, 17, 39):
+        found = np.zeros(20)
+        for t in range(n):
+            found[world.step(t, *divmod(pair, 2))[1]] += 1
+        expected = np.zeros(20)
+        for to, p in mdp.transition(*divmod(pair, 2)).items():
+            expected[to] = p
+        # five standard deviations of a binomial frequency, per next state
+        assert np.all(np.abs(found / n - expected) <= 5 * np.sqrt(expected * (1 - expected) / n) + 1e-12)
+
+
+@pytest.mark.parametrize("objective", ["reward", "cost"])
+def test_bernoulli_rewards_have_their_mean(objective: Any) -> None:
+    mdp = gf.MDP(np.ones((1, 2, 1)), [[0.3, 0.9]], reward_law="bernoulli", objective=objective)
+    world = World(mdp, 1)
+    sign = 1.0 if objective == "reward" else -1.0
+    for action, mean in enumerate((0.3, 0.9)):
+        rewards = np.array([world.step(t, 0, action)[0] for t in range(20_000)])
+        assert set(np.unique(rewards)) == {0.0, sign}
+        assert abs(rewards.mean() - sign * mean) < 5 * np.sqrt(mean * (1 - mean) / 20_000)
+
+
+def test_the_first_state_follows_the_start_distribution() -> None:
+    mdp = gf.MDP(np.full((3, 1, 3), 1 / 3), np.zeros((3, 1)), start=[0.2, 0.0, 0.8])
+    first = [World(mdp, seed).first_state for seed in range(3000)]
+    assert first.count(1) == 0
+    assert abs(first.count(0) / 3000 - 0.2) < 5 * np.sqrt(0.16 / 3000)
+
+
+def test_regret_is_the_gain_times_the_steps_less_the_rewards() -> None:
+    mdp = gf.environments.riverswim(6)
+    run = gf.simulate(agent_for(mdp), mdp, 3000, seed=1, checkpoints=[10, 100, 1000])
+    assert run.steps.tolist() == [10, 100, 1000, 3000]
+    assert run.gain == pytest.approx(7203 / 16805, rel=0, abs=1e-9)
+    np.testing.assert_allclose(run.regret, run.steps * run.gain - run.rewards, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(run.regret, run.pseudo_regret, rtol=0, atol=1e-12)  # deterministic rewards
+    assert run.horizon == 3000
+
+
+def test_a_continuous_time_cost_problem_has_its_regret_in_money() -> None:
+    # arrivals at 1, a fast (dear) and a slow service: costs per unit of time, one step lasts 1/Λ
+    rates = np.zeros((2, 2, 2))
+    rates[0, :, 1], rates[1, 0, 0], rates[1, 1, 0] = 1.0, 1.0, 3.0
+    mdp = gf.MDP.from_rates(rates, costs=[[0.0, 0.0], [1.0, 2.0]])
+    best = gf.solve(mdp)
+    run = gf.simulate(agent_for(mdp), mdp, 50_000, seed=1)
+    assert run.gain == pytest.approx(-best.gain * mdp.units.step_duration, rel=0, abs=1e-9)
+    assert run.regret[-1] / 50_000 < 0.05 * abs(run.gain)
+
+
+def test_regret_per_step_falls_with_the_theorems_own_constants() -> None:
+    """RiverSwim-6, c = 7: the linear phase ends around 10⁶ steps (three seeds, 3·10⁶ steps each)."""
+    mdp = gf.environments.riverswim(6)
+    curves = []
+    for seed in range(3):
+        run = gf.simulate(
+            gf.SCALPlus(6, 2, span=7.0), mdp, 3_000_000, seed=seed, checkpoints=[10_000, 100_000, 3_000_000]
+        )
+        curves.append(run.pseudo_regret / run.steps)
+    early, middle, late = np.mean(curves, axis=0)
+    assert late < 0.3 * middle < 0.3 * early
+
+
+def test_progress_is_called_and_reaches_the_horizon() -> None:
+    mdp = gf.environments.riverswim(6)
+    calls: list[tuple[int, int]] = []
+    gf.simulate(agent_for(mdp), mdp, 1e3, seed=1, progress=lambda step, horizon: calls.append((step, horizon)))
+    assert calls[-1] == (1000, 1000)
+    assert [c[0] for c in calls] == sorted(c[0] for c in calls)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"horizon": 0}, "horizon is 0"),
+        ({"horizon": 1.5}, "horizon is 1.5"),
+        ({"horizon": 10, "checkpoints": [11]}, "expected steps in 1 … 10"),
+        ({"horizon": 10, "checkpoints": [0]}, "expected steps in 1 … 10"),
+    ],
+)
+def test_bad_arguments_are_refused(change: dict[str, Any], message: str) -> None:
+    mdp = gf.environments.riverswim(6)
+    with pytest.raises(InvalidArgumentError, match=message):
+        gf.simulate(agent_for(mdp), mdp, **change)
+
+
+def test_an_agent_of_another_shape_range_or_mask_is_refused() -> None:
+    mdp = gf.environments.riverswim(6)
+    with pytest.raises(InvalidArgumentError, match="5 states and 2 actions"):
+        gf.simulate(gf.SCALPlus(5, 2, span=1.0), mdp, 10)
+    with pytest.raises(InvalidArgumentError, match=r"the agent was told \[0, 0.5\]"):
+        gf.simulate(gf.SCALPlus(6, 2, span=1.0, reward_max=0.5), mdp, 10)
+    narrow = gf.MDP(np.ones((1, 2, 1)), [[0.3, 0.9]], allowed=[[True, False]], action_labels=["stay", "go"])
+    with pytest.raises(InvalidArgumentError, match="does not have the action go"):
+        gf.simulate(gf.SCALPlus(1, 2, span=1.0), narrow, 10)
+
+
+def test_checkpoints_are_spread_over_the_decades() -> None:
+    steps = log_checkpoints(10**6)
+    assert steps[0] == 1
+    assert steps[-1] == 10**6
+    assert np.all(np.diff(steps) > 0)
+    assert 100 <= steps.size <= 125
