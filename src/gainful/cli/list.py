@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any, Protocol
 
 import typer
 
 from gainful.cli import console, failures
 
-if TYPE_CHECKING:
-    from gainful.environments.registry import Description
+
+class Described(Protocol):
+    """A name, what it is, and its parameters with their defaults."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def summary(self) -> str: ...  # noqa: D102
+    @property
+    def parameters(self) -> dict[str, Any]: ...  # noqa: D102
+
 
 app = typer.Typer(help="What there is to use, by name.", no_args_is_help=True)
 
@@ -27,7 +37,19 @@ def environments(as_json: _AsJson = False, debug: failures.Debug = False) -> Non
         typer.echo("Next: gainful solve NAME [--set PARAMETER=VALUE ...]", err=True)
 
 
-def _show(descriptions: list[Description], as_json: bool) -> None:
+@app.command("agents")
+def agents(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # noqa: ARG001
+    """The agents, and those of the literature that cannot be implemented."""
+    from gainful.agents import registry
+
+    _show([registry.describe(name) for name in registry.names()], as_json)
+    if not as_json:
+        for name, reason in registry.NOT_IMPLEMENTABLE.items():
+            typer.echo(f"not implementable: {name}: {reason}", err=True)
+        typer.echo("Next: gainful learn ENV --agent NAME [--agent-set PARAMETER=VALUE ...]", err=True)
+
+
+def _show(descriptions: Sequence[Described], as_json: bool) -> None:
     """One block per description, or one JSON list of all."""
     if as_json:
         objects = [{"name": d.name, "summary": d.summary, "parameters": d.parameters} for d in descriptions]

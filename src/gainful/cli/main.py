@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from gainful.cli import failures
+from gainful.cli import learn as learn_command
 from gainful.cli import list as list_command
 from gainful.cli import solve as solve_command
 
@@ -23,6 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("solve", no_args_is_help=True)(solve_command.solve)
+app.command("learn", no_args_is_help=True)(learn_command.learn)
 app.add_typer(list_command.app, name="list")
 
 
