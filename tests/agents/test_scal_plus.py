@@ -9,7 +9,7 @@ import pytest
 
 import gainful as gf
 from gainful.errors import InvalidAgentError, InvalidArgumentError
-from gainful.simulation.tabular import World
+from gainful.simulation.world import World
 from tests.agents.slow_scal_plus import SlowSCALPlus
 
 

@@ -149,4 +149,4 @@ def test_nothing_asked_shows_the_help_as_misuse(gainful: Gainful, line: tuple[st
 
 def test_an_unknown_command(gainful: Gainful) -> None:
     refused(gainful("solv"), 2, "UsageError: No such command 'solv'")
-    refused(gainful("list", "agents"), 2, "UsageError: No such command 'agents'")
+    refused(gainful("list", "planets"), 2, "UsageError: No such command 'planets'")

@@ -14,15 +14,21 @@ def test_names_are_kebab_case_and_sorted() -> None:
     assert names() == [
         "access-control-queue",
         "admission-control",
+        "four-rooms",
+        "frozen-lake",
         "garnet",
+        "hard-family",
         "inventory-control",
         "machine-replacement",
         "riverswim",
         "riverswim-ergodic",
         "riverswim-maillard",
+        "server-routing",
         "six-arms",
+        "taxi",
         "toy3d",
         "two-state-toy",
+        "weakly-communicating-toy",
     ]
 
 

@@ -11,7 +11,7 @@ import gainful as gf
 from gainful.errors import InvalidArgumentError
 from gainful.simulation import tabular
 from gainful.simulation.run import log_checkpoints
-from gainful.simulation.tabular import World
+from gainful.simulation.world import World
 from tests.strategies import mdps
 
 

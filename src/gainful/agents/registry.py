@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,18 @@ from gainful.errors import InvalidAgentError, UnknownAgentError, suggestion
 # the name on a command line -> (module, class)
 AGENTS: dict[str, tuple[str, str]] = {
     "scal-plus": ("gainful.agents.scal_plus", "SCALPlus"),
+    "optimistic-q": ("gainful.agents.optimistic_q", "OptimisticQ"),
+    "epsilon-greedy-q": ("gainful.agents.epsilon_greedy_q", "EpsilonGreedyQ"),
+    "fixed": ("gainful.agents.fixed", "Fixed"),
+    "mbie-eb": ("gainful.agents.mbie_eb", "MBIEEB"),
+    "opt-psrl": ("gainful.agents.opt_psrl", "OptPSRL"),
+    "psrl": ("gainful.agents.psrl", "PSRL"),
+    "ucbvi": ("gainful.agents.ucbvi", "UCBVI"),
+    "kl-ucrl": ("gainful.agents.kl_ucrl", "KLUCRL"),
+    "scal": ("gainful.agents.scal", "SCAL"),
+    "tucrl": ("gainful.agents.tucrl", "TUCRL"),
+    "ucrl2": ("gainful.agents.ucrl2", "UCRL2"),
+    "ucrl2b": ("gainful.agents.ucrl2b", "UCRL2B"),
 }
 
 NOT_IMPLEMENTABLE = {
@@ -35,6 +49,26 @@ def agent_class(name: str) -> type[EpisodicAgent]:
     module, attribute = AGENTS[name]
     found: type[EpisodicAgent] = getattr(importlib.import_module(module), attribute)
     return found
+
+
+@dataclass(frozen=True)
+class Description:
+    """An agent in one line: its name, what it is, and its own parameters with their defaults."""
+
+    name: str
+    summary: str
+    parameters: dict[str, Any]
+
+
+def describe(name: str) -> Description:
+    """The first line of the agent's docstring, and its parameters; one without a default must be given."""
+    made = agent_class(name)
+    parameters = {
+        p.name: "required" if p.default is inspect.Parameter.empty else p.default
+        for p in inspect.signature(made).parameters.values()
+        if p.name not in ("n_states", "n_actions", "allowed", "reward_min", "reward_max", "seed")
+    }
+    return Description(name, (inspect.getdoc(made) or "").splitlines()[0], parameters)
 
 
 def load_agent(path: str | Path) -> Any:

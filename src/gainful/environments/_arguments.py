@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
 from gainful.errors import InvalidArgumentError
 
 
@@ -61,3 +63,10 @@ def reals(name: str, values: Any, at_least: int = 1) -> list[float]:
     if len(numbers) < at_least:
         raise InvalidArgumentError(f"{name} has {len(numbers)} entries, expected at least {at_least}")
     return numbers
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidArgumentError(f"{name} is {value!r}, expected True or False")
+    return bool(value)

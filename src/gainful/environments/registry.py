@@ -9,15 +9,21 @@ from typing import Any
 
 from gainful.environments.access_control_queue import access_control_queue
 from gainful.environments.admission_control import admission_control
+from gainful.environments.four_rooms import four_rooms
+from gainful.environments.frozen_lake import frozen_lake
 from gainful.environments.garnet import garnet
+from gainful.environments.hard_family import hard_family
 from gainful.environments.inventory_control import inventory_control
 from gainful.environments.machine_replacement import machine_replacement
 from gainful.environments.riverswim import riverswim
 from gainful.environments.riverswim_ergodic import riverswim_ergodic
 from gainful.environments.riverswim_maillard import riverswim_maillard
+from gainful.environments.server_routing import server_routing
 from gainful.environments.six_arms import six_arms
+from gainful.environments.taxi import taxi
 from gainful.environments.toy3d import toy3d
 from gainful.environments.two_state_toy import two_state_toy
+from gainful.environments.weakly_communicating_toy import weakly_communicating_toy
 from gainful.errors import InvalidArgumentError, UnknownEnvironmentError, suggestion
 from gainful.mdp.model import MDP
 
@@ -26,15 +32,21 @@ _FACTORIES: dict[str, Callable[..., MDP]] = {
     for factory in (
         access_control_queue,
         admission_control,
+        four_rooms,
+        frozen_lake,
         garnet,
+        hard_family,
         inventory_control,
         machine_replacement,
         riverswim,
         riverswim_ergodic,
         riverswim_maillard,
+        server_routing,
         six_arms,
+        taxi,
         toy3d,
         two_state_toy,
+        weakly_communicating_toy,
     )
 }
 

@@ -12,12 +12,14 @@ from numpy.typing import ArrayLike
 
 from gainful._compiled import kernel
 from gainful.agents.episodic import EpisodicAgent
+from gainful.agents.stepwise import StepwiseAgent
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
 from gainful.planning.sweeper import available_cores
 from gainful.rng import draw
 from gainful.simulation.run import Run, checked_checkpoints, checked_horizon
-from gainful.simulation.tabular import BERNOULLI, TRANSITION, Life, check_fit, optimal_gain
+from gainful.simulation.tabular import Life, check_fit, optimal_gain
+from gainful.simulation.world import BERNOULLI, TRANSITION
 
 LANES = 8
 """Runs stepped in turn by one thread."""
@@ -139,7 +141,12 @@ def _together(group: list[Life], mdp: MDP) -> Iterable[int]:
         life.prepare()
         plan = life.agent.current
         assert plan is not None
-        if plan.probabilities is None and plan.doubling and not plan.stop_on_new_state:
+        if (
+            not isinstance(life.agent, StepwiseAgent)
+            and plan.probabilities is None
+            and plan.doubling
+            and not plan.stop_on_new_state
+        ):
             together.append(life)
         else:  # a rule the side-by-side loop does not know
             before = life.t

@@ -1,0 +1,50 @@
+"""Differential Q-learning with ε-greedy exploration (Wan, Naik & Sutton 2021): the yardstick people know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gainful.agents.guarantee import Guarantee
+from gainful.agents.stepwise import DIFFERENTIAL, StepwiseAgent
+from gainful.errors import InvalidArgumentError
+
+
+class EpsilonGreedyQ(StepwiseAgent):
+    r"""Differential Q-learning: d = r - r̄ + max_a q(s',a) - q(s,a), q ← q + αd, r̄ ← r̄ + ηαd.
+
+    Greedy but for a uniform action with probability `epsilon`, for ever: its regret is linear by construction.
+
+    >>> EpsilonGreedyQ(2, 2, epsilon=0.0).act(1)
+    0
+    """
+
+    kind = DIFFERENTIAL
+
+    def __init__(
+        self, n_states: int, n_actions: int, *, epsilon: float = 0.1, step_size: float = 0.1, gain_rate: float = 1.0,
+        reward_max: float = 1.0, reward_min: float = 0.0, delta: float = 0.05, seed: int = 0,
+        allowed: ArrayLike | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
+        )
+        for name, value, highest in (("epsilon", epsilon, 1.0), ("step_size", step_size, 1.0)):
+            if not 0.0 <= value <= highest:
+                raise InvalidArgumentError(f"{name} is {value}, expected a number in [0, 1]")
+        if not 0.0 < gain_rate < float("inf"):
+            raise InvalidArgumentError(f"gain_rate is {gain_rate}, expected a positive number")
+        self.epsilon, self.step_size, self.gain_rate = float(epsilon), float(step_size), float(gain_rate)
+        self.numbers = np.array([self.epsilon, self.step_size, self.gain_rate, 0.0])
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make this agent again."""
+        own = {"epsilon": self.epsilon, "step_size": self.step_size, "gain_rate": self.gain_rate}
+        return {**super().settings(), **own}
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """None: a constant ε explores for ever."""
+        return Guarantee("none", (), "Wan, Naik & Sutton 2021", "a constant epsilon explores for ever")

@@ -1,0 +1,72 @@
+"""Optimistic Q-learning for average reward (Wei, Jafarnia-Jahromi, Luo, Sharma & Jain 2020, algorithm 2)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gainful.agents.guarantee import Guarantee
+from gainful.agents.stepwise import OPTIMISTIC, StepwiseAgent
+from gainful.errors import InvalidArgumentError
+
+
+class OptimisticQ(StepwiseAgent):
+    r"""Optimistic Q-learning, told the span sp(h*) ≤ `span` and the number of steps T = `horizon`.
+
+    Learns a problem discounted by γ = 1 - 1/H, H = min{ sqrt(sp·T/(SA)), (T/(SA·ln(4T/δ)))^⅓ } unless given as
+    `effective_horizon`. After visit τ of (s,a), Q moves with step (H+1)/(H+τ) towards
+    r + γ·max Q̂(s') + 4·sp·sqrt(H·ln(2T/δ)/τ), where Q̂ is the least Q so far, and H at the start. Regret
+    Õ(sp·(SA)^⅓·T^⅔) for weakly communicating MDPs.
+
+    >>> OptimisticQ(2, 2, span=1.0, horizon=1000).act(0)
+    0
+    """
+
+    kind = OPTIMISTIC
+
+    def __init__(
+        self, n_states: int, n_actions: int, *, span: float, horizon: int, effective_horizon: float | None = None,
+        bonus_scale: float = 1.0, reward_max: float = 1.0, reward_min: float = 0.0, delta: float = 0.05, seed: int = 0,
+        allowed: ArrayLike | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
+        )
+        if not (math.isfinite(span) and span > 0.0):
+            raise InvalidArgumentError(f"span is {span}, expected a positive number")
+        if not (horizon >= 1 and int(horizon) == horizon):
+            raise InvalidArgumentError(f"horizon is {horizon}, expected a whole number of steps")
+        if not (math.isfinite(bonus_scale) and bonus_scale > 0.0):
+            raise InvalidArgumentError(f"bonus_scale is {bonus_scale}, expected a positive number; 1 is the theorem's")
+        T, pairs, sp = float(horizon), n_states * n_actions, span / self.reward_range
+        self.span, self.horizon, self.bonus_scale = float(span), int(horizon), float(bonus_scale)
+        self.given_horizon = effective_horizon
+        H = min(math.sqrt(sp * T / pairs), (T / (pairs * math.log(4 * T / delta))) ** (1 / 3))
+        H = max(H, 2.0) if effective_horizon is None else float(effective_horizon)
+        if not (math.isfinite(H) and H > 1.0):
+            raise InvalidArgumentError(f"effective_horizon is {H}, expected a number above 1")
+        self.effective_horizon = H
+        self.numbers = np.array([H, bonus_scale * sp * math.sqrt(H * math.log(2 * T / delta)), self.reward_range])
+        self.q = np.where(self.allowed, H, -np.inf).reshape(-1)
+        self.target = self.q.copy()
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make this agent again."""
+        return {
+            **super().settings(), "span": self.span, "horizon": self.horizon, "bonus_scale": self.bonus_scale,
+            "effective_horizon": self.given_horizon,
+        }  # fmt: skip
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The theorem, as far as the constants are its own."""
+        changed = "bonus_scale or effective_horizon differ from the theorem's"
+        return Guarantee(
+            bound=f"regret Õ(sp·(S·A)^⅓·T^⅔) at T = {self.horizon} with probability {1 - self.delta:g}",
+            assumptions=(f"the optimal bias has span at most {self.span:g}", "the MDP is weakly communicating"),
+            source="Wei et al. 2020, theorem 1",
+            reason_void=changed if self.bonus_scale != 1.0 or self.given_horizon is not None else "",
+        )

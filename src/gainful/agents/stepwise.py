@@ -1,0 +1,128 @@
+"""Agents that learn at every step: a table of action values, updated by one equation, and no planning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gainful._compiled import inlined, kernel
+from gainful.agents.episodic import EpisodePlan, EpisodicAgent
+from gainful.agents.statistics import Statistics
+from gainful.rng import draw, uniform
+
+OPTIMISTIC, DIFFERENTIAL = 0, 1
+
+
+class StepwiseAgent(EpisodicAgent):
+    """Tables q, target and a few numbers, changed by `learn` after each observation; one endless episode.
+
+    The rule is chosen by `kind`, so that one compiled loop serves them all; `numbers` are its constants and its state.
+    """
+
+    kind: int
+    numbers: NDArray[np.float64]
+
+    def __init__(
+        self, n_states: int, n_actions: int, *, reward_max: float, reward_min: float, delta: float, seed: int,
+        allowed: ArrayLike | None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
+        )
+        self.q: NDArray[np.float64] = np.where(self.allowed, 0.0, -np.inf).reshape(-1)
+        """(S*A,) the values acted upon; -inf where not allowed."""
+        self.target: NDArray[np.float64] = self.q.copy()
+        """(S*A,) a second table, for rules that need one."""
+
+    def plan(self, statistics: Statistics, t: int) -> EpisodePlan:  # noqa: ARG002
+        """Nothing to plan: the episode record says so."""
+        return EpisodePlan(
+            actions=np.zeros(self.n_states, dtype=np.int64), gain_bounds=(self.reward_min, self.reward_max),
+            values=np.zeros(self.n_states), sweeps=0, doubling=False,
+        )  # fmt: skip
+
+    def _decision(self, s: int) -> int:
+        return int(decide(self.kind, self.q, self.numbers, self.allowed, s, self.key, np.uint64(2 * self.t)))
+
+    def observe(self, state: int, action: int, reward: float, next_state: int) -> None:
+        """What happened; the values change at once."""
+        super().observe(state, action, reward, next_state)
+        pair = state * self.n_actions + action
+        learn(
+            self.kind, self.q, self.target, self.numbers, self.n_actions, pair, float(reward) - self.reward_min,
+            int(next_state), int(self.statistics.visits[pair]),
+        )  # fmt: skip
+
+    def own_arrays(self) -> dict[str, NDArray[Any]]:
+        """The tables."""
+        return {"q": self.q, "target": self.target, "numbers": self.numbers}
+
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take back the tables."""
+        for name in ("q", "target", "numbers"):
+            if arrays[name].shape != getattr(self, name).shape:
+                raise ValueError(f"array '{name}' has shape {arrays[name].shape}")
+            setattr(self, name, arrays[name])
+
+
+@inlined
+def best_value(q: Any, n_actions: int, s: int) -> float:
+    """max_a q(s,a)."""
+    best = q[s * n_actions]
+    for a in range(1, n_actions):
+        best = max(best, q[s * n_actions + a])
+    return best
+
+
+@inlined
+def greedy(q: Any, n_actions: int, s: int) -> int:
+    """argmax_a q(s,a), ties to the lowest."""
+    chosen = 0
+    for a in range(1, n_actions):
+        if q[s * n_actions + a] > q[s * n_actions + chosen]:
+            chosen = a
+    return chosen
+
+
+@kernel
+def decide(kind: int, q: Any, numbers: Any, allowed: Any, s: int, key: Any, number: Any) -> int:
+    """The action in state s: greedy, or with probability ε (numbers[0]) a uniform one for the differential rule."""
+    n_actions = allowed.shape[1]
+    if kind == DIFFERENTIAL:
+        u = uniform(draw(key, number))
+        if u < numbers[0]:
+            possible = 0
+            for a in range(n_actions):
+                possible += allowed[s, a]
+            rank = int(u / numbers[0] * possible)
+            for a in range(n_actions):
+                if allowed[s, a]:
+                    if rank == 0:
+                        return a
+                    rank -= 1
+    return greedy(q, n_actions, s)
+
+
+@kernel
+def learn(
+    kind: int, q: Any, target: Any, numbers: Any, n_actions: int, pair: int, reward: float, to: int, visits: int
+) -> None:
+    """One update after visit number `visits` of `pair`.
+
+    Optimistic (Wei et al. 2020), numbers = (H, sp·sqrt(H·ln(2T/δ)), r_max): with α = (H+1)/(H+τ),
+    Q ← (1-α)Q + α[r/r_max + (1-1/H)·max Q̂(s') + 4·numbers[1]/√τ], Q̂ ← min(Q̂, Q); q is Q̂, target is Q.
+    Differential (Wan, Naik & Sutton 2021), numbers = (ε, α, η, r̄): d = r - r̄ + max q(s') - q, q ← q + αd, r̄ ← r̄ + ηαd.
+    """
+    if kind == OPTIMISTIC:
+        H = numbers[0]
+        alpha = (H + 1.0) / (H + visits)
+        bonus = 4.0 * numbers[1] / np.sqrt(visits)
+        goal = reward / numbers[2] + (1.0 - 1.0 / H) * best_value(q, n_actions, to) + bonus
+        target[pair] += alpha * (goal - target[pair])
+        q[pair] = min(q[pair], target[pair])
+    else:
+        d = reward - numbers[3] + best_value(q, n_actions, to) - q[pair]
+        q[pair] += numbers[1] * d
+        numbers[3] += numbers[2] * numbers[1] * d

@@ -1,0 +1,74 @@
+"""The environments as Gymnasium ids: gainful/RiverSwim-v0 is `riverswim`, gainful/SixArms-v0 is `six-arms`, ...
+
+Importing `gainful.environments` registers all of them, without loading Gymnasium: at once if Gymnasium is loaded, else
+at the moment it is. So both orders of import work, as does, with no import of gainful at all,
+`gymnasium.make("gainful.environments:gainful/RiverSwim-v0")`. Parameters are passed on:
+`gymnasium.make("gainful/RiverSwim-v0", n_states=20)`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+from gainful.environments.registry import names
+
+_SPELT = {"riverswim": "RiverSwim", "toy3d": "Toy3D"}  # words whose capitals are not those of their first letter
+
+
+def gymnasium_id(name: str) -> str:
+    """The Gymnasium id of an environment.
+
+    >>> gymnasium_id("riverswim-ergodic")
+    'gainful/RiverSwimErgodic-v0'
+    """
+    words = "".join(_SPELT.get(word, word.capitalize()) for word in name.split("-"))
+    return f"gainful/{words}-v0"
+
+
+def register_all() -> None:
+    """Register every environment with Gymnasium as a continuing task, without a time limit; twice does no harm."""
+    from gymnasium.envs.registration import register, registry
+
+    for name in names():
+        if gymnasium_id(name) not in registry:
+            register(
+                gymnasium_id(name),
+                entry_point="gainful.environments.gymnasium_env:NamedEnv",
+                kwargs={"environment": name},
+            )
+
+
+def register_with_gymnasium() -> None:
+    """`register_all` now if Gymnasium is loaded, else when it will be."""
+    if "gymnasium" in sys.modules:
+        register_all()
+    elif not any(isinstance(finder, _OnceGymnasiumLoads) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _OnceGymnasiumLoads())
+
+
+class _OnceGymnasiumLoads(MetaPathFinder):
+    """Finds nothing by itself: lets the other finders find Gymnasium, and registers after it has been executed."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != "gymnasium":
+            return None
+        others = (finder for finder in list(sys.meta_path) if finder is not self)
+        found = (finder.find_spec(fullname, path, target) for finder in others)
+        spec = next((spec for spec in found if spec is not None), None)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_register(module: ModuleType) -> None:
+                execute(module)
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
+                register_all()
+
+            spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
+        return spec

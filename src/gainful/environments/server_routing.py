@@ -1,0 +1,69 @@
+"""Two servers with a queue each, in continuous time."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from gainful.environments._arguments import real, whole
+from gainful.mdp.model import MDP
+
+
+def server_routing(
+    capacity: int = 8,
+    *,
+    arrival_rate: float = 1.2,
+    first_service_rate: float = 1.0,
+    second_service_rate: float = 0.6,
+    first_holding_cost: float = 1.0,
+    second_holding_cost: float = 1.0,
+    loss_cost: float = 30.0,
+) -> MDP:
+    """Routing to two servers: each customer is sent to one of two queues, where waiting costs. Per unit of time.
+
+    A state is the number of customers at the first and at the second server, each 0 … capacity, the one in service
+    included. Customers arrive at `arrival_rate`; the action in force says which server gets the next one. One sent to
+    a full server is lost and costs `loss_cost` at that moment. Each server works at its own rate; each customer costs
+    the holding cost of the server it is at, per unit of time. Uniformised; the gain is per unit of time. Costs.
+    Source: Winston, Optimality of the shortest line discipline, J. Applied Probability 14 (1977), for equal servers;
+    here with finite room.
+
+    With capacity 1, equal servers of rate m and x = arrival_rate / m, sending to a free server is best if loss_cost is
+    high: then Erlang's loss B = (x²/2) / (1 + x + x²/2) and the cost is
+    holding_cost * x (1 - B) + loss_cost * arrival_rate * B. Otherwise no closed form; with the defaults
+    3.564374 per unit of time (independent linear programme).
+    """
+    K = whole("capacity", capacity, 1)
+    arrivals = real("arrival_rate", arrival_rate, 0.0, low_open=True)
+    service = (
+        real("first_service_rate", first_service_rate, 0.0, low_open=True),
+        real("second_service_rate", second_service_rate, 0.0, low_open=True),
+    )
+    holding = (
+        real("first_holding_cost", first_holding_cost, 0.0),
+        real("second_holding_cost", second_holding_cost, 0.0),
+    )
+    lost = real("loss_cost", loss_cost, 0.0)
+    S = (K + 1) ** 2
+    state = np.arange(S)
+    present = np.stack(np.divmod(state, K + 1))  # (2, S) customers at each server; state = first * (K+1) + second
+    one = np.array([K + 1, 1])  # how the state moves with one customer more at a server
+    rates, losses = [], []
+    for a in range(2):
+        full = present[a] == K
+        rate = sp.coo_array(
+            (np.full(S, arrivals), (state, np.where(full, state, state + one[a]))), shape=(S, S)
+        ).tocsr()
+        for server in range(2):
+            busy = state[present[server] > 0]
+            rate = rate + sp.coo_array((np.full(busy.size, service[server]), (busy, busy - one[server])), shape=(S, S))
+        rates.append(rate)
+        losses.append(sp.coo_array((np.full(full.sum(), lost), (state[full], state[full])), shape=(S, S)).tocsr())
+    return MDP.from_rates(
+        rates,
+        costs=holding[0] * present[0] + holding[1] * present[1],
+        jump_costs=losses,
+        state_labels=[f"{m} and {n}" for m, n in present.T],
+        action_labels=("send to first", "send to second"),
+        name="server-routing",
+    )
