@@ -9,8 +9,20 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from gainful import environments, errors, planning
+    from gainful.agents.epsilon_greedy_q import EpsilonGreedyQ
+    from gainful.agents.fixed import Fixed
+    from gainful.agents.kl_ucrl import KLUCRL
+    from gainful.agents.mbie_eb import MBIEEB
+    from gainful.agents.opt_psrl import OptPSRL
+    from gainful.agents.optimistic_q import OptimisticQ
+    from gainful.agents.psrl import PSRL
     from gainful.agents.registry import load_agent
+    from gainful.agents.scal import SCAL
     from gainful.agents.scal_plus import SCALPlus
+    from gainful.agents.tucrl import TUCRL
+    from gainful.agents.ucbvi import UCBVI
+    from gainful.agents.ucrl2 import UCRL2
+    from gainful.agents.ucrl2b import UCRL2B
     from gainful.mdp.model import MDP
     from gainful.mdp.structure import Structure, structure
     from gainful.mdp.units import Units
@@ -24,6 +36,7 @@ if TYPE_CHECKING:
     from gainful.planning.relative_value_iteration import relative_value_iteration
     from gainful.planning.scopt import scopt
     from gainful.planning.solve import solve
+    from gainful.simulation.many import simulate_many
     from gainful.simulation.run import Run
     from gainful.simulation.tabular import simulate
 
@@ -46,15 +59,40 @@ _HOME = {
     "diameter": "gainful.planning.hitting",
     "hitting_times": "gainful.planning.hitting",
     "SCALPlus": "gainful.agents.scal_plus",
+    "Fixed": "gainful.agents.fixed",
+    "MBIEEB": "gainful.agents.mbie_eb",
+    "OptPSRL": "gainful.agents.opt_psrl",
+    "PSRL": "gainful.agents.psrl",
+    "UCBVI": "gainful.agents.ucbvi",
+    "KLUCRL": "gainful.agents.kl_ucrl",
+    "SCAL": "gainful.agents.scal",
+    "TUCRL": "gainful.agents.tucrl",
+    "UCRL2": "gainful.agents.ucrl2",
+    "UCRL2B": "gainful.agents.ucrl2b",
     "load_agent": "gainful.agents.registry",
+    "OptimisticQ": "gainful.agents.optimistic_q",
+    "EpsilonGreedyQ": "gainful.agents.epsilon_greedy_q",
     "Run": "gainful.simulation.run",
     "simulate": "gainful.simulation.tabular",
+    "simulate_many": "gainful.simulation.many",
 }
 _MODULES = ("environments", "errors", "planning")
 
 __all__ = [
+    "KLUCRL",
+    "MBIEEB",
     "MDP",
+    "PSRL",
+    "SCAL",
+    "TUCRL",
+    "UCBVI",
+    "UCRL2",
+    "UCRL2B",
+    "EpsilonGreedyQ",
     "Evaluation",
+    "Fixed",
+    "OptPSRL",
+    "OptimisticQ",
     "Plan",
     "Run",
     "SCALPlus",
@@ -75,6 +113,7 @@ __all__ = [
     "relative_value_iteration",
     "scopt",
     "simulate",
+    "simulate_many",
     "solve",
     "structure",
 ]

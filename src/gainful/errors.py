@@ -65,6 +65,10 @@ class InfeasibleSpanError(PlanningError):
         self.state = state
 
 
+class ConformanceError(GainfulError, AssertionError):
+    """An agent or an environment breaks a promise that `gainful.testing` checks."""
+
+
 class UnknownNameError(GainfulError, LookupError):
     """A name that gainful does not know; the message suggests the nearest one."""
 

@@ -239,6 +239,8 @@ class MDP:
             raise InvalidArgumentError(f"reward_law {law!r}; expected one of {', '.join(get_args(RewardLaw))}")
         if law == "transition" and entry_rewards is None:
             raise InvalidMDPError("reward_law 'transition' needs one reward per transition: R (S, A, S) or a table")
+        if entry_rewards is not None and user_rewards:  # before rows are sorted, which is by internal rewards too
+            entry_rewards = units.sign * entry_rewards - units.offset + 0.0
         rows = checked_rows(indptr, indices, probabilities, n_states, self._pair_in_message, entry_rewards)
         filled = rows.indptr[1:] > rows.indptr[:-1]
         if allowed is not None:
@@ -261,8 +263,6 @@ class MDP:
         self.indptr, self.indices, self.probabilities = rows.indptr, rows.indices, rows.probabilities
         entries = rows.entry_rewards
         if entries is not None:
-            if user_rewards:
-                entries = units.sign * entries - units.offset + 0.0
             pair_rewards = np.zeros(n_states * n_actions)
             inside = np.flatnonzero(filled)
             pair_rewards[inside] = np.add.reduceat(rows.probabilities * entries, rows.indptr[inside])

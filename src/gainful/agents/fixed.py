@@ -1,0 +1,103 @@
+"""Fixed: a given policy for ever, the yardstick of learners."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gainful.agents.episodic import EpisodePlan, EpisodicAgent
+from gainful.agents.guarantee import Guarantee
+from gainful.agents.statistics import Statistics
+from gainful.errors import InvalidArgumentError
+from gainful.planning.plan import UNIT_ROUNDOFF, Plan
+
+SUM_TOLERANCE = 1e-8
+
+
+class Fixed(EpisodicAgent):
+    r"""Plays `policy` and learns nothing: (S,) actions, (S,A) probabilities, or a Plan such as `gf.solve` returns.
+
+    One episode for ever. It knows no model, so the gain it records is only known to lie in [reward_min, reward_max].
+    Without a policy it plays at random: every allowed action of a state with the same probability.
+
+    >>> agent = Fixed(n_states=2, n_actions=2, policy=[1, 0])
+    >>> agent.act(0)
+    1
+    """
+
+    def __init__(
+        self, n_states: int, n_actions: int, *, policy: ArrayLike | Plan | None = None, reward_max: float = 1.0,
+        reward_min: float = 0.0, delta: float = 0.05, seed: int = 0, allowed: ArrayLike | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
+        )
+        given: Any = policy
+        if given is None:
+            given = self.allowed / self.allowed.sum(axis=1, keepdims=True)
+        elif isinstance(given, Plan):
+            given = given.policy if given.actions is None else given.actions
+        try:
+            table = np.array(given, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(f"policy is not an array of numbers: {error}") from error
+        self.policy: NDArray[Any] = self._actions(table) if table.ndim == 1 else self._probabilities(table)
+        """(S,) actions or (S,A) probabilities."""
+        self.policy.flags.writeable = False
+
+    def _actions(self, table: NDArray[np.float64]) -> NDArray[np.int64]:
+        S, A = self.n_states, self.n_actions
+        if table.shape != (S,):
+            raise InvalidArgumentError(f"policy has {table.size} actions, expected one for each of the {S} states")
+        inside = (table >= 0) & (table < A) & (table == np.floor(table))
+        if not inside.all():
+            s = int(np.flatnonzero(~inside)[0])
+            raise InvalidArgumentError(f"policy[{s}] is {table[s]:g}, expected an action in 0 … {A - 1}")
+        actions = table.astype(np.int64)
+        self._check_allowed(~self.allowed[np.arange(S), actions], actions)
+        return actions
+
+    def _probabilities(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        S, A = self.n_states, self.n_actions
+        if table.shape != (S, A):
+            raise InvalidArgumentError(
+                f"policy has shape {table.shape}, expected ({S},) actions or ({S}, {A}) probabilities"
+            )
+        total = table.sum(axis=1)
+        good = (table >= 0.0).all(axis=1) & (np.abs(total - 1.0) <= SUM_TOLERANCE)
+        if not good.all():
+            s = int(np.flatnonzero(~good)[0])
+            raise InvalidArgumentError(
+                f"policy[{s}] sums to {total[s]:.10g} (smallest entry {table[s].min():g}), expected a distribution"
+            )
+        misplaced = np.where(self.allowed, 0.0, table)
+        self._check_allowed(misplaced.max(axis=1) > 0.0, misplaced.argmax(axis=1))
+        off = np.abs(total - 1.0) > (A + 2) * UNIT_ROUNDOFF  # divided once, a row stays as it is: saved and loaded
+        table[off] /= total[off, None]
+        return table
+
+    @staticmethod
+    def _check_allowed(forbidden: NDArray[np.bool_], actions: NDArray[Any]) -> None:
+        if forbidden.any():
+            s = int(np.flatnonzero(forbidden)[0])
+            raise InvalidArgumentError(f"policy[{s}] plays action {int(actions[s])}, which state {s} does not have")
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make this agent again."""
+        return {**super().settings(), "policy": self.policy.tolist()}
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """None: it does not learn."""
+        return Guarantee(bound="none", assumptions=(), source="", reason_void="a fixed policy does not learn")
+
+    def plan(self, statistics: Statistics, t: int) -> EpisodePlan:  # noqa: ARG002
+        """The policy itself, without end."""
+        mixed = self.policy.ndim == 2
+        return EpisodePlan(
+            actions=self.policy.argmax(axis=1) if mixed else self.policy.copy(),
+            probabilities=self.policy if mixed else None,
+            gain_bounds=(self.reward_min, self.reward_max), values=np.zeros(self.n_states), sweeps=0, doubling=False,
+        )  # fmt: skip

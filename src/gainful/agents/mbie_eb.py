@@ -1,0 +1,124 @@
+"""MBIE-EB: discounted planning with a bonus β/√N (Strehl & Littman, JCSS 74, 2008)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gainful._compiled import kernel
+from gainful.agents.empirical import empirical_rows
+from gainful.agents.episodic import EpisodePlan, EpisodicAgent
+from gainful.agents.guarantee import Guarantee
+from gainful.agents.statistics import Statistics
+from gainful.errors import InvalidArgumentError
+from gainful.mdp.model import MDP
+from gainful.optimism.mbie_eb import bonus, coefficient, confidence_log
+from gainful.planning.discounted import discounted_value_iteration
+
+MAX_SWEEPS = 1_000_000
+
+
+@kernel
+def optimistic_rewards(
+    visits: NDArray[Any], reward_sum: NDArray[Any], n_states: int, n_actions: int, m: int, delta: float,
+    discount: float, scale: float, reward_max: float, bonuses: NDArray[Any], r: NDArray[Any],
+) -> None:  # fmt: skip
+    """r̄ + β/√N for every pair; the largest such number, r_max + β, where N = 0."""
+    beta = coefficient(confidence_log(n_states, n_actions, m, delta), discount, reward_max, scale)
+    for k in range(visits.size):
+        bonuses[k] = bonus(beta, visits[k])
+        r[k] = bonuses[k] + (reward_sum[k] / visits[k] if visits[k] > 0 else reward_max)
+
+
+class MBIEEB(EpisodicAgent):
+    r"""MBIE-EB for S states and A actions, told a discount γ = `discount` and `m`.
+
+    Plans Q(s,a) = r̄ + β/√N + γ·p̄·max_a' Q, β = r_max/(1-γ)·sqrt(ln(2SAm/δ)/2), to precision r_max/√t_k in the
+    values. A pair never visited is worth the most this equation can give any pair, (r_max + β)/(1-γ): its row goes to
+    an additional state that pays r_max + β for ever. `bonus_scale` multiplies β.
+
+    Three differences from the published algorithm, which is made for discounted reward: it plans once per doubling
+    episode, not at every step; counts go on beyond `m` visits (m only enters the logarithm); an unvisited pair is
+    worth more than the published 1/(1-γ), below which it would lose to any pair seen once.
+    The gain recorded is that of the discounted policy in the optimistic model: it lies in (1-γ)·[min V, max V].
+
+    >>> agent = MBIEEB(n_states=2, n_actions=2, discount=0.9, m=100)
+    >>> action = agent.act(0)
+    >>> agent.observe(0, action, 0.5, 1)
+    """
+
+    def __init__(
+        self, n_states: int, n_actions: int, *, discount: float, m: int, reward_max: float = 1.0,
+        reward_min: float = 0.0, delta: float = 0.05, seed: int = 0, allowed: ArrayLike | None = None,
+        bonus_scale: float = 1.0,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
+        )
+        if not 0.0 <= discount < 1.0:
+            raise InvalidArgumentError(f"discount is {discount}, expected a number in [0, 1)")
+        if not (math.isfinite(m) and m >= 1 and int(m) == m):
+            raise InvalidArgumentError(f"m is {m!r}, expected a whole number of visits, at least 1")
+        if not (math.isfinite(bonus_scale) and bonus_scale > 0.0):
+            raise InvalidArgumentError(f"bonus_scale is {bonus_scale}, expected a positive number; 1 is the theorem's")
+        self.discount, self.m, self.bonus_scale = float(discount), int(m), float(bonus_scale)
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make this agent again."""
+        return {**super().settings(), "discount": self.discount, "m": self.m, "bonus_scale": self.bonus_scale}
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """None in average reward."""
+        return Guarantee(
+            bound="none",
+            assumptions=(),
+            source="Strehl & Littman 2008",
+            reason_void="MBIE-EB's theorem counts steps far from the best discounted value (PAC-MDP); "
+            "it bounds no average-reward regret",
+        )
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether, with what was seen so far, every bonus is at least r_max/(1-γ), the largest value there is."""
+        bonuses, _ = self._optimistic_rewards(self.statistics)
+        return bool(np.min(bonuses[self.allowed.reshape(-1)]) >= self.reward_range / (1.0 - self.discount))
+
+    def _optimistic_rewards(self, statistics: Statistics) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(S*A,) bonuses and rewards with them."""
+        bonuses, r = np.empty(statistics.visits.size), np.empty(statistics.visits.size)
+        optimistic_rewards(
+            statistics.visits, statistics.reward_sum, self.n_states, self.n_actions, self.m, self.delta, self.discount,
+            self.bonus_scale, self.reward_range, bonuses, r,
+        )  # fmt: skip
+        return bonuses, r
+
+    def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
+        """Discounted value iteration on the estimated MDP with bonus, to precision r_max/√t."""
+        S, A = self.n_states, self.n_actions
+        bonuses, r = self._optimistic_rewards(statistics)
+        indptr, indices, probabilities = empirical_rows(statistics, self.allowed, S)
+        table = r.reshape(S, A)
+        if np.any(indices == S):  # the additional state: one action, to itself
+            best = float(np.max(r[(statistics.visits == 0) & self.allowed.reshape(-1)]))  # r_max + β
+            indptr = np.concatenate([indptr, np.full(A, indptr[-1] + 1)])
+            indices, probabilities = np.append(indices, S), np.append(probabilities, 1.0)
+            table = np.vstack([table, np.full(A, best)])
+        start = np.zeros(table.shape[0])
+        if self.current is not None:
+            start[:S] = self.current.values
+            start[S:] = start[:S].max()
+        found = discounted_value_iteration(
+            MDP.from_rows(indptr, indices, probabilities, table), self.discount,
+            precision=self.reward_range / math.sqrt(t), max_sweeps=MAX_SWEEPS, start_values=start,
+        )  # fmt: skip
+        lower, upper = found.value_bounds
+        low, high = (1.0 - self.discount) * float(lower.min()), (1.0 - self.discount) * float(upper.max())
+        return EpisodePlan(
+            actions=found.actions[:S].copy(), gain_bounds=(low + self.reward_min, high + self.reward_min),
+            values=found.values[:S].copy(), sweeps=found.sweeps,
+            details={"bonus": bonuses.reshape(S, A), "rewards": r},
+        )  # fmt: skip

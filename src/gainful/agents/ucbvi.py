@@ -1,0 +1,141 @@
+"""UCBVI-CH: optimistic backward induction over H steps (Azar, Osband & Munos, ICML 2017), in a continuing task."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gainful._compiled import kernel
+from gainful.agents.empirical import empirical_rows
+from gainful.agents.episodic import EpisodePlan, EpisodicAgent
+from gainful.agents.guarantee import Guarantee
+from gainful.agents.statistics import Statistics
+from gainful.errors import InvalidArgumentError
+from gainful.mdp.model import MDP
+from gainful.optimism.ucbvi import bonus, confidence_log
+from gainful.planning.finite_horizon import finite_horizon_value_iteration
+
+
+@kernel
+def optimistic_rewards(
+    visits: NDArray[Any], reward_sum: NDArray[Any], n_states: int, n_actions: int, episode_length: int, horizon: int,
+    delta: float, scale: float, reward_max: float, bonuses: NDArray[Any], r: NDArray[Any],
+) -> None:  # fmt: skip
+    """r̄ + b for every pair; H·r_max, the cap of all values, where N = 0."""
+    log_term = confidence_log(n_states, n_actions, horizon, delta)
+    for k in range(visits.size):
+        bonuses[k] = bonus(log_term, episode_length, visits[k], reward_max, scale)
+        r[k] = reward_sum[k] / visits[k] + bonuses[k] if visits[k] > 0 else episode_length * reward_max
+
+
+class UCBVI(EpisodicAgent):
+    r"""UCBVI-CH for S states and A actions, told H = `episode_length` and the number of steps T = `horizon`.
+
+    Every H steps, wherever the process is, it plans the next H by backward induction,
+    Q_h(s,a) = min{ r̄ + b + p̄·V_{h+1}, H·r_max }, b = 7·H·r_max·ln(5SAT/δ)/√N; H·r_max where N = 0. `bonus_scale`
+    multiplies b. The published minimum with the Q_h of the plan before is left out (it would keep H·S·A numbers).
+    Equal values go to the lowest action; while b is so large that all are cut (`vacuous`) it plays action 0.
+
+    The policy depends on the step h. An episode of this agent is one block of H steps; inside it the plan in force
+    changes whenever the actions of step h differ from those of step h - 1, without planning and without a record.
+    The gain recorded lies in [min V_0, max V_0]/H, the optimistic reward per step of one block: an estimate, which
+    brackets no gain of a continuing process.
+
+    >>> agent = UCBVI(n_states=2, n_actions=2, episode_length=10, horizon=1000)
+    >>> action = agent.act(0)
+    >>> agent.observe(0, action, 0.5, 1)
+    """
+
+    def __init__(
+        self, n_states: int, n_actions: int, *, episode_length: int, horizon: float, reward_max: float = 1.0,
+        reward_min: float = 0.0, delta: float = 0.05, seed: int = 0, allowed: ArrayLike | None = None,
+        bonus_scale: float = 1.0,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
+        )
+        for name, number in (("episode_length", episode_length), ("horizon", horizon)):
+            if not (math.isfinite(number) and number >= 1 and int(number) == number):
+                raise InvalidArgumentError(f"{name} is {number!r}, expected a whole number of steps, at least 1")
+        if not (math.isfinite(bonus_scale) and bonus_scale > 0.0):
+            raise InvalidArgumentError(f"bonus_scale is {bonus_scale}, expected a positive number; 1 is the theorem's")
+        self.episode_length, self.horizon, self.bonus_scale = int(episode_length), int(horizon), float(bonus_scale)
+        self._table: NDArray[np.int64] = np.empty((0, self.n_states), dtype=np.int64)
+        """(H,S) the actions of the present block, from step `_block` + 1 on; empty before the first plan."""
+        self._block = 0
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make this agent again."""
+        return {
+            **super().settings(), "episode_length": self.episode_length, "horizon": self.horizon,
+            "bonus_scale": self.bonus_scale,
+        }  # fmt: skip
+
+    def own_arrays(self) -> dict[str, NDArray[Any]]:
+        """The actions of the present block, and when it began."""
+        return {"table": self._table, "block": np.array([self._block])}
+
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take back the present block."""
+        table, block = arrays["table"], arrays["block"]
+        length = self.episode_length if self.current is not None else 0
+        if table.shape != (length, self.n_states) or block.shape != (1,):
+            raise ValueError(f"array 'table' has shape {table.shape} and 'block' {block.shape}")
+        if table.size and not (table.min() >= 0 and table.max() < self.n_actions):
+            raise ValueError("an action of 'table' is out of range")
+        self._table, self._block = table.copy(), int(block[0])
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """None in a continuing task."""
+        return Guarantee(
+            bound="none",
+            assumptions=(),
+            source="Azar, Osband & Munos 2017",
+            reason_void=f"UCBVI's theorem needs a restart after every H = {self.episode_length} steps and bounds "
+            "regret against H-step values; a continuing task has no restart",
+        )
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the last plan ignored the data: the value of every state was cut at H·r_max."""
+        if self.current is None:
+            return True
+        return bool(self.current.values.min() >= self.episode_length * self.reward_range)
+
+    def begin_episode(self) -> None:
+        """A new block where the present one is over; inside it, the actions of the next steps."""
+        h = self.t - self._block
+        if self.current is None or h >= self.episode_length:
+            super().begin_episode()
+        else:
+            self.current = replace(self.current, actions=self._table[h], last_step=self._last_step(h))
+            self.interrupted = False
+
+    def _last_step(self, h: int) -> int:
+        """The last step (from 1) to which the actions of step h of the block apply."""
+        differs = np.flatnonzero((self._table[h:] != self._table[h]).any(axis=1))
+        return self._block + (h + int(differs[0]) if differs.size else self.episode_length)
+
+    def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
+        """Backward induction over the next H steps; the plan of its first steps."""
+        S, A, pairs, H = self.n_states, self.n_actions, statistics.visits.size, self.episode_length
+        bonuses, r = np.empty(pairs), np.empty(pairs)
+        optimistic_rewards(
+            statistics.visits, statistics.reward_sum, S, A, H, self.horizon, self.delta, self.bonus_scale,
+            self.reward_range, bonuses, r,
+        )  # fmt: skip
+        # r = H·r_max alone puts an unvisited pair at the cap, wherever its row leads
+        model = MDP.from_rows(*empirical_rows(statistics, self.allowed, 0), r.reshape(S, A))
+        found = finite_horizon_value_iteration(model, H, value_cap=np.full(H, H * self.reward_range))
+        self._table, self._block = found.actions.copy(), t - 1
+        low, high = float(found.values[0].min()) - found.rounding, float(found.values[0].max()) + found.rounding
+        return EpisodePlan(
+            actions=self._table[0], gain_bounds=(low / H + self.reward_min, high / H + self.reward_min),
+            values=found.values[0].copy(), sweeps=H, doubling=False, last_step=self._last_step(0),
+            details={"bonus": bonuses.reshape(S, A), "rewards": r, "actions": self._table},
+        )  # fmt: skip

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gainful as gf
+from gainful.optimism.bernstein import well_visited
+from gainful.simulation.world import World
+from tests.agents.test_ucrl2 import (
+    assert_same_life,
+    check_bad_arguments,
+    check_learning,
+    check_optimism,
+    check_saved_life_goes_on,
+    check_stepping_is_simulating,
+    check_units,
+    planned,
+    walk,
+)
+
+
+def tucrl(**options: Any) -> gf.TUCRL:
+    return gf.TUCRL(**options)
+
+
+def with_a_dream() -> gf.MDP:
+    """RiverSwim-3 and a state of reward 1 that nothing leads to: weakly communicating, gain that of RiverSwim-3."""
+    river = gf.environments.riverswim(3)
+    P, R = np.zeros((4, 2, 4)), np.ones((4, 2))
+    P[:3, :, :3] = river.matrix().toarray().reshape(3, 2, 3)
+    P[3, :, 0] = 1.0
+    R[:3] = river.pair_rewards.reshape(3, 2)
+    return gf.MDP(P, R)
+
+
+def test_which_pairs_are_well_visited() -> None:
+    # max{1, N-1} > sqrt(t/(SA)), S = 3, A = 2
+    assert well_visited(0, 3, 2, 5)  # 1 > sqrt(5/6)
+    assert not well_visited(0, 3, 2, 6)
+    assert not well_visited(2, 3, 2, 6)
+    assert well_visited(3, 3, 2, 6)
+    assert not well_visited(11, 3, 2, 600)  # 10 > sqrt(100) is false
+    assert well_visited(12, 3, 2, 600)
+
+
+def test_truncation_before_and_after_the_first_steps() -> None:
+    agent = gf.TUCRL(3, 2)
+    sets = planned(agent).details["confidence"]
+    assert not sets.truncated.any()
+    assert sets.reachable.all()
+    agent.observe(1, 0, 0.0, 1)
+    agent.begin_episode()
+    sets = planned(agent).details["confidence"]  # t_k = 2 < SA: no pair may leave what has been visited
+    assert sets.truncated.all()
+    assert sets.reachable.tolist() == [False, True, False]
+    for _ in range(98):
+        agent.observe(1, 0, 0.0, 1)
+    agent.begin_episode()
+    sets = planned(agent).details["confidence"]  # sqrt(100/6) = 4.08: (1,1) was never tried, so it may go anywhere
+    assert sets.truncated.tolist() == [[False, False], [True, False], [False, False]]
+    for _ in range(101):
+        agent.observe(1, 1, 0.0, 1)
+    agent.begin_episode()
+    plan = planned(agent)
+    assert plan.details["confidence"].truncated.all()  # no visited pair is left: the other states leave the plan
+    rows = plan.details["optimistic_rows"]
+    assert set(rows.indices.tolist()) == {1}
+
+
+def test_a_new_state_ends_the_episode() -> None:
+    agent = gf.TUCRL(3, 1)
+    agent.act(0)
+    agent.observe(0, 0, 0.0, 0)
+    agent.act(0)
+    episodes = len(agent.records)
+    agent.observe(0, 0, 0.0, 2)
+    assert agent.interrupted
+    agent.act(2)
+    assert len(agent.records) == episodes + 1
+    assert agent.act(2) == 0
+    assert len(agent.records) == episodes + 1
+    assert not agent.interrupted
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_dream_state_loses_its_attraction(seed: int) -> None:
+    mdp = with_a_dream()
+    truncating, believing = gf.TUCRL(4, 2), gf.UCRL2B(4, 2)
+    good, bad = (gf.simulate(agent, mdp, 300_000, seed=seed) for agent in (truncating, believing))
+    assert good.pseudo_regret[-1] < 0.02 * 300_000 * good.gain
+    assert bad.pseudo_regret[-1] > 0.3 * 300_000 * bad.gain
+    assert not truncating.visited[3]
+    # a pair that t has outgrown may dream again, so not every plan is sober; but no believer's ever is
+    assert truncating.episodes["gain_high"].min() < good.gain + 0.1
+    assert believing.episodes["gain_high"].min() > 0.9
+
+
+def test_stepping_is_simulating_where_a_state_is_out_of_reach() -> None:
+    mdp = with_a_dream()
+    stepped, simulated = gf.TUCRL(4, 2, width_scale=0.1), gf.TUCRL(4, 2, width_scale=0.1)
+    world = World(mdp, 8)
+    walk(stepped, world, world.first_state, 1000)
+    gf.simulate(simulated, mdp, 1000, seed=8)
+    assert_same_life(stepped, simulated)
+
+
+def test_stepping_is_simulating() -> None:
+    check_stepping_is_simulating(tucrl)
+
+
+def test_a_saved_life_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    check_saved_life_goes_on(tucrl, tmp_path / "agent")
+
+
+def test_the_optimistic_gain_is_above_the_best_one() -> None:
+    check_optimism(tucrl)
+
+
+def test_it_learns() -> None:
+    check_learning(tucrl)
+
+
+def test_rewards_in_other_units() -> None:
+    check_units(tucrl)
+
+
+def test_bad_arguments() -> None:
+    check_bad_arguments(tucrl)
