@@ -191,4 +191,4 @@ def test_a_plan_is_read_only_and_speaks_in_labels() -> None:
     assert plan.policy.sum(axis=1).tolist() == [1.0, 1.0, 1.0]
     assert plan.action(0) in (mdp.action_labels or ())
     assert plan.to_frame().columns.tolist() == ["state", "action", "bias"]
-    assert "within [" in repr(plan)
+    assert "certified to" in repr(plan)

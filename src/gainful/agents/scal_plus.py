@@ -112,7 +112,7 @@ class SCALPlus(EpisodicAgent):
         epsilon = self.reward_range / math.sqrt(t)
         v = self._values.copy()
         w, act = np.empty(self.n_states), np.zeros(self.n_states, dtype=np.int64)
-        batch = max(1, BATCH_WORK // max(1, int(statistics.used[0])))
+        batch = max(8, BATCH_WORK // max(1, int(statistics.used[0])))
         sweeps = 0
         while True:
             done, low, high, slack, met = scopt_on_counts(

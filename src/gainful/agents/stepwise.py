@@ -70,7 +70,7 @@ class StepwiseAgent(EpisodicAgent):
 @inlined
 def best_value(q: Any, n_actions: int, s: int) -> float:
     """max_a q(s,a)."""
-    best = q[s * n_actions]
+    best: float = q[s * n_actions]
     for a in range(1, n_actions):
         best = max(best, q[s * n_actions + a])
     return best

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gainful.planning.plan import Plan
 
 DIAMETER_UP_TO = 300
+DIAMETER_AT_MOST = 2000
 """States up to which the diameter is computed without being asked for."""
 UNICHAIN_UP_TO = 200_000
 """Transitions up to which a communicating process is searched for policies with several classes (NP-hard)."""
@@ -145,11 +146,13 @@ def _diameter(mdp: MDP, wanted: bool | None, say: Callable[[str], None]) -> tupl
     if wanted is False:
         return None, "not computed"
     if wanted is None and mdp.n_states > DIAMETER_UP_TO:
-        return None, f"not computed for more than {DIAMETER_UP_TO} states; say --diameter"
+        if mdp.n_states > DIAMETER_AT_MOST:
+            return None, f"not computed for more than {DIAMETER_AT_MOST} states"
+        return None, f"not computed for more than {DIAMETER_UP_TO} states; --diameter does, in seconds to minutes"
     say("computing the diameter")
     for precision in _DIAMETER_PRECISIONS:
         try:
-            return diameter_bounds(mdp, precision=precision, max_states=mdp.n_states), ""
+            return diameter_bounds(mdp, precision=precision, max_states=DIAMETER_AT_MOST), ""
         except PrecisionError as error:
             failure = error
     if wanted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
@@ -11,7 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from gainful.errors import InvalidArgumentError, InvalidMDPError, TooLargeError
-from gainful.mdp.rows import Rows, as_float, checked_rows
+from gainful.mdp.labels import are_numbers, checked_labels, index_of
+from gainful.mdp.rows import Rows, as_float, checked_rows, merged
 from gainful.mdp.units import Objective, Units
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RewardLaw: TypeAlias = Literal["deterministic", "bernoulli", "transition"]
-Start: TypeAlias = int | str | ArrayLike
+Start: TypeAlias = int | str | ArrayLike | None
 
 DENSE_LIMIT_BYTES = 1 << 30
 
@@ -66,7 +68,7 @@ class MDP:
         R: ArrayLike,
         *,
         reward_law: RewardLaw | None = None,
-        start: Start = 0,
+        start: Start = None,
         allowed: ArrayLike | None = None,
         state_labels: Sequence[str] | None = None,
         action_labels: Sequence[str] | None = None,
@@ -81,7 +83,12 @@ class MDP:
                 raise InvalidMDPError("P is one sparse matrix; pass a sequence with one (S,S) matrix per action")
             dense = as_float("P", P)
             if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
-                raise InvalidMDPError(f"P has shape {dense.shape}, expected (S, A, S): [state, action, next state]")
+                hint = ""
+                if dense.ndim == 3 and dense.shape[1] == dense.shape[2] and 0 not in dense.shape:
+                    hint = "; this looks like (A, S, S): pass P.transpose(1, 0, 2)"
+                raise InvalidMDPError(
+                    f"P has shape {dense.shape}, expected (S, A, S): [state, action, next state]{hint}"
+                )
             n_states, n_actions, _ = dense.shape
             indices = np.tile(np.arange(n_states, dtype=np.uint32), n_states * n_actions)
             indptr = np.arange(n_states * n_actions + 1, dtype=np.int64) * n_states
@@ -109,7 +116,7 @@ class MDP:
         *,
         n_actions: int | None = None,
         reward_law: RewardLaw | None = None,
-        start: Start = 0,
+        start: Start = None,
         state_labels: Sequence[str] | None = None,
         action_labels: Sequence[str] | None = None,
         objective: Objective = "reward",
@@ -160,21 +167,34 @@ class MDP:
 
     @classmethod
     def from_table(cls, table: pd.DataFrame | str | Path | Any, **options: Any) -> Self:
-        """From a table of transitions: see `gainful.mdp.tables.from_table`."""
+        """From a table with columns state, action, next_state, probability, and reward or cost.
+
+        A CSV, TSV or Parquet file, or a data frame. Options: start (a label or a distribution), reward_law, name,
+        state_labels and action_labels (their order), step_duration; see `gainful.mdp.tables.from_table`.
+        """
         from gainful.mdp import tables
 
         return tables.from_table(cls, table, **options)
 
     @classmethod
     def from_gymnasium(cls, env: gymnasium.Env[Any, Any] | str, **options: Any) -> Self:
-        """From a Gymnasium environment that carries its table: see `gainful.mdp.gymnasium_table`."""
+        """From a Gymnasium environment (or its id) that carries its table, made continuing by restarts.
+
+        Options: drop_unreachable=True leaves out states no episode reaches, start, name; see
+        `gainful.mdp.gymnasium_table.from_gymnasium`.
+        """
         from gainful.mdp import gymnasium_table
 
         return gymnasium_table.from_gymnasium(cls, env, **options)
 
     @classmethod
     def from_rates(cls, rates: Any, rewards: ArrayLike | None = None, **options: Any) -> Self:
-        """From the rates of a continuous-time process, by uniformisation: see `gainful.mdp.rates.from_rates`."""
+        """From the rates (S,A,S) of a continuous-time process, by uniformisation; gains are then per unit of time.
+
+        `rewards` (S,A) are earned per unit of time. Options: costs instead of rewards; jump_rewards or jump_costs
+        (S,A,S), earned at a jump; uniformization, start, allowed, state_labels, action_labels, name; see
+        `gainful.mdp.rates.from_rates`, also for tables of rates.
+        """
         from gainful.mdp import rates as rates_module
 
         return rates_module.from_rates(cls, rates, rewards, **options)
@@ -229,8 +249,8 @@ class MDP:
         if n_states >= 2**31:
             raise InvalidMDPError(f"{n_states} states; next states are 32-bit, so at most {2**31 - 1}")
         self.n_states, self.n_actions = n_states, n_actions
-        self.state_labels = _labels("state_labels", state_labels, n_states)
-        self.action_labels = _labels("action_labels", action_labels, n_actions)
+        self.state_labels = checked_labels("state_labels", state_labels, n_states)
+        self.action_labels = checked_labels("action_labels", action_labels, n_actions)
         if units.objective not in get_args(Objective):
             raise InvalidArgumentError(f"objective {units.objective!r}; expected 'reward' or 'cost'")
         self.units, self.name = units, name
@@ -260,7 +280,6 @@ class MDP:
                 f"state {self.state_name(int(without[0]))} has no action (all its rows are empty); "
                 f"{without.size} of {n_states} states; a state that ends the process can loop on itself or restart"
             )
-        self.indptr, self.indices, self.probabilities = rows.indptr, rows.indices, rows.probabilities
         entries = rows.entry_rewards
         if entries is not None:
             pair_rewards = np.zeros(n_states * n_actions)
@@ -270,6 +289,9 @@ class MDP:
             pair_rewards = np.where(filled, pair_rewards, 0.0)
             if user_rewards:
                 pair_rewards = np.where(filled, units.sign * pair_rewards - units.offset + 0.0, 0.0)
+        if entries is not None and law != "transition":  # next states listed with several rewards are one again
+            rows = merged(Rows(rows.indptr, rows.indices, rows.probabilities, None))
+        self.indptr, self.indices, self.probabilities = rows.indptr, rows.indices, rows.probabilities
         bad = np.flatnonzero(~np.isfinite(pair_rewards))
         if bad.size:
             raise InvalidMDPError(
@@ -292,12 +314,13 @@ class MDP:
                       self.entry_rewards):  # fmt: skip
             if array is not None:
                 array.flags.writeable = False
+        object.__setattr__(self, "_frozen", True)
 
     def _start_distribution(self, start: Start) -> NDArray[np.float64]:
         S = self.n_states
-        if isinstance(start, str) or np.ndim(start) == 0:
+        if start is None or isinstance(start, str) or np.ndim(start) == 0:
             p = np.zeros(S)
-            p[self.state_index(start)] = 1.0  # type: ignore[arg-type]
+            p[0 if start is None else self.state_index(start)] = 1.0  # type: ignore[arg-type]
             return p
         p = as_float("start", start)
         if p.shape != (S,):
@@ -307,15 +330,24 @@ class MDP:
         total = float(p.sum())  # divided once, it stays as it is: copies and loaded files are equal to the bit
         return p if abs(total - 1.0) <= (S + 2) * 2.0**-53 else p / total
 
+    def __setattr__(self, name: str, value: object) -> None:
+        if getattr(self, "_frozen", False):
+            raise AttributeError(f"an MDP cannot be changed: '{name}'; build a new one")
+        object.__setattr__(self, name, value)
+
     # ------------------------------------------------------------------ names
 
     def state_index(self, state: int | str) -> int:
-        """The index of a state given by index or label."""
-        return _index("state", state, self.n_states, self.state_labels)
+        """The index of a state given by label or index; where the labels are whole numbers, a number is a label."""
+        return index_of("state", state, self.n_states, self.state_labels, self._numbered_states)
 
     def action_index(self, action: int | str) -> int:
-        """The index of an action given by index or label."""
-        return _index("action", action, self.n_actions, self.action_labels)
+        """The index of an action given by label or index; where the labels are whole numbers, a number is a label."""
+        return index_of("action", action, self.n_actions, self.action_labels, are_numbers(self.action_labels))
+
+    @cached_property
+    def _numbered_states(self) -> bool:
+        return are_numbers(self.state_labels)
 
     def state_name(self, s: int) -> str:
         """The label of state s, or its number."""
@@ -536,33 +568,17 @@ class MDP:
         )
 
 
+def require_mdp(mdp: object) -> None:
+    """An error that says how to get an MDP, for whatever else was passed."""
+    if not isinstance(mdp, MDP):
+        shown = repr(mdp) if isinstance(mdp, str | int | float) else f"a {type(mdp).__name__}"
+        raise InvalidArgumentError(
+            f"expected an MDP, found {shown}; "
+            "build one by MDP(P, R), MDP.from_table(...) or gf.environments.riverswim()"
+        )
+
+
 # ---------------------------------------------------------------------- helpers
-
-
-def _labels(what: str, labels: Sequence[str] | None, n: int) -> tuple[str, ...] | None:
-    if labels is None:
-        return None
-    names = tuple(str(x) for x in labels)
-    if len(names) != n:
-        raise InvalidMDPError(f"{what} has {len(names)} names, expected {n}")
-    if len(set(names)) != n:
-        twice = next(x for x in names if names.count(x) > 1)
-        raise InvalidMDPError(f"{what} names '{twice}' twice; labels must differ")
-    return names
-
-
-def _index(what: str, value: int | str, n: int, labels: tuple[str, ...] | None) -> int:
-    if isinstance(value, str):
-        if labels is None or value not in labels:
-            from gainful.errors import suggestion
-
-            known = suggestion(value, labels) if labels else "this MDP has no labels; use an index"
-            raise InvalidArgumentError(f"no {what} is called '{value}'; {known}")
-        return labels.index(value)
-    i = int(value)
-    if i != value or not 0 <= i < n:
-        raise InvalidArgumentError(f"{what} {value} is out of range, expected 0 … {n - 1}")
-    return i
 
 
 def _mask(allowed: ArrayLike, n_states: int, n_actions: int) -> NDArray[np.bool_]:

@@ -49,7 +49,7 @@ def from_rates(
     jump_costs: Any = None,
     uniformization: float | None = None,
     reward_law: RewardLaw | None = None,
-    start: Start = 0,
+    start: Start = None,
     allowed: ArrayLike | None = None,
     state_labels: Sequence[str] | None = None,
     action_labels: Sequence[str] | None = None,

@@ -33,6 +33,10 @@ def _count(n: int, of: int, what: str) -> str:
 
 def as_float(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """A new float64 array, or an error that says what `name` was instead of numbers."""
+    if np.iscomplexobj(values):
+        raise InvalidMDPError(f"{name} is complex, expected real numbers")
+    if hasattr(values, "columns"):
+        raise InvalidMDPError(f"{name} is a table, expected an array; a table of transitions goes to MDP.from_table")
     try:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -75,7 +79,7 @@ def checked_rows(
             f"{pair(_row_of(rows.indptr, at))}: the reward of moving to state {rows.indices[at]} is {rewards[at]}, "
             "expected a finite number"
         )
-    rows = _sorted_and_merged(rows)
+    rows = merged(rows)
     _normalise(rows, pair)
     return rows
 
@@ -121,7 +125,7 @@ def _without_zeros(rows: Rows) -> Rows:
     return Rows(before[rows.indptr].astype(np.int64), rows.indices[keep], rows.probabilities[keep], rewards)
 
 
-def _sorted_and_merged(rows: Rows) -> Rows:
+def merged(rows: Rows) -> Rows:
     """Rows in increasing next state; equal transitions (same next state, same reward) become one entry."""
     ptr, idx, p, rewards = rows
     if idx.size < 2:

@@ -77,5 +77,5 @@ def load(cls: type[Model], path: str | Path) -> Model:
         if not np.allclose(getattr(mdp, key), array, rtol=0.0, atol=1e-12 * max(1.0, float(np.abs(array).max()))):
             raise FORMAT.damaged(path, f"array '{key}' does not agree with the others")
         array.flags.writeable = False
-        setattr(mdp, key, array)
+        object.__setattr__(mdp, key, array)
     return mdp

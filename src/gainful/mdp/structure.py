@@ -158,6 +158,8 @@ def recurrent_classes(P: sp.csr_array) -> tuple[list[NDArray[np.int64]], NDArray
 
     A recurrent class is a strong component of the graph that no transition leaves.
     """
+    P = sp.csr_array(P, copy=True)
+    P.sum_duplicates()  # SciPy's search for components does not end on a matrix with duplicates
     S = int(P.shape[0])
     if np.any(P.data == 0.0):
         P = P.copy()

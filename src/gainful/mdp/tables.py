@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gainful.errors import InvalidArgumentError, InvalidMDPError, suggestion
+from gainful.mdp.labels import label_column
 from gainful.mdp.rows import SUM_TOLERANCE
 from gainful.mdp.units import Units
 
@@ -106,14 +107,12 @@ def to_table(mdp: MDP) -> pd.DataFrame:
     state, action = np.divmod(pair, mdp.n_actions)
     rewards = mdp.pair_rewards[pair] if mdp.entry_rewards is None else mdp.entry_rewards
 
-    def named(index: NDArray[Any], labels: tuple[str, ...] | None) -> NDArray[Any]:
-        return index.astype(np.int64) if labels is None else np.array(labels, dtype=object)[index]
-
+    states = label_column(mdp.state_labels, mdp.n_states)
     frame = pd.DataFrame(
         {
-            "state": named(state, mdp.state_labels),
-            "action": named(action, mdp.action_labels),
-            "next_state": named(mdp.indices, mdp.state_labels),
+            "state": states[state],
+            "action": label_column(mdp.action_labels, mdp.n_actions)[action],
+            "next_state": states[mdp.indices],
             "probability": mdp.probabilities,
             mdp.units.objective: mdp.units.reward(rewards),
         }
@@ -497,7 +496,7 @@ def _kept_start(source: Source, pairs: Pairs, kept: Mapping[str, Any]) -> Start:
     """The start distribution `to_table` left behind, or the first state."""
     entries = kept.get("start")
     if not entries:
-        return 0
+        return None
     p = np.zeros(pairs.n_states)
     number = None if pairs.state_labels is None else {label: s for s, label in enumerate(pairs.state_labels)}
     for state, mass in entries:

@@ -37,9 +37,19 @@ class Units:
         return self.sign * (internal + self.offset) / self.step_duration
 
     def gain_bounds(self, low: float, high: float) -> tuple[float, float]:
-        """The user's bracket, in increasing order."""
+        """The user's bracket, in increasing order, widened for the rounding of the map itself."""
         ends = self.gain(low), self.gain(high)
-        return min(ends), max(ends)
+        room = 0.0 if self.is_plain else self.rounding(max(abs(low), abs(high))) / self.step_duration
+        return min(ends) - room, max(ends) + room
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the map changes no more than the sign."""
+        return self.offset == 0.0 and self.step_duration == 1.0
+
+    def rounding(self, largest: float) -> float:
+        """How far a mapped gain per step of at most `largest` may be from the exact one."""
+        return 4 * 2.0**-53 * (2 * largest + 2 * abs(self.offset))
 
     def amount(self, internal: NDArray[np.float64]) -> NDArray[np.float64]:
         """A bias or value in the user's units; for costs a high number is bad."""

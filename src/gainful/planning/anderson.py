@@ -51,11 +51,26 @@ def evaluate_by_anderson(
             gram[j, :kept] = gram[:kept, j] = dF[:kept] @ dF[j]
         last_h[:], last_f[:] = h, f
         if sweep % PERIOD == 0:
-            kept = min(stored, MEMORY)
-            gamma = np.linalg.lstsq(gram[:kept, :kept], dF[:kept] @ f, rcond=1e-14)[0]
-            h -= gamma @ dH[:kept]
-            f -= gamma @ dF[:kept]
+            gamma = _combination(gram, dF, f, min(stored, MEMORY))
+            if gamma is not None:
+                h -= gamma @ dH[: gamma.size]
+                f -= gamma @ dF[: gamma.size]
         f *= DAMPING
         h += f
         h -= h[0]
     return best, best_width, max_sweeps
+
+
+def _combination(
+    gram: NDArray[np.float64], dF: NDArray[np.float64], f: NDArray[np.float64], kept: int
+) -> NDArray[np.float64] | None:
+    """γ that minimises ‖f - ΔF γ‖₂, differences scaled to length 1 first; None where they have become too small."""
+    lengths = np.sqrt(np.diag(gram)[:kept])
+    if not (np.all(lengths > 1e-140) and np.all(np.isfinite(gram[:kept, :kept]))):
+        return None
+    try:
+        scaled = gram[:kept, :kept] / np.outer(lengths, lengths)
+        gamma = np.linalg.lstsq(scaled, dF[:kept] @ f / lengths, rcond=1e-14)[0] / lengths
+    except np.linalg.LinAlgError:
+        return None
+    return gamma if np.all(np.isfinite(gamma)) else None

@@ -6,15 +6,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gainful.errors import InvalidArgumentError, PrecisionError
-from gainful.mdp.model import MDP
+from gainful.mdp.model import MDP, require_mdp
 from gainful.planning.plan import Plan
 
 
 def checked_precision(mdp: MDP, precision: float) -> float:
     """The internal bracket width (per step) that answers the user's `precision`."""
-    if not (np.isfinite(precision) and precision > 0.0):
+    require_mdp(mdp)
+    if not (isinstance(precision, int | float | np.number) and 0.0 < precision < np.inf):  # type: ignore[redundant-expr]
         raise InvalidArgumentError(f"precision is {precision}, expected a positive number such as 1e-8")
-    return mdp.units.internal_precision(precision)
+    target = mdp.units.internal_precision(precision)
+    if not mdp.units.is_plain:  # the map to the user's units rounds too
+        room = 2 * mdp.units.rounding(float(np.abs(mdp.pair_rewards).max()))
+        if target <= 2 * room:
+            raise precision_error(mdp, precision, room, None)
+        target -= room
+    return target
 
 
 def start_vector(mdp: MDP, values: ArrayLike | None) -> NDArray[np.float64]:
@@ -31,14 +38,14 @@ def start_vector(mdp: MDP, values: ArrayLike | None) -> NDArray[np.float64]:
 
 def positive_cap(name: str, value: int) -> int:
     """A cap on iterations: an integer of at least 1."""
-    if value < 1:
-        raise InvalidArgumentError(f"{name} is {value}, expected at least 1")
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:  # type: ignore[redundant-expr]
+        raise InvalidArgumentError(f"{name} is {value!r}, expected a whole number of at least 1")
     return int(value)
 
 
 def precision_error(mdp: MDP, precision: float, slack: float, plan: Plan | None) -> PrecisionError:
     """The error for a precision that rounding makes impossible to certify."""
-    reachable = 4 * slack / mdp.units.step_duration
+    reachable = 4.4 * slack / mdp.units.step_duration
     return PrecisionError(
         f"precision {precision:.1e} cannot be certified: "
         f"rounding alone makes the bracket {2 * slack / mdp.units.step_duration:.1e} "

@@ -12,6 +12,7 @@ import scipy.sparse.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
 from gainful.errors import InvalidArgumentError
+from gainful.mdp.labels import label_column
 from gainful.mdp.model import MDP
 from gainful.mdp.structure import recurrent_classes
 from gainful.planning.plan import UNIT_ROUNDOFF, Plan
@@ -69,7 +70,7 @@ class Evaluation:
             number[states] = i + 1
         return pd.DataFrame(
             {
-                "state": [self.mdp.state_name(s) for s in range(self.mdp.n_states)],
+                "state": label_column(self.mdp.state_labels, self.mdp.n_states),
                 "gain": self.gain,
                 "bias": self.bias,
                 "frequency": self.stationary,

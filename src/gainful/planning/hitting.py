@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gainful._compiled import kernel
 from gainful.errors import InvalidArgumentError, NotConvergedError, PrecisionError, TooLargeError
-from gainful.mdp.model import MDP
+from gainful.mdp.model import MDP, require_mdp
 from gainful.mdp.structure import predecessors, structure
 from gainful.planning.evaluation import Linear, chain_of
 from gainful.planning.plan import UNIT_ROUNDOFF
@@ -35,6 +35,7 @@ def hitting_times(
 
     All targets cost S linear systems of size S or more, so above `max_states` states TooLargeError says so.
     """
+    require_mdp(mdp)
     if not 0.0 < precision < 1.0:
         raise InvalidArgumentError(f"precision {precision}, expected a number in (0, 1): it is relative")
     work = _ShortestPaths(mdp)
@@ -63,6 +64,7 @@ def diameter_bounds(mdp: MDP, *, precision: float = 1e-9, max_states: int = 5000
     See `hitting_times` for equation and certificate. A target is given up as soon as some policy reaches it sooner,
     from everywhere, than the largest time already certified.
     """
+    require_mdp(mdp)
     if not 0.0 < precision < 1.0:
         raise InvalidArgumentError(f"precision {precision}, expected a number in (0, 1): it is relative")
     if mdp.n_states == 1:

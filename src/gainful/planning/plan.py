@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gainful.mdp.labels import label_column
 from gainful.mdp.model import MDP
 
 if TYPE_CHECKING:
@@ -66,8 +67,12 @@ class Plan:
         return float(self.bias.max() - self.bias.min())
 
     def action(self, state: int | str) -> str:
-        """The label of the action in `state` (index or label), or its probabilities when it is a mixture."""
-        s = self.mdp.state_index(state)
+        """The label of the action in `state` (label or index), or its probabilities when it is a mixture."""
+        return self._action_at(self.mdp.state_index(state))
+
+    def _action_at(self, s: int) -> str:
+        if self.actions is not None:
+            return self.mdp.action_name(int(self.actions[s]))
         row = self.policy[s]
         chosen = np.flatnonzero(row)
         if chosen.size == 1:
@@ -78,20 +83,20 @@ class Plan:
         """One line per state: label, action (or mixture), bias."""
         import pandas as pd
 
-        states = range(self.mdp.n_states)
         return pd.DataFrame(
             {
-                "state": [self.mdp.state_name(s) for s in states],
-                "action": [self.action(s) for s in states],
+                "state": label_column(self.mdp.state_labels, self.mdp.n_states),
+                "action": [self._action_at(s) for s in range(self.mdp.n_states)],
                 "bias": self.bias,
             }
         )
 
     def __repr__(self) -> str:
         low, high = self.gain_bounds
+        count = f"{self.sweeps} sweep{'' if self.sweeps == 1 else 's'}"
         return (
-            f"Plan(gain={self.gain:.10g}, within [{low:.10g}, {high:.10g}], span={self.span:.6g}, "
-            f"{self.mdp.n_states} states, {self.method}, {self.sweeps} sweeps)"
+            f"Plan(gain={self.gain:.12g}, certified to {high - low:.1e}, span={self.span:.6g}, "
+            f"{self.mdp.n_states} states, {self.method}, {count})"
         )
 
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from gainful.errors import InvalidArgumentError, MultichainError, NotConvergedError, PrecisionError
-from gainful.mdp.model import MDP
+from gainful.mdp.model import MDP, require_mdp
 from gainful.mdp.structure import structure
 from gainful.planning.evaluation import ChainValues, chain_of, checked_policy, evaluate_chain
 from gainful.planning.plan import UNIT_ROUNDOFF, Plan, make_plan, rounding_slack
@@ -31,6 +31,7 @@ def policy_iteration(
     policies. NotConvergedError at `max_policies`, PrecisionError when `precision` is finer than rounding allows;
     both carry the partial plan.
     """
+    require_mdp(mdp)
     if not precision > 0.0:
         raise InvalidArgumentError(f"precision {precision}, expected a number > 0")
     if max_policies < 1:

@@ -12,9 +12,14 @@ from gainful.mdp.structure import structure
 from gainful.planning.arguments import checked_precision, positive_cap, precision_error, start_vector
 from gainful.planning.bellman import Floats, Indices, Ints, Pointers, Unsigned, sweep
 from gainful.planning.plan import UNIT_ROUNDOFF, Plan, make_plan
+from gainful.planning.policy_iteration import policy_iteration
 
 BATCH_WORK = 20_000_000
 """Transitions read between two returns to Python, so that Ctrl-C is heard."""
+EXACT_UP_TO = 3000
+"""States up to which exact policy iteration says whether the gain depends on the start."""
+SMALLEST_BATCH = 8
+"""Sweeps per batch at least: the first of a batch repeats the last of the one before."""
 
 
 @kernel
@@ -69,7 +74,7 @@ def relative_value_iteration(
     w, act = np.empty(mdp.n_states), np.zeros(mdp.n_states, dtype=np.int64)
     rows = (mdp.indptr.view(np.uint64), mdp.indices, mdp.probabilities, mdp.pair_rewards, np.uint64(mdp.n_actions))
     roundoff = 2 * (int(np.diff(mdp.indptr).max()) + 4) * UNIT_ROUNDOFF
-    batch = max(1, BATCH_WORK // mdp.n_transitions)
+    batch = max(SMALLEST_BATCH, BATCH_WORK // mdp.n_transitions)
     done = 0
     while True:
         sweeps, low, high, slack, met = damped_sweeps(
@@ -94,8 +99,10 @@ def relative_value_iteration(
             raise precision_error(mdp, precision, slack, plan)
         if done >= max_sweeps:
             found = structure(mdp)
-            if found == "multichain":
-                raise MultichainError(f"the optimal gain depends on the start: {found.describe()}", found.classes)
+            if found == "multichain" and mdp.n_states <= EXACT_UP_TO:
+                policy_iteration(mdp, precision=precision)  # raises MultichainError, with gains, where they differ
+            elif found == "multichain":
+                raise MultichainError(f"the optimal gain may depend on the start: {found.describe()}", found.classes)
             raise NotConvergedError(
                 f"span of the residual {(high - low) / mdp.units.step_duration:.1e} after {done} sweeps "
                 f"(wanted {precision:.1e}); raise max_sweeps or use gf.solve",

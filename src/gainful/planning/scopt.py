@@ -17,7 +17,7 @@ from gainful.planning.evaluation import chain_of
 from gainful.planning.improvement import project
 from gainful.planning.mixture import constrained_greedy
 from gainful.planning.plan import UNIT_ROUNDOFF, Plan, make_plan
-from gainful.planning.relative_value_iteration import BATCH_WORK
+from gainful.planning.relative_value_iteration import BATCH_WORK, SMALLEST_BATCH
 
 Stopping: TypeAlias = Literal["span", "strict"]
 Mixture: TypeAlias = Literal["copy", "min-action"]
@@ -63,22 +63,24 @@ def contraction_bound(mdp: MDP) -> float:
     """γ = 1 - Σ_x min_{s,a} p(x|s,a): an upper bound on L's span-contraction coefficient (Doeblin)."""
     lowest = np.full(mdp.n_states, np.inf)
     seen = np.zeros(mdp.n_states, dtype=np.int64)
-    P = mdp.matrix()
+    P = mdp.matrix().copy()
     P.sum_duplicates()
     np.minimum.at(lowest, P.indices, P.data)
     np.add.at(seen, P.indices, 1)
     common = seen == mdp.n_pairs
-    return float(1.0 - lowest[common].sum())
+    return max(0.0, float(1.0 - lowest[common].sum()))
 
 
 def scopt(
     mdp: MDP, span: float, *, precision: float = 1e-8, stopping: Stopping = "span", augmented: bool = False,
-    mixture: Mixture | None = None, damping: float = 0.5, reference: int | str = 0, max_sweeps: int = 1_000_000,
+    mixture: Mixture | None = None, damping: float = 0.5, reference: int | str | None = None,
+    max_sweeps: int = 1_000_000,
     start_values: ArrayLike | None = None, contraction: float | None = None,
 ) -> Plan:  # fmt: skip
     r"""Best gain among policies whose bias has span at most c = `span` (Fruit et al. 2018, sec. 4).
 
-    Iterates T_c v(s) = min{ Lv(s), min_x Lv(x) + c }, relative to the state `reference`, from a v of span ≤ c.
+    Iterates T_c v(s) = min{ Lv(s), min_x Lv(x) + c }, relative to the state `reference` (the first one), from a v of
+    span ≤ c.
     `stopping="span"` stops when the range of T_c v - v, widened for rounding, is at most `precision`; the growth rate
     g_T of T_c lies inside `gain_bounds`, and so do the gains of the policy returned. "strict" is the published rule
     sp(v₁' - v') + (2γⁿ/(1-γ))·sp(v₁ - v₀) ≤ ε, far slower, with γ = `contraction` (default: `contraction_bound(mdp)`).
@@ -106,7 +108,7 @@ def scopt(
     if not 0.0 < damping <= 1.0:
         raise InvalidArgumentError(f"damping is {damping}, expected a number in (0, 1]")
     positive_cap("max_sweeps", max_sweeps)
-    pinned = mdp.state_index(reference)
+    pinned = 0 if reference is None else mdp.state_index(reference)
     target = checked_precision(mdp, precision)
     if augmented and mdp.pair_rewards.min() < 0.0:
         mdp = mdp.normalised()  # the copies have reward 0, which must be the least there is
@@ -156,7 +158,7 @@ class _ScOpt:
 
     def run(self, v: NDArray[np.float64]) -> None:
         """Until the bracket is narrow enough."""
-        batch = max(1, BATCH_WORK // self.mdp.n_transitions)
+        batch = max(SMALLEST_BATCH, BATCH_WORK // self.mdp.n_transitions)
         while not self._advance(v, self.damping, self.target, min(batch, self.max_sweeps - self.sweeps)):
             if self.high - self.low <= 2 * self.slack:
                 raise precision_error(self.mdp, self.precision, self.slack, self._partial())
@@ -216,12 +218,15 @@ class _ScOpt:
         if infeasible.size:
             s = int(infeasible[0])
             raise InfeasibleSpanError(
-                f"no policy keeps the span of the bias at {self.span:g} here: in state {mdp.state_name(s)} every "
-                f"action is worth at least {m[s] - float(w.min()):.6g} above the worst state ({infeasible.size} of {S} "
-                "states); raise span, or give the state an action of less reward (augmented=True does)",
+                f"the span constraint {self.span:g} cannot be met greedily: in state {mdp.state_name(s)} every action "
+                f"is worth at least {m[s] - float(w.min()):.6g} more than the worst state ({infeasible.size} of {S} "
+                "states so); raise span, or give the state an action of less reward",
                 s,
                 self._partial(),
             )
+        for _ in range(4):  # subtracting may have rounded the span up by an ulp
+            if np.ptp(v - v[0]) > self.span:
+                v = v.min() + (v - v.min()) * (1.0 - 2.0**-52)
         columns = A + partner if augmented else partner
         weights, policy, deterministic = constrained_greedy(w, ceiling, self.act, columns, m, A)
         classes, _ = recurrent_classes(chain_of(mdp, policy)[0])

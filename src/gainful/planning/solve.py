@@ -19,6 +19,8 @@ from gainful.planning.sweeper import Sweeper
 
 PATIENCE = 8
 """Sweeps of value iteration before its speed is judged."""
+CHEAP_WORK = 10_000_000
+"""Transitions that value iteration may read before it must contract fast."""
 SLOW_FROM = 30
 """Predicted remaining sweeps above which policies are evaluated instead."""
 EVALUATION_SWEEPS = 500
@@ -46,12 +48,17 @@ def solve(
     Raises NotConvergedError, which carries the partial plan, and PrecisionError for a precision float64 cannot certify.
     """
     target = checked_precision(mdp, precision)
+    if threads is not None:
+        positive_cap("threads", threads)
     v = start_vector(mdp, start_values)
     with Sweeper(mdp, threads) as sweeper:
         search = _Search(mdp, sweeper, target, precision, positive_cap("max_sweeps", max_sweeps))
         plan = search.value_iteration(v)
         while plan is None:
-            plan = search.policy_rounds() or search.exact() or search.damped()
+            plan = search.policy_rounds() or search.exact()
+            if plan is None:
+                search.check_structure()
+                plan = search.damped()
     return plan
 
 
@@ -105,12 +112,22 @@ class _Search:
         )
 
     def value_iteration(self, v: NDArray[np.float64]) -> Plan | None:
-        """Plain value iteration for as long as it contracts fast."""
+        """Plain value iteration for as long as it contracts fast, or is cheap and still changes the policy.
+
+        News travels one state per sweep (a long river): evaluating a policy before it has arrived is wasted.
+        """
         widths: list[float] = []
+        cheap = 10 * self.mdp.n_states
+        if self.mdp.n_transitions > 10 * self.mdp.n_states:  # not a chain
+            cheap = min(cheap, CHEAP_WORK // self.mdp.n_transitions)
+        actions, unchanged = self.sweeper.act.copy(), 0
         while not self.look(v):
             widths.append(self.width)
-            if len(widths) > PATIENCE and self._is_slow(widths):
+            unchanged = unchanged + 1 if np.array_equal(actions, self.sweeper.act) else 0
+            settled = unchanged >= 3 * PATIENCE or len(widths) > cheap
+            if len(widths) > PATIENCE and settled and self._is_slow(widths):
                 return None
+            actions[:] = self.sweeper.act
             v = self.next()
         return self.plan()
 
@@ -131,12 +148,24 @@ class _Search:
             )  # fmt: skip
             self.sweeps += sweeps
             before = self.width
-            if self.look(v):
+            if self.look(v) or self._settle(sweeps // self.mdp.n_actions):
                 return self.plan()
-            width = float(np.ptp(self.sweeper.w - v))
+            width = float(np.ptp(self.sweeper.w - self.v))
             idle = 0 if self.width < 0.9 * before else idle + 1
-        self.check_structure()
         return None
+
+    def _settle(self, sweeps: int) -> bool:
+        """Value iteration while the greedy policy still changes, for no longer than the last evaluation took.
+
+        Where news has to travel (a long river), one sweep after each evaluation would move it by one state only.
+        """
+        for _ in range(sweeps):
+            actions = self.sweeper.act.copy()
+            if self.look(self.next()):
+                return True
+            if np.array_equal(actions, self.sweeper.act):
+                return False
+        return False
 
     def exact(self) -> Plan | None:
         """Policy iteration with exact evaluation, where its linear systems are affordable."""

@@ -163,7 +163,7 @@ def _together(group: list[Life], mdp: MDP) -> Iterable[int]:
             assert plan is not None
             actions[i] = plan.actions
             until[i] = min(life.next_checkpoint, plan.last_step - life.lived)
-        before = t[:m].copy()
+        earlier = t[:m].copy()
         began = time.process_time()
         run_lanes(
             *order[0].world.arrays, mdp.n_actions, keys, actions, remaining, visits, sums, squares, low, seen, touched,
@@ -175,7 +175,7 @@ def _together(group: list[Life], mdp: MDP) -> Iterable[int]:
             life.fold(seen[i], touched[i], int(n_touched[i]))
             n_touched[i] = 0
             life.advance(int(state[i]), int(t[i]), float(total[i]), float(total_mean[i]))
-        yield int((t[:m] - before).sum())
+        yield int((t[:m] - earlier).sum())
         left = [life for life in order if not life.over]
         if len(left) < m:
             for life in order:  # own arrays again, before rows are dealt anew

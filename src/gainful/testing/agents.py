@@ -25,8 +25,8 @@ def check_agent(make: Callable[[MDP], EpisodicAgent], mdps: Sequence[MDP] | None
     """Run an agent through the conformance checks; ConformanceError says which promise it breaks, and where.
 
     `make(mdp)` gives a new agent for `mdp`, always with the same seed. The default MDPs are a RiverSwim, one whose
-    states have different actions and costs, and one with Bernoulli rewards. `saved=False` leaves out files (for a class that
-    `gf.load_agent` does not know).
+    states have different actions and costs, and one with Bernoulli rewards. `saved=False` leaves out files
+    (for a class that `gf.load_agent` does not know).
     """
     river = riverswim(4)
     bernoulli = MDP(*river.to_dense(), reward_law="bernoulli")
