@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: run test lint soak benchmark clean
+.PHONY: run test lint benchmark clean
 
 run: $(VENV)/.run-ready
 	@$(BIN)/gainful solve riverswim
@@ -17,9 +17,6 @@ lint: $(VENV)/.test-ready
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-
-soak: $(VENV)/.test-ready
-	@$(BIN)/python -m pytest -m soak -n 0
 
 benchmark: $(VENV)/.test-ready
 	@$(PIP) install -e ".[benchmarks]"

@@ -110,3 +110,11 @@ def test_an_mdp_could_be_changed() -> None:
     mdp = gf.environments.riverswim(3)
     with pytest.raises(AttributeError, match="cannot be changed"):
         mdp.start = 3  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("p", [1e-3, 1e-9, 1e-12, 1e-15])
+def test_a_small_probability_of_moving_lost_its_digits_in_the_evaluation(p: float) -> None:
+    mdp = gf.MDP([[[1 - p, p]], [[p / 2, 1 - p / 2]]], [[0.0], [1.0]])
+    assert gf.evaluate(mdp, [0, 0]).gain == pytest.approx([2 / 3, 2 / 3], rel=0, abs=1e-12)
+    leak = gf.MDP([[[1 - p, p / 2, p / 2]], [[0.0, 1.0, 0.0]], [[0.0, 0.0, 1.0]]], [[0.0], [0.0], [1.0]])
+    assert gf.evaluate(leak, [0, 0, 0]).gain[0] == pytest.approx(0.5, rel=0, abs=1e-12)

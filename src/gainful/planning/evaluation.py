@@ -223,7 +223,7 @@ def evaluate_chain(P: sp.csr_array, r: Vector, stationary: bool = True) -> Chain
         first = end
     if transient.size:
         rows = sp.csr_array(P[transient])
-        solver = Linear(_identity_minus(sp.csr_array(rows[:, transient])))
+        solver = _transient_system(rows, transient)
         constant = gains.max() == gains.min()
         g[transient] = gains[0] if constant else np.clip(solver.solve(rows @ g), gains.min(), gains.max())
         h[transient] = solver.solve(r[transient] - g[transient] + rows @ h)
@@ -255,7 +255,7 @@ def _long_run_fractions(P: sp.csr_array, found: ChainValues, start: Vector) -> t
     mass = start.copy()
     if found.transient.size and len(found.classes) > 1 and start[found.transient].any():
         rows = sp.csr_array(P[found.transient])
-        solver = Linear(_identity_minus(sp.csr_array(rows[:, found.transient])))
+        solver = _transient_system(rows, found.transient)
         expected_visits = np.maximum(solver.solve(start[found.transient], transposed=True), 0.0)
         mass += expected_visits @ rows
     weights = np.array([mass[c].sum() for c in found.classes])
@@ -271,8 +271,21 @@ def _long_run_fractions(P: sp.csr_array, found: ChainValues, start: Vector) -> t
 # ---------------------------------------------------------------------- linear systems
 
 
-def _identity_minus(P: sp.csr_array) -> sp.csr_array:
-    return sp.csr_array(sp.eye_array(P.shape[0], format="csr") - P)
+def _identity_minus(P: sp.csr_array, leaving: Vector | float = 0.0) -> sp.csr_array:
+    """I - P, its diagonal computed as the sum of the other moves (`leaving`: those to states outside).
+
+    1 - p(s|s) would lose the digits of a small probability of moving (Grassmann, Taksar & Heyman 1985).
+    """
+    others = sp.csr_array(P - sp.diags_array(P.diagonal(), format="csr"))
+    diagonal = np.asarray(others.sum(axis=1)).reshape(-1) + leaving
+    return sp.csr_array(sp.diags_array(diagonal, format="csr") - others)
+
+
+def _transient_system(rows: sp.csr_array, transient: NDArray[np.int64]) -> Linear:
+    """(I - P) restricted to the transient states, from their full rows."""
+    outside = np.ones(rows.shape[1])
+    outside[transient] = 0.0
+    return Linear(_identity_minus(sp.csr_array(rows[:, transient]), rows @ outside))
 
 
 class Linear:

@@ -19,7 +19,7 @@ from gainful.planning.sweeper import Sweeper
 
 PATIENCE = 8
 """Sweeps of value iteration before its speed is judged."""
-CHEAP_WORK = 10_000_000
+CHEAP_WORK = 3_000_000
 """Transitions that value iteration may read before it must contract fast."""
 SLOW_FROM = 30
 """Predicted remaining sweeps above which policies are evaluated instead."""
@@ -148,24 +148,11 @@ class _Search:
             )  # fmt: skip
             self.sweeps += sweeps
             before = self.width
-            if self.look(v) or self._settle(sweeps // self.mdp.n_actions):
+            if self.look(v):
                 return self.plan()
-            width = float(np.ptp(self.sweeper.w - self.v))
+            width = float(np.ptp(self.sweeper.w - v))
             idle = 0 if self.width < 0.9 * before else idle + 1
         return None
-
-    def _settle(self, sweeps: int) -> bool:
-        """Value iteration while the greedy policy still changes, for no longer than the last evaluation took.
-
-        Where news has to travel (a long river), one sweep after each evaluation would move it by one state only.
-        """
-        for _ in range(sweeps):
-            actions = self.sweeper.act.copy()
-            if self.look(self.next()):
-                return True
-            if np.array_equal(actions, self.sweeper.act):
-                return False
-        return False
 
     def exact(self) -> Plan | None:
         """Policy iteration with exact evaluation, where its linear systems are affordable."""
