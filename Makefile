@@ -10,7 +10,7 @@ run: $(VENV)/.run-ready
 	@$(BIN)/gainful solve riverswim
 
 test: lint
-	@$(BIN)/python -m pytest -n auto --dist loadgroup
+	@$(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/.test-ready
 	@$(BIN)/ruff check

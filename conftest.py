@@ -1,4 +1,4 @@
-"""Test set-up: compiled code cached per version of the sources, and the examples of README and docs executed."""
+"""Test set-up: compiled code is cached per version of the sources."""
 
 from __future__ import annotations
 
@@ -18,11 +18,3 @@ def _sources_hash() -> str:
 
 
 os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".cache" / f"numba-{_sources_hash()}")
-
-from sybil import Sybil  # noqa: E402
-from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser  # noqa: E402
-
-pytest_collect_file = Sybil(
-    parsers=[PythonCodeBlockParser(), SkipParser()],
-    patterns=["README.md", "docs/**/*.md", "docs/*.md"],
-).pytest()
