@@ -55,20 +55,24 @@ def test_bonus_scale_multiplies_beta_inside_the_caps_only() -> None:
 
 
 def test_an_action_is_tested_before_it_is_executed() -> None:
-    agent = gf.SCALPlus(1, 2, span=1.0)
-    starts = []
-    for t in range(12):
+    agent = gf.SCALPlus(1, 2, span=1.0, bonus_scale=0.1)
+    rewards = (0.2, 0.9)
+    before, executed, lengths = [0, 0], [0, 0], []  # N_k and ν_k of the two actions
+    for t in range(200):
+        episodes = len(agent.records)
         action = agent.act(0)
         assert agent.act(0) == action  # asked again, the same answer and no new episode
-        starts.append(int(agent.episodes["step"][-1]))
-        agent.observe(0, action, 1.0, 0)
+        if len(agent.records) > max(episodes, 1):
+            assert any(executed[a] == max(1, before[a]) for a in (0, 1))  # some pair had used up its executions
+            lengths.append(sum(executed))
+            before, executed = [before[a] + executed[a] for a in (0, 1)], [0, 0]
+        assert executed[action] < max(1, before[action])  # the test comes before the execution
+        agent.observe(0, action, rewards[action], 0)
+        executed[action] += 1
         assert agent.t == t + 1
-    # N = 0: one execution of the first action, then a new episode for the other; from then on pairs double
-    assert starts[:3] == [1, 2, 3]
-    for k, step in enumerate(np.unique(starts)[1:], start=1):
-        previous = int(np.unique(starts)[k - 1])
-        executed = step - previous
-        assert executed >= 1  # every episode executes at least one step
+    assert lengths[:2] == [1, 1]  # N = 0: each action once, in an episode of its own
+    assert min(lengths) >= 1
+    assert max(lengths) > 10  # and then episodes double
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.2, 0.03])

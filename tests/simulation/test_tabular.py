@@ -58,15 +58,22 @@ def test_where_a_kernel_pauses_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
     assert np.array_equal(parts.episodes["step"], whole.episodes["step"])
 
 
-def test_a_run_in_two_halves_is_a_run() -> None:
+def test_an_agent_that_has_lived_before_goes_on_learning_as_if_stepped() -> None:
     mdp = gf.environments.riverswim(6)
-    once, twice = agent_for(mdp), agent_for(mdp)
-    gf.simulate(once, mdp, 4000, seed=1)
-    gf.simulate(twice, mdp, 1500, seed=1)
-    assert twice.t == 1500
-    gf.simulate(twice, mdp, 1500, seed=2)
-    assert twice.t == 3000
-    assert once.t == 4000
+    compiled, stepped = agent_for(mdp), agent_for(mdp)
+    for seed, steps in ((1, 1500), (2, 900)):
+        run = gf.simulate(compiled, mdp, steps, seed=seed)
+        world = World(mdp, seed)
+        state = world.first_state
+        for t in range(steps):
+            action = stepped.act(state)
+            reward, to = world.step(t, state, action)
+            stepped.observe(state, action, reward, to)
+            state = to
+        assert state == run.final_state
+    assert compiled.t == stepped.t == 2400 == compiled.statistics.visits.sum()
+    assert np.array_equal(stepped.statistics.visits, compiled.statistics.visits)
+    assert [r[:-1] for r in stepped.records] == [r[:-1] for r in compiled.records]
 
 
 def test_frequencies_are_the_probabilities() -> None:
