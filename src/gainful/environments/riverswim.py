@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+import scipy.sparse as sp
 
 from gainful.environments._arguments import choice, whole
 from gainful.mdp.model import MDP
@@ -23,17 +24,17 @@ def riverswim(n_states: int = 6, *, reward_law: Literal["deterministic", "bernou
     """
     S = whole("n_states", n_states, 2)
     law = choice("reward_law", reward_law, ("deterministic", "bernoulli"))
-    P = np.zeros((S, 2, S))
+    left, right = sp.lil_array((S, S)), sp.lil_array((S, S))
     for s in range(S):
-        P[s, 0, max(s - 1, 0)] = 1.0
-    P[0, 1, :2] = 0.4, 0.6
+        left[s, max(s - 1, 0)] = 1.0
+    right[0, 0], right[0, 1] = 0.4, 0.6
     for s in range(1, S - 1):
-        P[s, 1, s - 1 : s + 2] = 0.05, 0.6, 0.35
-    P[S - 1, 1, S - 2 :] = 0.4, 0.6
+        right[s, s - 1], right[s, s], right[s, s + 1] = 0.05, 0.6, 0.35
+    right[S - 1, S - 2], right[S - 1, S - 1] = 0.4, 0.6
     R = np.zeros((S, 2))
     R[0, 0], R[S - 1, 1] = 0.005, 1.0
     return MDP(
-        P,
+        [left, right],
         R,
         reward_law="bernoulli" if law == "bernoulli" else "deterministic",
         state_labels=_banks(S),
