@@ -210,7 +210,9 @@ class EpisodicAgent:
             (self.t + 1, low + (high - low) / 2, low, high, float(np.ptp(plan.values)), plan.sweeps, spent)
         )
         self.current, self.planned_at, self.interrupted = plan, self.t, False
-        np.maximum(self.statistics.visits, 1, out=self.remaining)
+        changed = self.statistics.changed_pairs()  # the others have used none of their executions
+        self.remaining[changed] = np.maximum(self.statistics.visits[changed], 1)
+        self.statistics.forget_changes()
         if self.on_episode is not None:
             self.on_episode(EpisodeView(len(self.records), self.t + 1, plan, self.statistics))
 
@@ -279,6 +281,9 @@ def restore_agent(
         if arrays["records"].dtype != EPISODE_RECORD:
             raise ValueError(f"records have dtype {arrays['records'].dtype}")
         agent.remaining[:], agent.visited[:] = arrays["remaining"], arrays["visited"]
+        statistics = agent.statistics
+        used = np.flatnonzero(agent.remaining != np.maximum(statistics.visits, 1))  # what this episode has executed
+        statistics.is_changed[used], statistics.changed[: used.size], statistics.n_changed[0] = True, used, used.size
         agent.records = [tuple(record) for record in arrays["records"].tolist()]
         agent.t, agent.planned_at = int(header["t"]), int(header["planned_at"])
         agent.interrupted = bool(header["interrupted"])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful._compiled import kernel
+from gainful._compiled import inlined, kernel
 
 FIRST_ROOM = 2
 
@@ -33,16 +33,38 @@ class Statistics:
         self.used: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
         self.next_state: NDArray[np.uint32] = np.zeros(max(16, FIRST_ROOM * pairs), dtype=np.uint32)
         self.count: NDArray[np.int64] = np.zeros(self.next_state.size, dtype=np.int64)
+        self.is_changed: NDArray[np.bool_] = np.zeros(pairs, dtype=bool)
+        self.changed: NDArray[np.int64] = np.zeros(pairs, dtype=np.int64)
+        """The first `n_changed[0]` are the pairs observed since the last plan, each once."""
+        self.n_changed: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
 
     @property
     def arena(self) -> tuple[Any, ...]:
         """The arrays `add` works on."""
         return self.begin, self.length, self.room, self.used, self.next_state, self.count
 
+    @property
+    def changes(self) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
+        """The arrays `mark` works on."""
+        return self.is_changed, self.changed, self.n_changed
+
+    def changed_pairs(self) -> NDArray[np.int64]:
+        """The pairs observed since the last plan, in increasing order."""
+        return np.sort(self.changed[: self.n_changed[0]])
+
+    def forget_changes(self) -> None:
+        """A plan has been made: nothing has changed since."""
+        self.is_changed[self.changed[: self.n_changed[0]]] = False
+        self.n_changed[0] = 0
+
     def observe(self, pair: int, next_state: int, reward: float) -> None:
         """One transition, `reward` in internal units."""
         while not add(*self.arena, pair, next_state, 1):
             self.enlarge()
+        if not self.is_changed[pair]:
+            self.is_changed[pair] = True
+            self.changed[self.n_changed[0]] = pair
+            self.n_changed[0] += 1
         self.visits[pair] += 1
         self.reward_sum[pair] += reward
         self.reward_squares[pair] += reward * reward
@@ -93,6 +115,15 @@ class Statistics:
         """Next states seen from `pair`, in increasing order, and how often."""
         where = slice(self.begin[pair], self.begin[pair] + self.length[pair])
         return self.next_state[where], self.count[where]
+
+
+@inlined
+def mark(is_changed: Any, changed: Any, n_changed: Any, pair: int) -> None:
+    """Note that `pair` has been observed."""
+    if not is_changed[pair]:
+        is_changed[pair] = True
+        changed[n_changed[0]] = pair
+        n_changed[0] += 1
 
 
 @kernel

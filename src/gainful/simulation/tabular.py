@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gainful._compiled import kernel
 from gainful.agents.episodic import EpisodicAgent, choose
-from gainful.agents.statistics import add
+from gainful.agents.statistics import add, mark
 from gainful.agents.stepwise import StepwiseAgent
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
@@ -83,7 +83,8 @@ def run_steps(
 @kernel
 def fold(
     indptr: Any, indices: Any, n_actions: int, visited: Any, seen: Any, touched: Any, n_touched: int,
-    begin: Any, length: Any, room: Any, used: Any, next_state: Any, count: Any,
+    begin: Any, length: Any, room: Any, used: Any, next_state: Any, count: Any, is_changed: Any, changed: Any,
+    n_changed: Any,
 ) -> int:  # fmt: skip
     """Move the counters of `seen` into the agent's arena, from the end of the list; returns how many are left."""
     while n_touched > 0:
@@ -91,6 +92,7 @@ def fold(
         pair = np.searchsorted(indptr, j, side="right") - 1
         if not add(begin, length, room, used, next_state, count, pair, np.int64(indices[j]), seen[j]):
             return n_touched
+        mark(is_changed, changed, n_changed, pair)
         visited[pair // n_actions] = visited[indices[j]] = True
         seen[j] = 0
         n_touched -= 1
@@ -157,8 +159,9 @@ class Life:
         statistics, mdp = self.agent.statistics, self.mdp
         while n_touched:
             n_touched = fold(
-                mdp.indptr, mdp.indices, mdp.n_actions, self.agent.visited, seen, touched, n_touched, *statistics.arena
-            )
+                mdp.indptr, mdp.indices, mdp.n_actions, self.agent.visited, seen, touched, n_touched, *statistics.arena,
+                *statistics.changes,
+            )  # fmt: skip
             if n_touched:
                 statistics.enlarge()
 
