@@ -223,3 +223,61 @@ def test_a_bad_observation_is_refused_and_changes_nothing(transition: Any, messa
 def test_bad_arguments_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         gf.SCALPlus(3, 2, **options)
+
+
+def test_the_min_action_mixture_meets_the_ceiling_exactly_and_is_executed() -> None:
+    mdp = gf.environments.garnet(12, 3, 4)
+    agent = gf.SCALPlus(12, 3, span=0.15, bonus_scale=0.02, mixture="min-action")
+    mixed_states = 0
+
+    def look(view: Any) -> None:
+        nonlocal mixed_states
+        policy = view.plan.probabilities
+        N = np.zeros((12, 3, 12))
+        for k in range(36):
+            states, counts = view.statistics.row(k)
+            N[divmod(k, 3)][states] = counts
+        p = (N + np.eye(12)[0]) / (N.sum(axis=2) + 1)[:, :, None]
+        v, r = view.plan.values, view.plan.details["rewards"].reshape(12, 3)
+        copies, q = p @ v, r + p @ v
+        ceiling = q.max(axis=1).min() + 0.15
+        for s in range(12):
+            best, worst = q[s].argmax(), copies[s].argmin()
+            if q[s, best] <= ceiling + 1e-12:
+                assert policy is None or policy[s, best] == 1.0
+                continue
+            weight = (ceiling - copies[s, worst]) / (q[s, best] - copies[s, worst])
+            expected = np.zeros(3)
+            expected[best] += weight
+            expected[worst] += 1 - weight
+            if policy is not None:
+                assert np.allclose(policy[s], expected, rtol=0, atol=1e-12)
+                mixed_states += int(np.count_nonzero(policy[s]) > 1)
+
+    agent.on_episode = look
+    run = gf.simulate(agent, mdp, 20_000, seed=3)
+    assert mixed_states > 10
+    stepped = gf.SCALPlus(12, 3, span=0.15, bonus_scale=0.02, mixture="min-action")
+    world = World(mdp, 3)
+    state = world.first_state
+    for t in range(5_000):
+        action = stepped.act(state)
+        reward, to = world.step(t, state, action)
+        stepped.observe(state, action, reward, to)
+        state = to
+    again = gf.SCALPlus(12, 3, span=0.15, bonus_scale=0.02, mixture="min-action")
+    assert gf.simulate(again, mdp, 5_000, seed=3).final_state == state
+    assert run.episodes["span"].max() <= 0.15 + 1e-12
+    with pytest.raises(InvalidArgumentError, match="a local plan is deterministic"):
+        gf.SCALPlus(12, 3, span=0.15, mixture="min-action", replanning="local")
+
+
+def test_vacuous_survives_a_file_and_ends_when_the_data_speak(tmp_path: Path) -> None:
+    mdp = gf.environments.riverswim(4)
+    agent = gf.SCALPlus(4, 2, span=3.0)
+    gf.simulate(agent, mdp, 100, seed=1)
+    assert agent.vacuous
+    gf.simulate(agent, mdp, 20_000, seed=2)
+    assert not agent.vacuous
+    agent.save(tmp_path / "agent")
+    assert not gf.load_agent(tmp_path / "agent").vacuous

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +29,35 @@ EPISODE_RECORD = np.dtype(
 """One record per episode: first step t_k (from 1), planner's gain with its bracket, sp(v_k), sweeps, CPU seconds."""
 
 
+class EpisodeLog:
+    """Records of episodes, appended one by one to an array that doubles: a million episodes are 56 MB."""
+
+    def __init__(self, records: NDArray[Any] | None = None) -> None:
+        self._kept = np.zeros(16, dtype=EPISODE_RECORD) if records is None or not len(records) else records.copy()
+        self._n = 0 if records is None else len(records)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, i: int) -> Any:
+        return self.array[i]
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self.array.tolist())
+
+    def append(self, record: tuple[Any, ...]) -> None:
+        """One more."""
+        if self._n == self._kept.size:
+            self._kept = np.concatenate([self._kept, np.zeros_like(self._kept)])
+        self._kept[self._n] = record
+        self._n += 1
+
+    @property
+    def array(self) -> NDArray[Any]:
+        """All of them: a view."""
+        return self._kept[: self._n]
+
+
 @dataclass(frozen=True)
 class EpisodePlan:
     """What an agent does until the episode ends, and what the planner says of it (in the user's units)."""
@@ -46,6 +75,8 @@ class EpisodePlan:
     """The step (from 1) after which a new episode begins in any case."""
     stop_on_new_state: bool = False
     """Whether reaching a state never visited before ends the episode (TUCRL)."""
+    span: float | None = None
+    """sp(values), for a planner that knows it."""
     details: dict[str, Any] = field(default_factory=dict)
     """What else `on_episode` may show: bonus, optimistic rewards, ..."""
 
@@ -115,7 +146,7 @@ class EpisodicAgent:
         """Whether the episode is to end before the next decision, for a reason of its own (a new state)."""
         self.visited: NDArray[np.bool_] = np.zeros(self.n_states, dtype=bool)
         """States seen so far, as the origin or the end of a transition."""
-        self.records: list[tuple[Any, ...]] = []
+        self.records = EpisodeLog()
         self.on_episode: Callable[[EpisodeView], None] | None = None
 
     @property
@@ -126,7 +157,7 @@ class EpisodicAgent:
     @property
     def episodes(self) -> NDArray[Any]:
         """One record per episode so far, see `EPISODE_RECORD`."""
-        return np.array(self.records, dtype=EPISODE_RECORD)
+        return self.records.array.copy()
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
         """The plan of an episode whose first step is number t."""
@@ -207,8 +238,11 @@ class EpisodicAgent:
         spent = time.process_time() - began
         low, high = plan.gain_bounds
         self.records.append(
-            (self.t + 1, low + (high - low) / 2, low, high, float(np.ptp(plan.values)), plan.sweeps, spent)
-        )
+            (
+                self.t + 1, low + (high - low) / 2, low, high,
+                float(np.ptp(plan.values)) if plan.span is None else plan.span, plan.sweeps, spent,
+            )
+        )  # fmt: skip
         self.current, self.planned_at, self.interrupted = plan, self.t, False
         changed = self.statistics.changed_pairs()  # the others have used none of their executions
         self.remaining[changed] = np.maximum(self.statistics.visits[changed], 1)
@@ -284,7 +318,7 @@ def restore_agent(
         statistics = agent.statistics
         used = np.flatnonzero(agent.remaining != np.maximum(statistics.visits, 1))  # what this episode has executed
         statistics.is_changed[used], statistics.changed[: used.size], statistics.n_changed[0] = True, used, used.size
-        agent.records = [tuple(record) for record in arrays["records"].tolist()]
+        agent.records = EpisodeLog(arrays["records"])
         agent.t, agent.planned_at = int(header["t"]), int(header["planned_at"])
         agent.interrupted = bool(header["interrupted"])
         if header["plan"] is not None:

@@ -1,9 +1,7 @@
 """What a learner has seen: visits, reward sums, and sparse transition counts that grow as they need to.
 
-Counts lie in one arena: pair k = s*A + a has `length[k]` entries from `begin[k]` on, sorted by next state, with room
-for `room[k]`. A full row moves to the end of the arena with twice the room. A kernel that finds no space left answers
-so before it has changed anything; `Statistics.enlarge` makes space and the kernel is called again.
-Memory follows the number of distinct transitions seen, never S²A.
+Counts lie in one arena (`gainful.arena`), a row per pair k = s*A + a: memory follows the number of distinct transitions
+seen, never S²A.
 """
 
 from __future__ import annotations
@@ -13,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful._compiled import inlined, kernel
-
-FIRST_ROOM = 2
+from gainful._compiled import inlined
+from gainful.arena import FIRST_ROOM
+from gainful.arena import add as add
 
 
 class Statistics:
@@ -124,38 +122,3 @@ def mark(is_changed: Any, changed: Any, n_changed: Any, pair: int) -> None:
         is_changed[pair] = True
         changed[n_changed[0]] = pair
         n_changed[0] += 1
-
-
-@kernel
-def add(
-    begin: NDArray[Any], length: NDArray[Any], room: NDArray[Any], used: NDArray[Any], next_state: NDArray[Any],
-    count: NDArray[Any], pair: int, to: int, times: int,
-) -> bool:  # fmt: skip
-    """Count `times` more transitions from `pair` to state `to`; False, with nothing changed, if the arena is full."""
-    first, n = begin[pair], length[pair]
-    low, high = first, first + n
-    while low < high:
-        middle = (low + high) // 2
-        if next_state[middle] < to:
-            low = middle + 1
-        else:
-            high = middle
-    if low < first + n and next_state[low] == to:
-        count[low] += times
-        return True
-    if n == room[pair]:
-        wanted = max(FIRST_ROOM, 2 * n)
-        if used[0] + wanted > next_state.size:
-            return False
-        for j in range(n):
-            next_state[used[0] + j] = next_state[first + j]
-            count[used[0] + j] = count[first + j]
-        low += used[0] - first
-        first = used[0]
-        begin[pair], room[pair] = first, wanted
-        used[0] += wanted
-    for j in range(first + n, low, -1):
-        next_state[j], count[j] = next_state[j - 1], count[j - 1]
-    next_state[low], count[low] = to, times
-    length[pair] = n + 1
-    return True

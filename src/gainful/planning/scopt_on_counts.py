@@ -63,3 +63,16 @@ def scopt_on_counts(
         pin = min(w[attractive], ceiling)
         for s in range(n):
             v[s] = min(w[s], ceiling) - pin
+
+
+@kernel
+def expected_values(
+    begin: NDArray[Any], length: NDArray[Any], next_state: NDArray[Any], count: NDArray[Any], visits: NDArray[Any],
+    attractive: int, v: NDArray[Any], out: NDArray[Any],
+) -> None:  # fmt: skip
+    """p̂(·|s,a)·v of every pair: what the copies with reward 0 are worth."""
+    for k in range(visits.size):
+        total = v[attractive]
+        for j in range(begin[k], begin[k] + length[k]):
+            total += count[j] * v[next_state[j]]
+        out[k] = total / (visits[k] + 1)
