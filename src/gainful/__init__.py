@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gainful.mdp.model import MDP
     from gainful.mdp.structure import Structure, structure
     from gainful.mdp.units import Units
+    from gainful.partition import Partition
     from gainful.planning.discounted import discounted_value_iteration
     from gainful.planning.evaluation import Evaluation, evaluate
     from gainful.planning.extended import extended_value_iteration
@@ -46,6 +47,7 @@ _HOME = {
     "Units": "gainful.mdp.units",
     "Structure": "gainful.mdp.structure",
     "structure": "gainful.mdp.structure",
+    "Partition": "gainful.partition",
     "Plan": "gainful.planning.plan",
     "solve": "gainful.planning.solve",
     "scopt": "gainful.planning.scopt",
@@ -93,6 +95,7 @@ __all__ = [
     "Fixed",
     "OptPSRL",
     "OptimisticQ",
+    "Partition",
     "Plan",
     "Run",
     "SCALPlus",

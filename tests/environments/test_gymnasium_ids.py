@@ -14,7 +14,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import gainful as gf
-from gainful.environments import gymnasium_id, make, names, register_all
+from gainful.environments import continuous_names, gymnasium_id, make, names, register_all
 from gainful.environments.gymnasium_env import NamedEnv
 from gainful.errors import InvalidArgumentError
 
@@ -33,7 +33,7 @@ def test_ids_are_the_names_in_camel_case() -> None:
     assert gymnasium_id("toy3d") == "gainful/Toy3D-v0"
     assert gymnasium_id("access-control-queue") == "gainful/AccessControlQueue-v0"
     ours = {spec.id for spec in gymnasium.registry.values() if spec.namespace == "gainful"}
-    assert ours == {gymnasium_id(name) for name in names()}
+    assert ours == {gymnasium_id(name) for name in names() + continuous_names()}
 
 
 @pytest.mark.parametrize("name", names())

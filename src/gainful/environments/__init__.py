@@ -1,7 +1,12 @@
 """Named decision processes: functions that return an MDP, and the same by name (`names`, `make`, `describe`).
 
-Importing this module makes them Gymnasium environments too (see `gainful.environments.gymnasium_ids`).
+Those with continuous states return a ContinuousEnvironment (`continuous_names`, `make_continuous`), and `oracle_gain`
+is the optimal gain of one. Importing this module makes all of them Gymnasium environments too (see
+`gainful.environments.gymnasium_ids`).
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from gainful.environments.access_control_queue import access_control_queue
 from gainful.environments.admission_control import admission_control
@@ -12,7 +17,7 @@ from gainful.environments.gymnasium_ids import gymnasium_id, register_all, regis
 from gainful.environments.hard_family import hard_family
 from gainful.environments.inventory_control import inventory_control
 from gainful.environments.machine_replacement import machine_replacement
-from gainful.environments.registry import Description, describe, make, names
+from gainful.environments.registry import Description, continuous_names, describe, make, make_continuous, names
 from gainful.environments.riverswim import riverswim
 from gainful.environments.riverswim_ergodic import riverswim_ergodic
 from gainful.environments.riverswim_maillard import riverswim_maillard
@@ -23,10 +28,38 @@ from gainful.environments.toy3d import toy3d
 from gainful.environments.two_state_toy import two_state_toy
 from gainful.environments.weakly_communicating_toy import weakly_communicating_toy
 
+if TYPE_CHECKING:
+    from gainful.environments.continuous.continuous_inventory import continuous_inventory
+    from gainful.environments.continuous.continuous_riverswim import continuous_riverswim
+    from gainful.environments.continuous.environment import ContinuousEnvironment
+    from gainful.environments.continuous.lqg import lqg
+    from gainful.environments.continuous.mountain_car import mountain_car
+    from gainful.environments.continuous.oracle import OracleGain, oracle_gain
+    from gainful.environments.continuous.replacement import replacement
+    from gainful.environments.continuous.ship_steering import ship_steering
+
+# name -> module of the package `continuous`; loaded on first use, as they bring compiled code along
+_HOME = {
+    "ContinuousEnvironment": "environment",
+    "OracleGain": "oracle",
+    "continuous_inventory": "continuous_inventory",
+    "continuous_riverswim": "continuous_riverswim",
+    "lqg": "lqg",
+    "mountain_car": "mountain_car",
+    "oracle_gain": "oracle",
+    "replacement": "replacement",
+    "ship_steering": "ship_steering",
+}
+
 __all__ = [
+    "ContinuousEnvironment",
     "Description",
+    "OracleGain",
     "access_control_queue",
     "admission_control",
+    "continuous_inventory",
+    "continuous_names",
+    "continuous_riverswim",
     "describe",
     "four_rooms",
     "frozen_lake",
@@ -34,19 +67,38 @@ __all__ = [
     "gymnasium_id",
     "hard_family",
     "inventory_control",
+    "lqg",
     "machine_replacement",
     "make",
+    "make_continuous",
+    "mountain_car",
     "names",
+    "oracle_gain",
     "register_all",
+    "replacement",
     "riverswim",
     "riverswim_ergodic",
     "riverswim_maillard",
     "server_routing",
+    "ship_steering",
     "six_arms",
     "taxi",
     "toy3d",
     "two_state_toy",
     "weakly_communicating_toy",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'gainful.environments' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"gainful.environments.continuous.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 register_with_gymnasium()

@@ -1,4 +1,4 @@
-"""The environments as Gymnasium ids: gainful/RiverSwim-v0 is `riverswim`, gainful/SixArms-v0 is `six-arms`, ...
+"""The environments as Gymnasium ids: gainful/RiverSwim-v0 is `riverswim`, gainful/LQG-v0 is `lqg`, ...
 
 Importing `gainful.environments` registers all of them, without loading Gymnasium: at once if Gymnasium is loaded, else
 at the moment it is. So both orders of import work, as does, with no import of gainful at all,
@@ -14,9 +14,13 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from gainful.environments.registry import names
+from gainful.environments.registry import continuous_names, names
 
-_SPELT = {"riverswim": "RiverSwim", "toy3d": "Toy3D"}  # words whose capitals are not those of their first letter
+_SPELT = {
+    "lqg": "LQG",
+    "riverswim": "RiverSwim",
+    "toy3d": "Toy3D",
+}  # words whose capitals are not those of their first letter
 
 
 def gymnasium_id(name: str) -> str:
@@ -33,13 +37,11 @@ def register_all() -> None:
     """Register every environment with Gymnasium as a continuing task, without a time limit; twice does no harm."""
     from gymnasium.envs.registration import register, registry
 
-    for name in names():
+    tables = [(name, "gainful.environments.gymnasium_env:NamedEnv") for name in names()]
+    boxes = [(name, "gainful.environments.continuous.gymnasium_env:NamedContinuousEnv") for name in continuous_names()]
+    for name, entry_point in tables + boxes:
         if gymnasium_id(name) not in registry:
-            register(
-                gymnasium_id(name),
-                entry_point="gainful.environments.gymnasium_env:NamedEnv",
-                kwargs={"environment": name},
-            )
+            register(gymnasium_id(name), entry_point=entry_point, kwargs={"environment": name})
 
 
 def register_with_gymnasium() -> None:

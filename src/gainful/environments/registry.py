@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gainful.environments.access_control_queue import access_control_queue
 from gainful.environments.admission_control import admission_control
@@ -26,6 +27,9 @@ from gainful.environments.two_state_toy import two_state_toy
 from gainful.environments.weakly_communicating_toy import weakly_communicating_toy
 from gainful.errors import InvalidArgumentError, UnknownEnvironmentError, suggestion
 from gainful.mdp.model import MDP
+
+if TYPE_CHECKING:
+    from gainful.environments.continuous.environment import ContinuousEnvironment
 
 _FACTORIES: dict[str, Callable[..., MDP]] = {
     factory.__name__.replace("_", "-"): factory
@@ -50,6 +54,16 @@ _FACTORIES: dict[str, Callable[..., MDP]] = {
     )
 }
 
+# each in a module of its own name; loaded when asked for, as they bring compiled code along
+_CONTINUOUS = (
+    "continuous-inventory",
+    "continuous-riverswim",
+    "lqg",
+    "mountain-car",
+    "replacement",
+    "ship-steering",
+)
+
 
 @dataclass(frozen=True)
 class Description:
@@ -64,8 +78,13 @@ class Description:
 
 
 def names() -> list[str]:
-    """The names of all environments, in kebab-case, sorted."""
+    """The names of all environments that are tables (an MDP), in kebab-case, sorted."""
     return sorted(_FACTORIES)
+
+
+def continuous_names() -> list[str]:
+    """The names of all environments with continuous states, in kebab-case, sorted."""
+    return sorted(_CONTINUOUS)
 
 
 def make(name: str, **parameters: Any) -> MDP:
@@ -74,7 +93,41 @@ def make(name: str, **parameters: Any) -> MDP:
     >>> make("riverswim", n_states=4)
     MDP('riverswim', 4 states, 2 actions, 14 transitions)
     """
-    factory = _factory(name)
+    if name in _CONTINUOUS:
+        raise InvalidArgumentError(
+            f"{name} has continuous states, so it is no MDP; make_continuous('{name}') makes it, "
+            "and oracle_gain of that is its gain"
+        )
+    if name not in _FACTORIES:
+        raise UnknownEnvironmentError(f"'{name}'; {suggestion(str(name), [*_FACTORIES, *_CONTINUOUS])}")
+    mdp: MDP = _made(name, _FACTORIES[name], parameters)
+    return mdp
+
+
+def make_continuous(name: str, **parameters: Any) -> ContinuousEnvironment:
+    """The continuous environment called `name` with these parameters.
+
+    >>> make_continuous("lqg", n_actions=9)
+    ContinuousEnvironment('lqg', dim 1, 9 actions, L = 6.383, α = 1)
+    """
+    if name in _FACTORIES:
+        raise InvalidArgumentError(f"{name} has finitely many states; make('{name}') makes it")
+    if name not in _CONTINUOUS:
+        raise UnknownEnvironmentError(f"'{name}'; {suggestion(str(name), _CONTINUOUS)}")
+    env: ContinuousEnvironment = _made(name, continuous_factory(name), parameters)
+    return env
+
+
+def continuous_factory(name: str) -> Callable[..., ContinuousEnvironment]:
+    """The function that makes the continuous environment `name`."""
+    word = name.replace("-", "_")
+    factory: Callable[..., ContinuousEnvironment] = getattr(
+        importlib.import_module(f"gainful.environments.continuous.{word}"), word
+    )
+    return factory
+
+
+def _made(name: str, factory: Callable[..., Any], parameters: dict[str, Any]) -> Any:
     defaults = _parameters(factory)
     unknown = [p for p in parameters if p not in defaults]
     if unknown:
@@ -90,20 +143,22 @@ def make(name: str, **parameters: Any) -> MDP:
 
 
 def describe(name: str) -> Description:
-    """What `name` is: the first line of its docstring and its parameters with their defaults."""
+    """What `name` is, a table or continuous: the first line of its docstring, its parameters with their defaults."""
     factory = _factory(name)
     doc = inspect.getdoc(factory)
     assert doc, f"{name} has no docstring"
     return Description(name, doc.splitlines()[0], _parameters(factory))
 
 
-def _factory(name: str) -> Callable[..., MDP]:
+def _factory(name: str) -> Callable[..., Any]:
+    if name in _CONTINUOUS:
+        return continuous_factory(name)
     if name not in _FACTORIES:
-        raise UnknownEnvironmentError(f"'{name}'; {suggestion(str(name), _FACTORIES)}")
+        raise UnknownEnvironmentError(f"'{name}'; {suggestion(str(name), [*_FACTORIES, *_CONTINUOUS])}")
     return _FACTORIES[name]
 
 
-def _parameters(factory: Callable[..., MDP]) -> dict[str, Any]:
+def _parameters(factory: Callable[..., Any]) -> dict[str, Any]:
     return {p.name: p.default for p in inspect.signature(factory).parameters.values()}
 
 

@@ -1,0 +1,96 @@
+"""A continuous environment as a continuing Gymnasium environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from gainful.environments.continuous.environment import ContinuousEnvironment
+from gainful.environments.registry import make_continuous
+from gainful.errors import InvalidArgumentError
+from gainful.rng import Role, stream_key
+
+
+class ContinuousEnv(gymnasium.Env[NDArray[np.float64], np.int64]):
+    """A Box of float64 observations in the user's units, Discrete actions; it never terminates nor truncates.
+
+    `reset(seed=s)` addresses the same random numbers as a compiled run with seed s: the two take the same steps, bit
+    for bit. `reset(options={"state": x})` begins at x, in the user's units. `info["unit_state"]` is the state in the
+    unit cube, `info["action_label"]` what was done.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012 (declared so by Gymnasium)
+
+    def __init__(self, environment: ContinuousEnvironment, render_mode: str | None = None) -> None:
+        if render_mode not in (None, "ansi"):
+            raise InvalidArgumentError(f"render_mode {render_mode!r}; expected None or 'ansi'")
+        self.environment = environment
+        self.render_mode = render_mode
+        self.observation_space = spaces.Box(environment.low, environment.high, dtype=np.float64)
+        self.action_space = spaces.Discrete(environment.n_actions)
+        self._key: Any = None
+        self._t = 0
+        self._x: NDArray[np.float64] | None = None
+        self._last: tuple[NDArray[np.float64], int, float] | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.float64], dict[str, Any]]:
+        """Begin at the environment's start, or at options["state"]; without a seed with new random numbers."""
+        super().reset(seed=seed)
+        if seed is not None:
+            self._key = stream_key(seed, Role.ENVIRONMENT)
+        else:
+            self._key = self.np_random.integers(0, 2**64, dtype=np.uint64, endpoint=False)
+        given = (options or {}).get("state")
+        env = self.environment
+        if given is None:
+            self._x = env.start.copy()
+        else:
+            point = np.asarray(given, dtype=np.float64).reshape(-1)
+            if point.shape != (env.dim,) or not np.all((point >= env.low) & (point <= env.high)):
+                raise InvalidArgumentError(
+                    f"options['state'] is {given!r}, expected {env.dim} number(s) between {env.low} and {env.high}"
+                )
+            self._x = env.to_unit(point)
+        self._t, self._last = 0, None
+        return env.from_unit(self._x), {"unit_state": self._x.copy()}
+
+    def step(self, action: np.int64) -> tuple[NDArray[np.float64], float, bool, bool, dict[str, Any]]:
+        """Reward and next state; `action` is an index."""
+        if self._x is None:
+            raise InvalidArgumentError("step before reset; call env.reset() first")
+        env, before = self.environment, self._x
+        a = int(action)
+        if a != action or not 0 <= a < env.n_actions:
+            raise InvalidArgumentError(f"action {action} is out of range, expected 0 … {env.n_actions - 1}")
+        reward, self._x = env.step(self._t, before, a, key=self._key)
+        self._t += 1
+        self._last = (before, a, reward)
+        info = {"unit_state": self._x.copy(), "action_label": env.action_labels[a]}
+        return env.from_unit(self._x), reward, False, False, info
+
+    def render(self) -> str | None:
+        """The last step in one line ("ansi")."""
+        if self.render_mode is None or self._x is None:
+            return None
+        here = self._told(self._x)
+        if self._last is None:
+            return f"{here}\n"
+        before, a, reward = self._last
+        return f"{self._told(before)} --{self.environment.action_labels[a]} ({reward:g})--> {here}\n"
+
+    def _told(self, x: NDArray[np.float64]) -> str:
+        values = self.environment.from_unit(x)
+        return ", ".join(f"{n} {v:.4g}" for n, v in zip(self.environment.axis_labels, values, strict=True))
+
+
+class NamedContinuousEnv(ContinuousEnv):
+    """What Gymnasium makes of an id such as gainful/LQG-v0: `env.unwrapped.environment` is the environment itself."""
+
+    def __init__(self, environment: str, render_mode: str | None = None, **parameters: Any) -> None:
+        super().__init__(make_continuous(environment, **parameters), render_mode)
