@@ -26,6 +26,10 @@ class InvalidAgentError(GainfulError, ValueError):
     """A file does not hold an agent, or not all of it."""
 
 
+class InvalidRunError(GainfulError, ValueError):
+    """A checkpoint file of a run is damaged, or belongs to another run."""
+
+
 class TooLargeError(GainfulError, MemoryError):
     """A dense array was asked for that would not reasonably fit; the sparse form is what to use."""
 

@@ -39,8 +39,9 @@ class EpisodeLog:
     def __len__(self) -> int:
         return self._n
 
-    def __getitem__(self, i: int) -> Any:
-        return self.array[i]
+    def __getitem__(self, i: int) -> tuple[Any, ...]:
+        record: tuple[Any, ...] = self.array[i].item()
+        return record
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return iter(self.array.tolist())
@@ -184,7 +185,7 @@ class EpisodicAgent:
 
     def save(self, path: str | Path) -> None:
         """Write the whole state to one plain file; `gf.load_agent(path)` goes on to the same bits."""
-        save_agent(self, path)
+        write_archive(AGENT_FILE, path, *agent_state(self))
 
     def act(self, state: int) -> int:
         """The action to take in `state`; asked again before `observe`, the answer is the same."""
@@ -214,7 +215,7 @@ class EpisodicAgent:
         if not self.allowed[s, a]:
             raise InvalidArgumentError(f"action {a} at step {self.t + 1}: state {s} does not have it")
         try:
-            r = float(reward)
+            r = reward if type(reward) is float else float(reward)
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(f"reward {reward!r} at step {self.t + 1}, expected a number") from error
         if not self.reward_min <= r <= self.reward_max:
@@ -252,6 +253,8 @@ class EpisodicAgent:
 
     @staticmethod
     def _checked(what: str, value: int, n: int) -> int:
+        if type(value) is int and 0 <= value < n:
+            return value
         try:
             i = int(value)
         except (TypeError, ValueError) as error:
@@ -276,8 +279,8 @@ def choose(cumulative: NDArray[Any], s: int, key: Any, number: Any) -> int:
 AGENT_FILE = Format("gainful-agent", 1, "agent", "agent.save", InvalidAgentError)
 
 
-def save_agent(agent: EpisodicAgent, path: str | Path) -> None:
-    """Settings and clock as JSON; statistics, plan and records as arrays."""
+def agent_state(agent: EpisodicAgent) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """All of an agent: settings and clock as a JSON header; statistics, plan and records as arrays."""
     plan = agent.current
     header: dict[str, Any] = {
         "agent": type(agent).__name__, "settings": agent.settings(), "t": agent.t, "planned_at": agent.planned_at,
@@ -289,48 +292,55 @@ def save_agent(agent: EpisodicAgent, path: str | Path) -> None:
     if plan is not None:
         header["plan"] = {
             "gain_bounds": plan.gain_bounds, "sweeps": plan.sweeps, "doubling": plan.doubling,
-            "last_step": plan.last_step, "stop_on_new_state": plan.stop_on_new_state,
+            "last_step": plan.last_step, "stop_on_new_state": plan.stop_on_new_state, "span": plan.span,
         }  # fmt: skip
         arrays |= {"plan_actions": plan.actions, "plan_values": plan.values}
         if plan.probabilities is not None:
             arrays["plan_probabilities"] = plan.probabilities
     arrays |= {f"statistics_{name}": array for name, array in agent.statistics.to_arrays().items()}
     arrays |= {f"own_{name}": array for name, array in agent.own_arrays().items()}
-    write_archive(AGENT_FILE, path, header, arrays)
+    return header, arrays
+
+
+def take_state(agent: EpisodicAgent, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    """Make a new agent, of the same settings, what `agent_state` told of another; ValueError where that cannot be."""
+    agent.statistics.from_arrays(
+        {name.removeprefix("statistics_"): a for name, a in arrays.items() if name.startswith("statistics_")}
+    )
+    pairs = agent.n_states * agent.n_actions
+    for name, shape, dtype in (("remaining", (pairs,), np.int64), ("visited", (agent.n_states,), np.bool_)):
+        if arrays[name].shape != shape or arrays[name].dtype != dtype:
+            raise ValueError(f"array '{name}' has shape {arrays[name].shape} and dtype {arrays[name].dtype}")
+    if arrays["records"].dtype != EPISODE_RECORD:
+        raise ValueError(f"records have dtype {arrays['records'].dtype}")
+    agent.remaining[:], agent.visited[:] = arrays["remaining"], arrays["visited"]
+    statistics = agent.statistics
+    used = np.flatnonzero(agent.remaining != np.maximum(statistics.visits, 1))  # what this episode has executed
+    statistics.forget_changes()
+    statistics.is_changed[used], statistics.changed[: used.size], statistics.n_changed[0] = True, used, used.size
+    agent.records = EpisodeLog(arrays["records"])
+    agent.t, agent.planned_at = int(header["t"]), int(header["planned_at"])
+    agent.interrupted = bool(header["interrupted"])
+    agent.current = None
+    if header["plan"] is not None:
+        kept = dict(header["plan"])
+        kept["gain_bounds"] = tuple(kept["gain_bounds"])
+        agent.current = EpisodePlan(
+            actions=arrays["plan_actions"], values=arrays["plan_values"],
+            probabilities=arrays.get("plan_probabilities"), **kept,
+        )  # fmt: skip
+        if agent.current.actions.shape != (agent.n_states,):
+            raise ValueError(f"the plan has {agent.current.actions.shape} actions")
+    agent.restore({name.removeprefix("own_"): a for name, a in arrays.items() if name.startswith("own_")})
 
 
 def restore_agent(
     make: Callable[..., EpisodicAgent], path: str | Path, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
 ) -> EpisodicAgent:
-    """An agent from what `save_agent` wrote; any disagreement is an InvalidAgentError."""
+    """An agent from the file of `agent.save`; any disagreement is an InvalidAgentError."""
     try:
         agent = make(**header["settings"], allowed=arrays["allowed"])
-        agent.statistics.from_arrays(
-            {name.removeprefix("statistics_"): a for name, a in arrays.items() if name.startswith("statistics_")}
-        )
-        pairs = agent.n_states * agent.n_actions
-        for name, shape, dtype in (("remaining", (pairs,), np.int64), ("visited", (agent.n_states,), np.bool_)):
-            if arrays[name].shape != shape or arrays[name].dtype != dtype:
-                raise ValueError(f"array '{name}' has shape {arrays[name].shape} and dtype {arrays[name].dtype}")
-        if arrays["records"].dtype != EPISODE_RECORD:
-            raise ValueError(f"records have dtype {arrays['records'].dtype}")
-        agent.remaining[:], agent.visited[:] = arrays["remaining"], arrays["visited"]
-        statistics = agent.statistics
-        used = np.flatnonzero(agent.remaining != np.maximum(statistics.visits, 1))  # what this episode has executed
-        statistics.is_changed[used], statistics.changed[: used.size], statistics.n_changed[0] = True, used, used.size
-        agent.records = EpisodeLog(arrays["records"])
-        agent.t, agent.planned_at = int(header["t"]), int(header["planned_at"])
-        agent.interrupted = bool(header["interrupted"])
-        if header["plan"] is not None:
-            kept = dict(header["plan"])
-            kept["gain_bounds"] = tuple(kept["gain_bounds"])
-            agent.current = EpisodePlan(
-                actions=arrays["plan_actions"], values=arrays["plan_values"],
-                probabilities=arrays.get("plan_probabilities"), **kept,
-            )  # fmt: skip
-            if agent.current.actions.shape != (agent.n_states,):
-                raise ValueError(f"the plan has {agent.current.actions.shape} actions")
-        agent.restore({name.removeprefix("own_"): a for name, a in arrays.items() if name.startswith("own_")})
+        take_state(agent, header, arrays)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise AGENT_FILE.damaged(path, f"{type(error).__name__}: {error}") from error
     return agent
