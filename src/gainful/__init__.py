@@ -9,6 +9,8 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from gainful import environments, errors, planning
+    from gainful.agents.c_scal_plus import CSCALPlus
+    from gainful.agents.discretized import Discretized
     from gainful.agents.epsilon_greedy_q import EpsilonGreedyQ
     from gainful.agents.fixed import Fixed
     from gainful.agents.kl_ucrl import KLUCRL
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from gainful.agents.scal_plus import SCALPlus
     from gainful.agents.tucrl import TUCRL
     from gainful.agents.ucbvi import UCBVI
+    from gainful.agents.uccrl import UCCRL
     from gainful.agents.ucrl2 import UCRL2
     from gainful.agents.ucrl2b import UCRL2B
     from gainful.mdp.model import MDP
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     from gainful.planning.solve import solve
     from gainful.simulation.many import simulate_many
     from gainful.simulation.run import Run
-    from gainful.simulation.tabular import simulate
+    from gainful.simulation.simulate import simulate
 
 # name -> module that defines it; loaded on first use, so that `import gainful` stays instant
 _HOME = {
@@ -61,6 +64,9 @@ _HOME = {
     "diameter": "gainful.planning.hitting",
     "hitting_times": "gainful.planning.hitting",
     "SCALPlus": "gainful.agents.scal_plus",
+    "CSCALPlus": "gainful.agents.c_scal_plus",
+    "UCCRL": "gainful.agents.uccrl",
+    "Discretized": "gainful.agents.discretized",
     "Fixed": "gainful.agents.fixed",
     "MBIEEB": "gainful.agents.mbie_eb",
     "OptPSRL": "gainful.agents.opt_psrl",
@@ -75,7 +81,7 @@ _HOME = {
     "OptimisticQ": "gainful.agents.optimistic_q",
     "EpsilonGreedyQ": "gainful.agents.epsilon_greedy_q",
     "Run": "gainful.simulation.run",
-    "simulate": "gainful.simulation.tabular",
+    "simulate": "gainful.simulation.simulate",
     "simulate_many": "gainful.simulation.many",
 }
 _MODULES = ("environments", "errors", "planning")

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 import gainful as gf
 from gainful.errors import InvalidArgumentError
+from gainful.simulation import many
+from tests.simulation.test_tabular import mdp_of_width
 
 
 def factory(mdp: gf.MDP, scale: float = 0.3) -> Callable[[int], gf.SCALPlus]:
@@ -34,6 +37,95 @@ def test_each_seed_equals_its_single_run(name: str, threads: int) -> None:
         assert np.array_equal(run.pseudo_regret, single.pseudo_regret)
         assert np.array_equal(run.episodes["step"], single.episodes["step"])
         assert np.array_equal(run.episodes["gain"], single.episodes["gain"])
+
+
+def same(run: gf.Run, single: gf.Run) -> None:
+    assert run.final_state == single.final_state
+    assert np.array_equal(run.rewards, single.rewards)
+    assert np.array_equal(run.pseudo_regret, single.pseudo_regret)
+    names = [name for name in run.episodes.dtype.names or () if name != "planning_seconds"]
+    assert np.array_equal(run.episodes[names], single.episodes[names])
+
+
+@pytest.mark.parametrize("long", [0, 30, 2000])
+@pytest.mark.parametrize("law", ["deterministic", "bernoulli", "transition"])
+@pytest.mark.parametrize("n", [3, 8, 20])
+def test_four_in_turn_are_four_alone(n: int, law: str, long: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(many, "LONG", long)  # steps per episode from which on runs are stepped in turn
+    mdp = mdp_of_width(n, law)
+    made: list[gf.SCALPlus] = []
+
+    def make(seed: int) -> gf.SCALPlus:
+        made.append(factory(mdp, 0.01)(seed))
+        return made[-1]
+
+    runs = gf.simulate_many(make, mdp, 3000, range(5), threads=1)
+    for seed, (run, agent) in enumerate(zip(runs, list(made), strict=True)):
+        alone = make(seed)
+        same(run, gf.simulate(alone, mdp, 3000, seed=seed))
+        for name, array in alone.statistics.to_arrays().items():
+            assert np.array_equal(array, agent.statistics.to_arrays()[name]), name
+        assert np.array_equal(alone.remaining, agent.remaining)
+        assert agent.t == 3000
+
+
+@pytest.mark.parametrize("name", ["fixed", "psrl", "tucrl", "scal", "optimistic-q"])
+def test_agents_with_other_rules_are_stepped_in_turn_or_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No doubling, a last step, a stop at new states, mixed actions, learning at every step."""
+    monkeypatch.setattr(many, "LONG", 0)
+    mdp = gf.environments.riverswim(6)
+
+    def make(seed: int) -> Any:
+        if name == "fixed":
+            return gf.Fixed(6, 2, policy=[1, 1, 1, 0, 1, 1])
+        if name == "psrl":
+            return gf.PSRL(6, 2, seed=seed)
+        if name == "tucrl":
+            return gf.TUCRL(6, 2, seed=seed)
+        if name == "scal":
+            return gf.SCAL(6, 2, span=0.5, seed=seed)
+        return gf.OptimisticQ(6, 2, span=7.0, horizon=800, seed=seed)
+
+    for seed, run in enumerate(gf.simulate_many(make, mdp, 800, range(4), threads=1)):
+        same(run, gf.simulate(make(seed), mdp, 800, seed=seed))
+
+
+def test_agents_that_have_lived_before_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(many, "LONG", 0)
+    mdp = gf.environments.riverswim(6)
+
+    def make(seed: int) -> gf.SCALPlus:
+        agent = factory(mdp)(seed)
+        gf.simulate(agent, mdp, 100 * seed + 1, seed=seed + 50)
+        return agent
+
+    for seed, run in enumerate(gf.simulate_many(make, mdp, 800, range(4), threads=1)):
+        same(run, gf.simulate(make(seed), mdp, 800, seed=seed))
+
+
+def test_ctrl_c_leaves_all_agents_with_all_that_was_lived(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(many, "LONG", 0)
+    mdp = gf.environments.riverswim(6)
+    calls: list[None] = []
+    run_lanes, agents = many.run_lanes, [factory(mdp)(seed) for seed in range(4)]
+
+    def interrupted(*arguments: Any) -> None:
+        run_lanes(*arguments)
+        calls.append(None)
+        if len(calls) == 20:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(many, "run_lanes", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        gf.simulate_many(agents.__getitem__, mdp, 5000, range(4), threads=1)
+    monkeypatch.undo()
+    for seed, agent in enumerate(agents):
+        assert 0 < agent.t < 5000
+        alone = factory(mdp)(seed)
+        gf.simulate(alone, mdp, agent.t, seed=seed)
+        for name, array in alone.statistics.to_arrays().items():
+            assert np.array_equal(array, agent.statistics.to_arrays()[name]), name
+        assert np.array_equal(alone.remaining, agent.remaining)
 
 
 def test_no_seeds_are_no_runs() -> None:

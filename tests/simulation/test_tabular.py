@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,12 +12,13 @@ import gainful as gf
 from gainful.errors import InvalidArgumentError
 from gainful.simulation import tabular
 from gainful.simulation.run import log_checkpoints
-from gainful.simulation.world import World
+from gainful.simulation.world import Dynamics, World, below_4, below_8, search
 from tests.strategies import mdps
 
 
 def agent_for(mdp: gf.MDP, **options: Any) -> gf.SCALPlus:
-    high = mdp.reward_max if mdp.reward_max > mdp.reward_min else mdp.reward_min + 1.0
+    # a range of 1e-177 would ask the planner for a precision that rounding forbids
+    high = mdp.reward_max if mdp.reward_max > mdp.reward_min + 1e-6 else mdp.reward_min + 1.0
     return gf.SCALPlus(
         mdp.n_states, mdp.n_actions, span=2.0, reward_min=mdp.reward_min, reward_max=high, allowed=mdp.allowed,
         bonus_scale=0.3, **options,
@@ -54,8 +56,129 @@ def test_where_a_kernel_pauses_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(tabular, "PAUSE", 7)
     parts = gf.simulate(agent_for(mdp), mdp, 5000, seed=1)
     assert parts.final_state == whole.final_state
-    assert parts.rewards[-1] == pytest.approx(whole.rewards[-1], rel=1e-12, abs=0)
+    assert parts.rewards[-1] == whole.rewards[-1]
+    assert parts.pseudo_regret[-1] == whole.pseudo_regret[-1]
     assert np.array_equal(parts.episodes["step"], whole.episodes["step"])
+
+
+def mdp_of_width(n: int, law: str) -> gf.MDP:
+    """120 states, two actions: n next states for the first action, one for the second; uneven chances."""
+    rng = np.random.default_rng(n)
+    S, A = 120, 2
+    lengths = np.tile([n, 1], S)
+    ptr = np.concatenate([[0], np.cumsum(lengths)])
+    to = np.concatenate([np.sort(rng.choice(S, k, replace=False)) for k in lengths])
+    p = np.concatenate([rng.dirichlet(np.full(k, 2.0)) for k in lengths])
+    if law == "transition":
+        return gf.MDP.from_rows(ptr, to, p, rng.random(to.size), n_actions=A, reward_law="transition")
+    return gf.MDP.from_rows(ptr, to, p, rng.random((S, A)), reward_law="bernoulli" if law == "bernoulli" else None)
+
+
+@pytest.mark.parametrize("law", ["deterministic", "bernoulli", "transition"])
+@pytest.mark.parametrize("n", [1, 3, 4, 5, 8, 9, 100])
+def test_rows_of_every_length_and_law_are_stepped_as_they_are_compiled(n: int, law: str) -> None:
+    mdp = mdp_of_width(n, law)
+    for make in (
+        lambda: agent_for(mdp),
+        lambda: gf.OptimisticQ(120, 2, span=1.0, horizon=1000, reward_max=mdp.reward_max),
+    ):
+        compiled, stepped, world = make(), make(), World(mdp, 5)
+        run = gf.simulate(compiled, mdp, 1000, seed=5, checkpoints=[1, 500])
+        state, rewards, visits = world.first_state, [], np.zeros(240)
+        for t in range(1000):
+            action = stepped.act(state)
+            reward, to = world.step(t, state, action)
+            stepped.observe(state, action, reward, to)
+            rewards.append(reward)
+            visits[2 * state + action] += 1
+            state = to
+        assert state == run.final_state
+        for name, array in stepped.statistics.to_arrays().items():
+            assert np.array_equal(array, compiled.statistics.to_arrays()[name]), name
+        assert np.array_equal(stepped.remaining, compiled.remaining)
+        assert np.array_equal(stepped.visited, compiled.visited)
+        assert stepped.statistics.changed_pairs().tolist() == compiled.statistics.changed_pairs().tolist()
+        assert [r[:-1] for r in stepped.records] == [r[:-1] for r in compiled.records]
+        assert run.rewards.tolist() == [rewards[0], sum(rewards[:500]), sum(rewards)]
+        # two sums of 1000 numbers in [0, 1], each rounded at every step
+        mean = float(visits @ mdp.pair_rewards)
+        assert 1000 * run.gain - run.pseudo_regret[-1] == pytest.approx(mean, rel=0, abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [3, 7, 8, 20])
+def test_chances_are_the_probabilities_to_32_bits(n: int) -> None:
+    rng = np.random.default_rng(n)
+    p = rng.dirichlet(np.full(n, 0.05), size=(n, 1)) + 1e-12  # some of them below 2⁻³²
+    mdp = gf.MDP(p / p.sum(axis=2, keepdims=True), np.zeros((n, 1)))
+    dynamics = Dynamics(mdp)
+    assert dynamics.width == (4 if n <= 4 else 8 if n <= 8 else 0)
+    bound = dynamics.table.reshape(n, 2, -1)[:, 0] if dynamics.width else dynamics.bound.reshape(n, n)
+    assert np.all(bound[:, n - 1 :] == 2**32 - 1)
+    before = np.append(np.full((n, 1), -1), bound[:, : n - 1].astype(np.int64), axis=1)
+    chances = (bound[:, :n] - before) / 2.0**32
+    assert chances.min() >= 0
+    assert np.all(chances.sum(axis=1) == 1.0)
+    # each bound is rounded, by half a unit; a first one is one unit at least
+    assert np.abs(chances - mdp.to_dense()[0][:, 0]).max() <= 1.5 * 2.0**-32
+
+
+def test_a_step_takes_the_first_next_state_whose_bound_is_not_below_the_bits() -> None:
+    for n in (2, 3, 4, 5, 8, 9, 33):
+        bound = np.sort(np.random.default_rng(n).integers(0, 2**32 - 1, n).astype(np.uint32))
+        bound[-1] = 2**32 - 1
+        for u in (*bound, *(bound[:-1] + np.uint32(1)), np.uint32(0)):
+            expected = int(np.argmax(u <= bound))
+            assert search_row(bound, u) == expected
+            if n <= 8:
+                padded = np.append(bound, np.full(8 - n, 2**32 - 1, dtype=np.uint32))
+                assert count_below(padded, u, 4 if n <= 4 else 8) == expected
+
+
+@numba.njit
+def search_row(bound: Any, u: Any) -> Any:
+    return search(bound, np.uint64(0), np.uint64(bound.size), u)
+
+
+@numba.njit
+def count_below(bound: Any, u: Any, width: int) -> Any:
+    return below_4(bound, np.uint64(0), u) if width == 4 else below_8(bound, np.uint64(0), u)
+
+
+def test_ctrl_c_in_a_kernel_leaves_the_agent_with_all_that_was_lived(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python raises KeyboardInterrupt when the kernel returns, and what it returned is lost."""
+    mdp = gf.environments.riverswim(6)
+    calls: list[None] = []
+    run_steps = tabular.run_steps
+
+    def interrupted(*arguments: Any) -> None:
+        run_steps(*arguments)
+        calls.append(None)
+        if len(calls) == 20:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(tabular, "run_steps", interrupted)
+    agent, whole = agent_for(mdp), agent_for(mdp)
+    with pytest.raises(KeyboardInterrupt):
+        gf.simulate(agent, mdp, 5000, seed=1)
+    monkeypatch.undo()
+    assert 0 < agent.t < 5000
+    assert agent.statistics.visits.sum() == agent.t
+    gf.simulate(whole, mdp, agent.t, seed=1)
+    for name, array in whole.statistics.to_arrays().items():
+        assert np.array_equal(array, agent.statistics.to_arrays()[name]), name
+    assert np.array_equal(whole.remaining, agent.remaining)
+
+
+def test_whoever_watches_finds_the_agent_up_to_date() -> None:
+    mdp = gf.environments.riverswim(6)
+    agent = agent_for(mdp)
+    agent.on_episode = lambda view: told.append((view.step - 1, int(view.statistics.visits.sum())))
+    told: list[tuple[int, int]] = []
+    gf.simulate(
+        agent, mdp, 3000, seed=1, progress=lambda step, _: told.append((step, int(agent.statistics.visits.sum())))
+    )
+    assert len(told) > 100
+    assert all(step == visits for step, visits in told)
 
 
 def test_an_agent_that_has_lived_before_goes_on_learning_as_if_stepped() -> None:

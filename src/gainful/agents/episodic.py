@@ -245,9 +245,7 @@ class EpisodicAgent:
             )
         )  # fmt: skip
         self.current, self.planned_at, self.interrupted = plan, self.t, False
-        changed = self.statistics.changed_pairs()  # the others have used none of their executions
-        self.remaining[changed] = np.maximum(self.statistics.visits[changed], 1)
-        self.statistics.forget_changes()
+        grant(self.statistics.visits, *self.statistics.changes, self.remaining)
         if self.on_episode is not None:
             self.on_episode(EpisodeView(len(self.records), self.t + 1, plan, self.statistics))
 
@@ -272,6 +270,19 @@ def choose(cumulative: NDArray[Any], s: int, key: Any, number: Any) -> int:
     while cumulative[s, a] <= u:
         a += 1
     return a
+
+
+@kernel
+def grant(
+    visits: NDArray[Any], is_changed: NDArray[Any], changed: NDArray[Any], n_changed: NDArray[Any],
+    remaining: NDArray[Any],
+) -> None:  # fmt: skip
+    """Give every pair max{1, N} executions: those not observed since the last plan have used none of theirs."""
+    for i in range(n_changed[0]):
+        k = changed[i]
+        remaining[k] = max(1, visits[k])
+        is_changed[k] = False
+    n_changed[0] = 0
 
 
 # ---------------------------------------------------------------------- one plain file

@@ -55,6 +55,15 @@ def bonuses_of(
 
 
 @kernel
+def span_of(v: NDArray[Any]) -> float:
+    """sp(v), without the microseconds NumPy takes for a small array."""
+    low = high = v[0]
+    for s in range(1, v.size):
+        low, high = min(low, v[s]), max(high, v[s])
+    return float(high - low)
+
+
+@kernel
 def changed_rewards(
     pairs: NDArray[Any], visits: NDArray[Any], reward_sum: NDArray[Any], allowed: NDArray[Any], n_states: int,
     n_actions: int, t: int, delta: float, scale: float, span: float, reward_max: float, variant: int, added: float,
@@ -239,8 +248,10 @@ class SCALPlus(EpisodicAgent):
         """ScOpt on the estimated MDP with bonus, to precision r_max/√t."""
         return self._plan_locally(statistics, t) if self.replanning == "local" else self._plan_fully(statistics, t)
 
-    def details(self, statistics: Statistics, t: int) -> dict[str, Any]:
-        """Bonus b_k (S,A) and rewards r̄ + b_k (S*A,), as `on_episode` shows them."""
+    def _shown(self, statistics: Statistics, t: int) -> dict[str, Any]:
+        """Bonus b_k (S,A) and rewards r̄ + b_k (S*A,), if somebody looks."""
+        if self.on_episode is None:
+            return {}
         r = np.empty(statistics.visits.size)
         optimistic_rewards(
             statistics.visits, statistics.reward_sum, self._possible, *self._constants(t), self.model_error, r
@@ -249,8 +260,10 @@ class SCALPlus(EpisodicAgent):
         return {"bonus": bonuses.reshape(self.n_states, self.n_actions), "rewards": r}
 
     def _plan_fully(self, statistics: Statistics, t: int) -> EpisodePlan:
-        details = self.details(statistics, t)
-        r, epsilon, v = details["rewards"], self.reward_range / math.sqrt(t), self._values.copy()
+        r, epsilon, v = self._rewards, self.reward_range / math.sqrt(t), self._values.copy()
+        optimistic_rewards(
+            statistics.visits, statistics.reward_sum, self._possible, *self._constants(t), self.model_error, r
+        )
         w, act = np.empty(self.n_states), np.zeros(self.n_states, dtype=np.int64)
         batch = max(8, BATCH_WORK // max(1, int(statistics.used[0])))
         sweeps = 0
@@ -266,7 +279,8 @@ class SCALPlus(EpisodicAgent):
         self._values = v
         return EpisodePlan(
             actions=act, gain_bounds=(low - slack + self.reward_min, high + slack + self.reward_min), values=v,
-            sweeps=sweeps, probabilities=self._mixed(statistics, v, w, act), details=details,
+            sweeps=sweeps, probabilities=self._mixed(statistics, v, w, act), span=span_of(v),
+            details=self._shown(statistics, t),
         )  # fmt: skip
 
     def _mixed(
@@ -312,7 +326,7 @@ class SCALPlus(EpisodicAgent):
         return EpisodePlan(
             actions=local.actions, gain_bounds=(low + self.reward_min, high + self.reward_min), values=local.v,
             sweeps=sweeps, span=local.span_of_values,
-            details={} if self.on_episode is None else self.details(statistics, t),
+            details=self._shown(statistics, t),
         )  # fmt: skip
 
     def _to_renew(self, statistics: Statistics, t: int, tolerated: float) -> tuple[NDArray[np.int64], float]:

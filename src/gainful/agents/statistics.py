@@ -57,9 +57,7 @@ class Statistics:
 
     def observe(self, pair: int, next_state: int, reward: float) -> None:
         """One transition, `reward` in internal units."""
-        while not add(
-            self.begin, self.length, self.room, self.used, self.next_state, self.count, pair, next_state, 1
-        ):
+        while not add(self.begin, self.length, self.room, self.used, self.next_state, self.count, pair, next_state, 1):
             self.enlarge()
         if not self.is_changed[pair]:
             self.is_changed[pair] = True

@@ -46,8 +46,8 @@ def _row_value(
     begin: Any, length: Any, next_state: Any, count: Any, visits: Any, r: Any, attractive: int, v: Any, k: int
 ) -> float:
     """Pair k: q = r̂ + Σ (N(s') + 1{s' = s̄})·v(s') / (N + 1) as in `scopt_on_counts`, bit for bit."""
-    total = v[attractive]
-    for j in range(begin[k], begin[k] + length[k]):
+    total, first = v[attractive], np.uint64(begin[k])
+    for j in range(first, first + np.uint64(length[k])):
         total += count[j] * v[next_state[j]]
     value: float = r[k] + total / (visits[k] + 1)
     return value

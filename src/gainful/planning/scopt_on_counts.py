@@ -42,7 +42,8 @@ def scopt_on_counts(
             for a in range(n_actions):
                 k = s * n_actions + a
                 total = v[attractive]
-                for j in range(begin[k], begin[k] + length[k]):
+                first = np.uint64(begin[k])
+                for j in range(first, first + np.uint64(length[k])):
                     total += count[j] * v[next_state[j]]
                 q = r[k] + total / (visits[k] + 1)
                 if q > best:

@@ -1,4 +1,4 @@
-"""`simulate` for a finite MDP: one compiled call per episode, the same trace as stepping `act` and `observe`."""
+"""Life in a finite MDP: one compiled call per episode, the same trace as stepping `act` and `observe`."""
 
 from __future__ import annotations
 
@@ -7,96 +7,115 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from gainful._compiled import kernel
-from gainful.agents.episodic import EpisodicAgent, choose
-from gainful.agents.statistics import add, mark
+from gainful.agents.episodic import EpisodePlan, EpisodicAgent, choose
 from gainful.agents.stepwise import StepwiseAgent
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
 from gainful.planning.solve import solve
 from gainful.rng import draw
-from gainful.simulation.run import Run, checked_checkpoints, checked_horizon
+from gainful.simulation.counters import (
+    MEAN,
+    NOT_LOADED,
+    RECORD_SHIFT,
+    SEEN,
+    SQUARES,
+    SUM,
+    UNLIMITED,
+    fold,
+    records,
+    total_of_means,
+)  # fmt: skip
+from gainful.simulation.run import Run
 from gainful.simulation.stepwise import run_learning_steps
-from gainful.simulation.world import BERNOULLI, TRANSITION, World
+from gainful.simulation.world import (
+    BERNOULLI,
+    DETERMINISTIC,
+    FOUR,
+    LOW_BITS,
+    ONE,
+    Dynamics,
+    World,
+    below_4,
+    below_8,
+    search,
+)  # fmt: skip
 
 PAUSE = 1 << 24
-"""Steps after which a kernel returns to Python at the latest: Ctrl-C and progress."""
+"""Steps after which a kernel returns to Python at the latest: Ctrl-C, progress, and counters of 32 bits."""
 
 
 @kernel
 def run_steps(
-    indptr: Any, indices: Any, threshold: Any, law: int, mean: Any, entry_reward: Any, chance: Any, success: float,
-    key: Any, n_actions: int, actions: Any, cumulative: Any, action_key: Any, lived: int, planned: bool, doubling: bool,
-    remaining: Any, visits: Any, reward_sum: Any, reward_squares: Any, reward_low: float, stop_on_new: bool,
-    visited: Any, seen: Any, touched: Any, n_touched: int, state: Any, t: int, until: int, total: float,
-    total_mean: float,
-) -> tuple[Any, int, int, float, float, bool]:  # fmt: skip
-    """Step from `state` until step `until` or the end of the episode.
+    table: Any, padding: Any, first: Any, indices: Any, bound: Any, laws: Any, entry_reward: Any, chance: Any,
+    success: float, key: Any, n_actions: Any, record: Any, real: Any, counter: Any, seen: Any, touched: Any,
+    clock: Any, earned: Any, reward_sum: Any, reward_squares: Any, reward_low: float, remaining: Any, visited: Any,
+    actions: Any, cumulative: Any, action_key: Any, lived: int, planned: bool, doubling: bool, stop_on_new: bool,
+    until: int,
+) -> None:  # fmt: skip
+    """Step until step `until` or the end of the episode.
 
-    Transitions are counted in `seen`, one counter per entry of the MDP, and the entries listed in `touched`: finding a
-    next state among those the agent has seen is left to `fold`. The agent had `lived` that many steps before this run;
-    `planned`: its episode begins at this very step. `total` and `total_mean` go on: rewards are added one by one,
-    wherever the loop pauses. Returns state, step, number touched, the sums of rewards and of mean rewards, and whether
-    a state never visited before ended the episode.
+    Everything is counted in the records of `counters`, until `fold` gives it to the agent. The agent had `lived` that
+    many steps before this run; `planned`: its episode begins at this very step. State, step, number of pairs touched
+    and whether a state never visited before ended the episode are in `clock`, the sum of rewards in `earned`: rewards
+    are added one by one, wherever the loop pauses. They are arrays because Ctrl-C takes what a kernel would return.
+    `padding` and `laws` are tuples, see `Dynamics.typed_arrays`.
     """
     mixed = cumulative.size > 0
+    width, law = np.uint64(len(padding)), len(laws)
+    shift = np.uint64(3) if width == FOUR else np.uint64(4)  # a line of the table has 2*width numbers
+    state, t, total = np.uint64(clock[0]), clock[1], earned[0]
+    clock[3] = False
     while t < until:
-        action = actions[state]
+        action = np.uint64(actions[state])
         if mixed:
-            action = choose(cumulative, state, action_key, np.uint64(2 * (lived + t) + planned))
+            action = np.uint64(choose(cumulative, np.int64(state), action_key, np.uint64(2 * (lived + t) + planned)))
             planned = False
         pair = state * n_actions + action
-        if doubling and remaining[pair] <= 0:
-            break
+        at = pair << RECORD_SHIFT
+        left = record[at]
+        if left <= 0:
+            if left == NOT_LOADED:
+                left = remaining[pair] if doubling else UNLIMITED
+                record[at], real[at + SUM], real[at + SQUARES] = left, reward_sum[pair], reward_squares[pair]
+                touched[clock[2]] = pair
+                clock[2] += 1
+            if left <= 0:
+                break
         bits = draw(key, np.uint64(t))
-        j = indptr[pair]
-        while (bits >> np.uint64(32)) >= threshold[j]:
-            j += 1
-        reward = mean[pair]
-        if law == BERNOULLI:
-            reward = success if (bits & np.uint64(0xFFFFFFFF)) < chance[pair] else 0.0
-        elif law == TRANSITION:
-            reward = entry_reward[j]
-        if seen[j] == 0:
-            touched[n_touched] = j
-            n_touched += 1
-        seen[j] += 1
-        remaining[pair] -= 1
-        visits[pair] += 1
+        u = np.uint32(bits >> np.uint64(32))
+        if width:
+            line = pair << shift
+            j = below_4(table, line, u) if width == FOUR else below_8(table, line, u)
+            counter[at + at + SEEN + j] += np.uint32(1)
+            to = np.uint64(table[line + width + j])
+        else:
+            j = search(bound, first[pair], first[pair + ONE], u)
+            seen[first[pair] + j] += np.uint32(1)
+            to = np.uint64(indices[first[pair] + j])
+        if law == DETERMINISTIC:
+            reward = real[at + MEAN]
+        elif law == BERNOULLI:
+            reward = success if (bits & LOW_BITS) < chance[pair] else 0.0
+        else:
+            reward = entry_reward[first[pair] + j]
+        record[at] = left - 1
         inner = reward - reward_low
-        reward_sum[pair] += inner
-        reward_squares[pair] += inner * inner
+        real[at + SUM] += inner
+        real[at + SQUARES] += inner * inner
         total += reward
-        total_mean += mean[pair]
+        t += 1
         if stop_on_new:
             visited[state] = True
-        state = np.int64(indices[j])
-        t += 1
-        if stop_on_new and not visited[state]:
-            visited[state] = True
-            return state, t, n_touched, total, total_mean, True
-    return state, t, n_touched, total, total_mean, False
-
-
-@kernel
-def fold(
-    indptr: Any, indices: Any, n_actions: int, visited: Any, seen: Any, touched: Any, n_touched: int,
-    begin: Any, length: Any, room: Any, used: Any, next_state: Any, count: Any, is_changed: Any, changed: Any,
-    n_changed: Any,
-) -> int:  # fmt: skip
-    """Move the counters of `seen` into the agent's arena, from the end of the list; returns how many are left."""
-    while n_touched > 0:
-        j = touched[n_touched - 1]
-        pair = np.searchsorted(indptr, j, side="right") - 1
-        if not add(begin, length, room, used, next_state, count, pair, np.int64(indices[j]), seen[j]):
-            return n_touched
-        mark(is_changed, changed, n_changed, pair)
-        visited[pair // n_actions] = visited[indices[j]] = True
-        seen[j] = 0
-        n_touched -= 1
-    return 0
+            if not visited[to]:
+                visited[to] = True
+                state = to
+                clock[3] = True
+                break
+        state = to
+    clock[0], clock[1], earned[0] = state, t, total
 
 
 def check_fit(agent: EpisodicAgent, mdp: MDP) -> None:
@@ -130,13 +149,56 @@ def optimal_gain(mdp: MDP) -> float:
 class Life:
     """One agent's run: where it is, and what it has earned at each checkpoint."""
 
-    def __init__(self, agent: EpisodicAgent, mdp: MDP, seed: int, grid: NDArray[np.int64], gain: float) -> None:
+    def __init__(
+        self, agent: EpisodicAgent, mdp: MDP, seed: int, grid: NDArray[np.int64], gain: float,
+        dynamics: Dynamics | None = None,
+    ) -> None:  # fmt: skip
         self.agent, self.mdp, self.seed, self.grid, self.gain = agent, mdp, seed, grid, gain
-        self.world = World(mdp, seed)
-        self.state, self.t, self.lived = self.world.first_state, 0, agent.t
+        self.world = World(mdp, seed, dynamics)
+        self.dynamics, self.lived = self.world.dynamics, agent.t
         self.passed = 0  # checkpoints
-        self.total = self.total_mean = self.planning_seconds = self.acting_seconds = 0.0
+        self.planning_seconds = self.acting_seconds = 0.0
         self.rewards, self.means = np.zeros(grid.size), np.zeros(grid.size)
+        self._seen = np.zeros(0 if self.dynamics.width else mdp.n_transitions, dtype=np.uint32)
+        self._visits_before = agent.statistics.visits.copy()
+        clock = np.array([self.world.first_state, 0, 0, False], dtype=np.int64)
+        touched = np.empty(mdp.n_states * mdp.n_actions, dtype=np.int64)
+        self.keep_in(records(self.dynamics.mean)[0], touched, clock, np.zeros(1))
+
+    def keep_in(
+        self, record: NDArray[np.int64], touched: NDArray[np.int64], clock: NDArray[np.int64],
+        earned: NDArray[np.float64],
+    ) -> None:  # fmt: skip
+        """Count in these arrays from now on; nothing is loaded now."""
+        self._record, self._touched, self.clock, self.earned = record, touched, clock, earned
+        statistics, agent = self.agent.statistics, self.agent
+        by_step = isinstance(agent, StepwiseAgent)
+        self._to_run = (
+            *(self.dynamics.arrays if by_step else self.dynamics.typed_arrays), self.world.key,
+            np.uint64(self.mdp.n_actions), record, record.view(np.float64), record.view(np.uint32), self._seen,
+            touched, clock, earned, statistics.reward_sum, statistics.reward_squares, agent.reward_min,
+            *((statistics.visits,) if by_step else (agent.remaining, agent.visited)),
+        )  # fmt: skip
+        self._to_fold = (
+            *self.dynamics.arrays[1:4], np.uint64(self.mdp.n_actions), record, record.view(np.float64),
+            record.view(np.uint32), self._seen, touched, clock, agent.visited, agent.remaining, statistics.visits,
+            statistics.reward_sum, statistics.reward_squares,
+        )  # fmt: skip
+
+    @property
+    def state(self) -> int:
+        """Where the agent is."""
+        return int(self.clock[0])
+
+    @property
+    def t(self) -> int:
+        """Steps made in this run."""
+        return int(self.clock[1])
+
+    @property
+    def total(self) -> float:
+        """The sum of rewards so far."""
+        return float(self.earned[0])
 
     @property
     def over(self) -> bool:
@@ -148,61 +210,93 @@ class Life:
         """The step of the next checkpoint."""
         return int(self.grid[self.passed])
 
-    def prepare(self) -> None:
-        """Let the agent decide, and so plan where a new episode is due."""
+    def prepare(self) -> EpisodePlan:
+        """Let the agent decide, and so plan where a new episode is due; the plan in force."""
         before = time.process_time()
-        self.agent.act(self.state)
+        self.agent.act(int(self.clock[0]))
         self.planning_seconds += time.process_time() - before
+        plan = self.agent.current
+        assert plan is not None
+        return plan
 
-    def fold(self, seen: NDArray[np.int64], touched: NDArray[np.int64], n_touched: int) -> None:
-        """Give the agent the transitions counted."""
-        statistics, mdp = self.agent.statistics, self.mdp
-        while n_touched:
-            n_touched = fold(
-                mdp.indptr, mdp.indices, mdp.n_actions, self.agent.visited, seen, touched, n_touched, *statistics.arena,
-                *statistics.changes,
-            )  # fmt: skip
-            if n_touched:
-                statistics.enlarge()
+    def settle(self) -> None:
+        """Give the agent all that has been counted."""
+        statistics = self.agent.statistics
+        while not fold(*self._to_fold, *statistics.arena, *statistics.changes):
+            statistics.enlarge()
+        self.agent.t = self.lived + int(self.clock[1])
 
-    def advance(self, state: int, t: int, total: float, total_mean: float) -> None:
-        """Take over where a kernel stopped."""
-        self.state, self.t, self.total, self.total_mean = state, t, total, total_mean
-        self.agent.t = self.lived + t
-        if t == self.next_checkpoint:
-            self.rewards[self.passed], self.means[self.passed] = total, total_mean
-            self.passed += 1
+    def note(self) -> None:
+        """Once settled: what has been earned, if this is a checkpoint."""
+        if self.over or self.clock[1] != self.grid[self.passed]:
+            return
+        self.rewards[self.passed] = self.means[self.passed] = self.earned[0]
+        if self.dynamics.law != DETERMINISTIC:
+            visits = self.agent.statistics.visits
+            self.means[self.passed] = total_of_means(visits, self._visits_before, self.dynamics.mean)
+        self.passed += 1
 
-    def finish(self, progress: Callable[[int, int], None] | None = None) -> None:
-        """Run to the last checkpoint."""
-        agent, mdp, statistics = self.agent, self.mdp, self.agent.statistics
-        seen = np.zeros(mdp.n_transitions, dtype=np.int64)
-        touched = np.empty(mdp.n_transitions, dtype=np.int64)
-        while not self.over:
-            self.prepare()
-            plan = agent.current
-            assert plan is not None
-            began = time.process_time()
-            until = min(self.next_checkpoint, self.t + PAUSE, plan.last_step - self.lived)
+    def advance(self, target: int) -> None:
+        """One kernel call: to step `target`, or to the end of the episode."""
+        agent, plan = self.agent, self.prepare()
+        began = time.thread_time()
+        until = min(target, plan.last_step - self.lived)
+        try:
             if isinstance(agent, StepwiseAgent):
-                state, t, n_touched, total, total_mean = run_learning_steps(
-                    *self.world.arrays, self.world.key, mdp.n_actions, agent.kind, agent.q, agent.target, agent.numbers,
-                    agent.allowed, agent.key, self.lived, agent.remaining, statistics.visits, statistics.reward_sum,
-                    statistics.reward_squares, agent.reward_min, seen, touched, self.state, self.t, until, self.total,
-                    self.total_mean,
+                run_learning_steps(
+                    *self._to_run, agent.kind, agent.q, agent.target, agent.numbers, agent.allowed, agent.key,
+                    self.lived, until,
                 )  # fmt: skip
             else:
-                state, t, n_touched, total, total_mean, agent.interrupted = run_steps(
-                    *self.world.arrays, self.world.key, mdp.n_actions, plan.actions, plan.cumulative, agent.key,
-                    self.lived, agent.planned_at == agent.t, plan.doubling, agent.remaining, statistics.visits,
-                    statistics.reward_sum, statistics.reward_squares, agent.reward_min, plan.stop_on_new_state,
-                    agent.visited, seen, touched, 0, self.state, self.t, until, self.total, self.total_mean,
+                run_steps(
+                    *self._to_run, plan.actions, plan.cumulative, agent.key, self.lived, agent.planned_at == agent.t,
+                    plan.doubling, plan.stop_on_new_state, until,
                 )  # fmt: skip
-            self.fold(seen, touched, n_touched)
-            self.acting_seconds += time.process_time() - began
-            self.advance(int(state), t, total, total_mean)
+        finally:  # whatever happens, Ctrl-C too: what was lived is known to the agent
+            self.settle()
+            agent.interrupted = bool(self.clock[3])
+        self.acting_seconds += time.thread_time() - began
+
+    def finish(
+        self, progress: Callable[[int, int], None] | None = None, pause: Callable[[], None] | None = None
+    ) -> None:
+        """Run to the last checkpoint; `pause()` is called between two kernel calls, when the agent knows all."""
+        while not self.over:
+            self.advance(min(self.next_checkpoint, self.t + PAUSE))
+            self.note()
             if progress is not None:
                 progress(self.t, int(self.grid[-1]))
+            if pause is not None:
+                pause()
+
+    def progress_made(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Where the run is, beside the agent: what `take_up` needs."""
+        header = {
+            "lived": self.lived, "passed": self.passed, "planning_seconds": self.planning_seconds,
+            "acting_seconds": self.acting_seconds,
+        }  # fmt: skip
+        arrays = {
+            "clock": self.clock, "earned": self.earned, "rewards": self.rewards, "means": self.means,
+            "visits_before": self._visits_before,
+        }  # fmt: skip
+        return header, arrays
+
+    def take_up(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """Go on where `progress_made` was told; the agent has been taken up already. ValueError where it cannot be."""
+        own = self.progress_made()[1]
+        for name, array in own.items():
+            if arrays[name].shape != array.shape or arrays[name].dtype != array.dtype:
+                raise ValueError(f"array '{name}' has shape {arrays[name].shape} and dtype {arrays[name].dtype}")
+        state, t, touched = (int(x) for x in arrays["clock"][:3])
+        passed = int(header["passed"])
+        if not (0 <= state < self.mdp.n_states and 0 <= t <= self.grid[-1] and touched == 0):
+            raise ValueError(f"the clock says {arrays['clock'].tolist()}")
+        if passed != int(np.searchsorted(self.grid, t, side="right")) or self.agent.t != int(header["lived"]) + t:
+            raise ValueError(f"{passed} checkpoints passed at step {t}, the agent is at {self.agent.t}")
+        for name, array in own.items():
+            array[...] = arrays[name]
+        self.lived, self.passed = int(header["lived"]), passed
+        self.planning_seconds, self.acting_seconds = float(header["planning_seconds"]), float(header["acting_seconds"])
 
     def run(self) -> Run:
         """The result, once over."""
@@ -212,20 +306,3 @@ class Life:
             final_state=self.state, seed=self.seed, planning_seconds=self.planning_seconds,
             acting_seconds=self.acting_seconds,
         )  # fmt: skip
-
-
-def simulate(
-    agent: EpisodicAgent, mdp: MDP, horizon: float, seed: int = 0, *, checkpoints: ArrayLike | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Run:  # fmt: skip
-    """Let `agent` live in `mdp` for `horizon` steps and measure its regret against the optimal gain.
-
-    The trace is that of stepping `agent.act`, `World.step` and `agent.observe`, to the bit; an agent that has lived
-    before goes on learning. Checkpoints are about 20 per decade unless given. `progress(step, horizon)` is called now
-    and then.
-    """
-    steps = checked_horizon(horizon)
-    check_fit(agent, mdp)
-    life = Life(agent, mdp, seed, checked_checkpoints(checkpoints, steps), optimal_gain(mdp))
-    life.finish(progress)
-    return life.run()

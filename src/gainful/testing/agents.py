@@ -15,7 +15,7 @@ from gainful.environments.machine_replacement import machine_replacement
 from gainful.environments.riverswim import riverswim
 from gainful.errors import ConformanceError, GainfulError
 from gainful.mdp.model import MDP
-from gainful.simulation.tabular import simulate
+from gainful.simulation.simulate import simulate
 from gainful.simulation.world import World
 
 STEPS = 300

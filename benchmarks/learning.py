@@ -1,0 +1,158 @@
+"""Learning speed, every claim a ratio measured in this one run: steps per second of CPU time, best of several.
+
+    python benchmarks/learning.py [riverswim] [garnet] [many] [stepping] [--quick]
+
+riverswim  SCAL+ in the whole `simulate` call against the best bare compiled simulator, 6 states
+garnet     the same with 200 states, 4 actions, 8 next states
+many       `simulate_many` per core against the best bare loop, and on all cores in wall time
+stepping   `act` and `observe` called from Python
+"""
+
+from __future__ import annotations
+
+import os
+
+for _variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ[_variable] = "1"
+
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+import gainful as gf
+from gainful.simulation.world import World
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.bare_loops import bare_loops
+
+Loops: TypeAlias = dict[str, tuple[Callable[[], Any], int]]
+STEPS = 10**7
+SEEDS = range(8)
+
+
+def best_rates(loops: Loops, rounds: int, clock: Callable[[], float] = time.process_time) -> dict[str, float]:
+    """Steps per second of each loop, the best of several rounds in which all are run: a busy moment hurts all."""
+    for run, _ in loops.values():
+        run()  # compile
+    times = dict.fromkeys(loops, np.inf)
+    for _ in range(rounds):
+        for name, (run, _) in loops.items():
+            began = clock()
+            run()
+            times[name] = min(times[name], clock() - began)
+    return {name: steps / times[name] for name, (_, steps) in loops.items()}
+
+
+def show(rates: dict[str, float], ours: str, wanted: float | None) -> None:
+    best = max(rate for name, rate in rates.items() if name.startswith("bare"))
+    for name, rate in rates.items():
+        ratio = "" if name.startswith("bare") else f"   {rate / best:5.2f} of the best bare loop"
+        print(f"  {name:<28} {rate / 1e6:8.1f} M steps/s{ratio}")
+    if wanted is None:
+        return
+    found = rates[ours] / best
+    print(f"  {'claim: at least':<28} {wanted:8.2f}, found {found:.2f}{'' if found >= wanted else '   MISSED'}")
+
+
+def learner(mdp: gf.MDP, span: float) -> gf.SCALPlus:
+    return gf.SCALPlus(mdp.n_states, mdp.n_actions, span=span)
+
+
+def single(mdp: gf.MDP, span: float, wanted: float, quick: bool) -> None:
+    print(f"\nSCAL+ in {mdp}, {STEPS:.0e} steps")
+    loops: Loops = {name: (run, STEPS) for name, run in bare_loops(mdp, STEPS).items()}
+    last: list[gf.Run] = []
+
+    def learn() -> None:
+        last[:] = [gf.simulate(learner(mdp, span), mdp, STEPS, seed=1)]
+
+    rates = best_rates({**loops, "SCAL+, whole simulate call": (learn, STEPS)}, 4 if quick else 12)
+    show(rates, "SCAL+, whole simulate call", wanted)
+    run = last[0]
+    print(
+        f"  {len(run.episodes)} episodes; in the last run {1e3 * run.planning_seconds:.0f} ms planning, "
+        f"{1e3 * run.acting_seconds:.0f} ms acting"
+    )
+
+
+def riverswim(quick: bool) -> None:
+    single(gf.environments.riverswim(6), 7.0, 0.7, quick)
+
+
+def garnet(quick: bool) -> None:
+    single(gf.environments.garnet(200, 4, 8), 3.0, 0.6, quick)
+
+
+def many(quick: bool) -> None:
+    for mdp, span, wanted in (
+        (gf.environments.riverswim(6), 7.0, 1.2),
+        (gf.environments.garnet(200, 4, 8), 3.0, None),
+    ):
+        print(f"\nsimulate_many in {mdp}, {len(SEEDS)} seeds of {STEPS:.0e} steps")
+        loops: Loops = {name: (run, STEPS) for name, run in bare_loops(mdp, STEPS).items()}
+        total = len(SEEDS) * STEPS
+
+        def make(_: int, mdp: gf.MDP = mdp, span: float = span) -> gf.SCALPlus:
+            return learner(mdp, span)
+
+        one, all_of_them = (
+            (partial(gf.simulate_many, make, mdp, STEPS, SEEDS, threads=threads), total) for threads in (1, None)
+        )
+        name = "simulate_many, one core"
+        show(best_rates({**loops, name: one}, 3 if quick else 8), name, wanted)
+        rates = best_rates({"all cores": all_of_them, "one core": one}, 2 if quick else 4, time.perf_counter)
+        print(
+            f"  in wall time: one core {rates['one core'] / 1e6:.0f}, all {os.cpu_count()} cores "
+            f"{rates['all cores'] / 1e6:.0f} M steps/s"
+        )
+
+
+def stepping(quick: bool) -> None:
+    mdp, n = gf.environments.riverswim(6), 20_000 if quick else 100_000
+    print(f"\nact and observe from Python in {mdp}, after {n:,} steps of learning")
+    agent, world = learner(mdp, 7.0), World(mdp, 1)
+    gf.simulate(agent, mdp, n, seed=1)
+    state, actions, rewards, states = world.first_state, [], [], []
+    for t in range(n):  # what happens, beforehand: only the agent is timed
+        actions.append(agent.act(state))
+        reward, to = world.step(t, state, actions[-1])
+        agent.observe(state, actions[-1], reward, to)
+        states.append((state, to))
+        rewards.append(reward)
+        state = to
+
+    def acting() -> None:
+        act = agent.act
+        for s, _ in states:
+            act(s)
+
+    def observing() -> None:
+        observe = agent.observe
+        for (s, to), a, r in zip(states, actions, rewards, strict=True):
+            observe(s, a, r, to)
+
+    def environment() -> None:
+        for t, ((s, _), a) in enumerate(zip(states, actions, strict=True)):
+            world.step(t, s, a)
+
+    rates = best_rates({"act": (acting, n), "observe": (observing, n), "World.step": (environment, n)}, 3)
+    both = 1.0 / (1.0 / rates["act"] + 1.0 / rates["observe"])
+    for name, rate in (*rates.items(), ("act + observe", both)):
+        print(f"  {name:<28} {rate / 1e3:8.0f} k steps/s   {1e6 / rate:6.2f} µs each")
+
+
+PARTS: dict[str, Callable[[bool], None]] = {
+    "riverswim": riverswim, "garnet": garnet, "many": many, "stepping": stepping,
+}  # fmt: skip
+
+if __name__ == "__main__":
+    chosen = [a for a in sys.argv[1:] if not a.startswith("-")] or list(PARTS)
+    for part in chosen:
+        if part not in PARTS:
+            sys.exit(f"unknown part {part!r}; choose from {', '.join(PARTS)}")
+        PARTS[part]("--quick" in sys.argv)
