@@ -26,8 +26,10 @@ BATCH_WORK = 20_000_000  # transitions read between two returns to Python, so th
 
 LOCAL_FROM = 10_000
 """The number of pairs S·A from which on plans are repaired, not swept, unless told otherwise."""
-BAND, DRIFT, SHRINKAGE = 0.64, 0.15, 0.8
-"""Parts of ε_k that a local plan's band takes, that stale logarithms may take, and at which the band is laid anew."""
+BAND, DRIFT = 0.64, 0.15
+"""Parts of ε_k that a local plan's band takes, and that stale logarithms may take; the rest is for ε_k to fall."""
+MANY, WIDE = 1 / 64, 0.95
+"""From this part of all pairs changed on, repairs do not pay: sweep, to a band that is to serve one episode only."""
 CLASSES = 63  # of pairs by their visits: max{1,N} in [2^j, 2^(j+1))
 
 
@@ -309,7 +311,9 @@ class SCALPlus(EpisodicAgent):
             self._local = LocalScOpt(self.n_states, self.n_actions, self.span)
         local, rows, epsilon = self._local, self._rows(statistics), self.reward_range / math.sqrt(t)
         drift, good, sweeps = 0.0, False, 0
-        if self._laid_at and epsilon > SHRINKAGE * self.reward_range / math.sqrt(self._laid_at):
+        many = bool(statistics.n_changed[0] > MANY * statistics.visits.size)
+        narrow = local.bracket[1] - local.bracket[0] + DRIFT * epsilon <= epsilon
+        if self._laid_at and narrow and not many:
             renew, drift = self._to_renew(statistics, t, DRIFT * epsilon)
             self._renew(renew, statistics, t)
             good = local.repair(rows, self._rewards, renew)
@@ -317,12 +321,11 @@ class SCALPlus(EpisodicAgent):
         if not good:
             drift, self._laid_at, self._since[:] = 0.0, t, t
             self._renew(np.arange(statistics.visits.size), statistics, t)
-            if not local.refresh(rows, self._rewards, BAND * epsilon):
-                raise self._too_precise(epsilon, t, local.bracket[1] - local.bracket[0] - BAND * epsilon)
+            swept = local.refresh(rows, self._rewards, (WIDE if many else BAND) * epsilon, 0.9 if many else 0.5)
+            if not swept or local.bracket[1] - local.bracket[0] > epsilon:
+                raise self._too_precise(epsilon, t, local.rounding)
             sweeps += local.sweeps
         low, high = local.bracket[0], local.bracket[1] + drift
-        if high - low > epsilon:
-            raise self._too_precise(epsilon, t, high - low - drift - BAND * epsilon)
         return EpisodePlan(
             actions=local.actions, gain_bounds=(low + self.reward_min, high + self.reward_min), values=local.v,
             sweeps=sweeps, span=local.span_of_values,

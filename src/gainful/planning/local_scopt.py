@@ -34,8 +34,6 @@ from gainful.planning.scopt_on_counts import scopt_on_counts
 
 LOW, HIGH, AIM, FLOOR, MAX_REWARD, BAND_NUMBERS = 0, 1, 2, 3, 4, 5
 N_CUT, WITNESS, TOP, BOTTOM, SUPPORT, WHOLE_NUMBERS = 0, 1, 2, 3, 4, 5
-TIGHT = 0.5
-"""`refresh` sweeps until the bracket is so much of the precision; what is left of the band is room for changes."""
 BUDGET = 2
 """Sweeps' worth of rows that a repair may take."""
 BATCH_WORK = 20_000_000  # transitions read between two returns to Python, so that Ctrl-C is heard
@@ -244,9 +242,14 @@ class LocalScOpt:
     @property
     def bracket(self) -> tuple[float, float]:
         """[lo, hi], widened for rounding: it holds g of T_c for the rewards and counts last given."""
-        largest = max(abs(self.band[FLOOR]), abs(self.band[FLOOR] + self.span))
-        slack = 2.0 * (self.whole[SUPPORT] + 6) * UNIT_ROUNDOFF * (largest + self.band[MAX_REWARD])
+        slack = self.rounding / 2
         return float(self.band[LOW] - slack), float(self.band[HIGH] + slack)
+
+    @property
+    def rounding(self) -> float:
+        """What rounding adds to the width of the bracket."""
+        largest = max(abs(self.band[FLOOR]), abs(self.band[FLOOR] + self.span))
+        return float(4.0 * (self.whole[SUPPORT] + 6) * UNIT_ROUNDOFF * (largest + self.band[MAX_REWARD]))
 
     @property
     def span_of_values(self) -> float:
@@ -265,15 +268,16 @@ class LocalScOpt:
                 new[: old.size] = old
                 setattr(self, name, new)
 
-    def refresh(self, rows: tuple[Any, ...], r: NDArray[np.float64], width: float) -> bool:
-        """Sweep until the bracket is well inside `width`, and lay a band of that width around it.
+    def refresh(self, rows: tuple[Any, ...], r: NDArray[np.float64], width: float, share: float) -> bool:
+        """Sweep until the bracket is that `share` of `width`, and lay a band of that width around it.
 
-        `rows` are begin, length, next_state, count and visits; r the rewards, -inf where an action is not allowed.
+        What the bracket leaves of the band is room for changes. `rows` are begin, length, next_state, count and visits;
+        r the rewards, -inf where an action is not allowed.
         False where rounding does not let the bracket become so narrow.
         """
         self._link(rows, np.flatnonzero(rows[1] != self._known))
         batch = max(8, BATCH_WORK // max(1, int(rows[2].size)))
-        sweeps, tight, slack = 0, TIGHT * width, 0.0
+        sweeps, tight = 0, share * width
         while True:
             done, low, high, slack, met = scopt_on_counts(
                 *rows, r, self.n_actions, self.attractive, self.span, tight, batch, self.v, self.w, self.actions
@@ -281,6 +285,7 @@ class LocalScOpt:
             sweeps += done
             if met:
                 self._lay(low + (high - low) / 2, width, bool(np.any(self.w > self.w.min() + self.span)))
+                self.sweeps = 0
                 good = self.evaluate(rows, r) or self.repair(rows, r, np.arange(self.q.size))
                 sweeps += 1 + self.sweeps
                 if good:
