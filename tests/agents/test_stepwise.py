@@ -127,3 +127,11 @@ def test_guarantees_are_honest() -> None:
 def test_bad_arguments_are_refused(make: Any, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         make()
+
+
+def test_optimistic_q_says_when_nothing_seen_has_mattered_yet() -> None:
+    mdp = gf.environments.riverswim(6)
+    agent = gf.OptimisticQ(6, 2, span=7.0, horizon=10**6)
+    assert agent.vacuous
+    assert gf.simulate(agent, mdp, 10, seed=1).vacuous
+    assert not gf.simulate(gf.OptimisticQ(6, 2, span=7.0, horizon=10**6, bonus_scale=0.001), mdp, 10**5, seed=1).vacuous

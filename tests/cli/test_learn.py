@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import gainful as gf
+from gainful.cli import console
 from gainful.cli.learn import sketch
 from gainful.cli.main import run
 
@@ -73,3 +75,30 @@ def test_a_straight_line_is_drawn_straight() -> None:
 def test_a_flat_or_empty_curve_is_said_in_words() -> None:
     assert sketch([1, 10], [-1.0, -2.0]) == ["(no regret to draw)"]
     assert sketch([1, 10], [2.0, 2.0]) == ["(regret does not change)"]
+
+
+def test_a_run_in_a_file_is_continued_and_gives_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["learn", "riverswim", "--horizon", "5000", "--span", "7", "--json"]
+    assert run(command) == 0
+    plain = json.loads(capsys.readouterr().out)
+    for _ in range(2):
+        assert run([*command, "--checkpoint", str(tmp_path / "run")]) == 0
+        assert json.loads(capsys.readouterr().out)["regret"] == plain["regret"]
+    assert run([*command, "--seed", "4", "--checkpoint", str(tmp_path / "run")]) == 1
+    assert "belongs to another run: its" in capsys.readouterr().err
+
+
+def test_a_plan_that_ignores_the_data_is_said_to(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["learn", "riverswim", "--agent", "ucrl2", "--horizon", "100"]) == 0
+    assert "vacuous: still so wide that the plan ignores the data" in capsys.readouterr().out
+
+
+def test_progress_is_told_in_plain_lines_where_nobody_watches(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(0, 10_000, 4))
+    monkeypatch.setattr("gainful.cli.console.time.monotonic", lambda: next(clock))
+    with console.live_line(lambda done, total: f"{done} of {total}") as show:
+        for i in range(10):
+            show(i, 10)
+    assert capsys.readouterr().err.splitlines() == ["2 of 10", "5 of 10", "8 of 10"]

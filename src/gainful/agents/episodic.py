@@ -169,6 +169,11 @@ class EpisodicAgent:
         """What this agent promises with its present constants."""
         raise NotImplementedError
 
+    @property
+    def vacuous(self) -> bool:
+        """Whether its bounds are still so wide that the data do not matter; False for agents that keep none."""
+        return False
+
     def settings(self) -> dict[str, Any]:
         """The arguments that make this agent again (what a saved file holds beside the arrays)."""
         return {

@@ -70,3 +70,8 @@ class OptimisticQ(StepwiseAgent):
             source="Wei et al. 2020, theorem 1",
             reason_void=changed if self.bonus_scale != 1.0 or self.given_horizon is not None else "",
         )
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether every value still stands at its first bound H: nothing seen has lowered one."""
+        return bool(np.all(self.q[self.allowed.reshape(-1)] == self.effective_horizon))

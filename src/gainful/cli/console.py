@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -73,6 +74,38 @@ def progress(doing: str) -> Iterator[Callable[[str], None]]:
             yield lambda words: status.update(f"{words} …")
         finally:
             CompilationNotice.console = None
+
+
+@contextmanager
+def live_line(tell: Callable[[int, int], str]) -> Iterator[Callable[[int, int], None]]:
+    """A line on stderr that says how far something is: rewritten in place on a terminal, else a new one every 10 s.
+
+    Yields what is to be called with (done, total), however often; `tell` makes the words when they are due.
+    """
+    due = time.monotonic()
+    if not sys.stderr.isatty():
+        due += 10.0
+
+        def print_now_and_then(done: int, total: int) -> None:
+            nonlocal due
+            if time.monotonic() >= due:
+                print(tell(done, total), file=sys.stderr, flush=True)
+                due = time.monotonic() + 10.0
+
+        yield print_now_and_then
+        return
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(console=_stderr(), auto_refresh=False, transient=True) as live:
+
+        def rewrite(done: int, total: int) -> None:
+            nonlocal due
+            if time.monotonic() >= due:
+                live.update(Text(tell(done, total)), refresh=True)
+                due = time.monotonic() + 0.125
+
+        yield rewrite
 
 
 class CompilationNotice:

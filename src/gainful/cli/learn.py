@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,6 +44,10 @@ def learn(
             help="A parameter of the agent, such as bonus_scale=0.1; may be repeated.",
         ),
     ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Keep the run here; the same command continues from it after a kill."),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object: settings, checkpoints, regret, episodes.")
     ] = False,
@@ -72,7 +75,7 @@ def learn(
         Life(scratch, mdp, seed, checked_checkpoints(None, 1), gain).finish()  # so that the clock sees no compiler
     life = Life(agent, mdp, seed, checked_checkpoints(None, steps), gain)
     began = time.perf_counter()
-    _watch(life)
+    _watch(life, checkpoint)
     run, seconds = life.run(), time.perf_counter() - began
     if as_json:
         console.write([json.dumps(_facts(source, agent_name, mdp, agent, run, oracle, seconds), indent=2), "\n"])
@@ -116,30 +119,29 @@ def _agent(
         raise InvalidArgumentError(f"{name} cannot be made: {error}; say --agent-set NAME=VALUE") from error
 
 
-def _watch(life: Life) -> None:
-    """Run to the end; on a terminal a line says how far it is."""
-    if not sys.stderr.isatty():
-        life.finish()
-        return
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
+def _watch(life: Life, checkpoint: str | None) -> None:
+    """Run to the end, from and into the checkpoint file if there is one, saying now and then how far it is."""
+    from gainful.simulation.checkpoint import finish_with_checkpoints
 
-    began = time.perf_counter()
-    with Live(console=Console(stderr=True), refresh_per_second=8, transient=True) as live:
+    began, start = time.perf_counter(), -1
 
-        def show(step: int, horizon: int) -> None:
-            rate = step / max(time.perf_counter() - began, 1e-9)
-            regret, estimate = step * life.gain - life.total, life.agent.records[-1][1]
-            live.update(
-                Text(
-                    f"{step:,} of {horizon:,} steps, {rate / 1e6:.1f} M/s, episode {len(life.agent.records)}, "
-                    f"regret {regret:,.0f}, gain estimate {estimate:.4g} against {life.gain:.4g}, "
-                    f"{(horizon - step) / rate:.0f} s left"
-                )
-            )
+    def tell(step: int, horizon: int) -> str:
+        nonlocal start
+        if start < 0:
+            start = step  # a continued run has made steps before
+        rate = max(step - start, 1) / max(time.perf_counter() - began, 1e-9)
+        regret, estimate = step * life.gain - life.total, life.agent.records[-1][1]
+        return (
+            f"{step:,} of {horizon:,} steps, {rate / 1e6:.1f} M/s, episode {len(life.agent.records):,}, "
+            f"regret {regret:,.0f}, gain estimate {estimate:.4g} against {life.gain:.4g}, "
+            f"{(horizon - step) / rate:.0f} s left"
+        )
 
-        life.finish(show)
+    with console.live_line(tell) as show:
+        if checkpoint is None:
+            life.finish(show)
+        else:
+            finish_with_checkpoints(life, checkpoint, 30.0, show)
 
 
 def _facts(
@@ -150,7 +152,7 @@ def _facts(
         "guarantee": str(agent.guarantee), "guarantee_holds": agent.guarantee.holds and not oracle, "seed": run.seed,
         "horizon": run.horizon, "gain": run.gain, "steps": run.steps.tolist(), "regret": run.regret.tolist(),
         "pseudo_regret": run.pseudo_regret.tolist(), "episodes": len(run.episodes), "seconds": seconds,
-        "planning_seconds": run.planning_seconds, "acting_seconds": run.acting_seconds,
+        "planning_seconds": run.planning_seconds, "acting_seconds": run.acting_seconds, "vacuous": run.vacuous,
     }  # fmt: skip
 
 
@@ -173,6 +175,8 @@ def _page(source: str, name: str, mdp: MDP, agent: EpisodicAgent, run: Run, orac
     if oracle:
         grid.add_row("span", f"{numbers.digits(float(agent.settings()['span']))}: an oracle's, from the model itself")
     grid.add_row("guarantee", str(agent.guarantee))
+    if run.vacuous:
+        grid.add_row("bounds", "vacuous: still so wide that the plan ignores the data; it needs more steps")
     title = Text(f"{name} in {mdp.name or source}, seed {run.seed}, {seconds:.1f} s", style="bold")
     curve = Text("\n".join(sketch(run.steps.tolist(), run.regret.tolist())))
     return [title, Text(), grid, Text(), Text("regret over steps, both axes logarithmic", style="dim"), curve]

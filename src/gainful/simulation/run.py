@@ -31,6 +31,8 @@ class Run:
     planning_seconds: float
     acting_seconds: float
     """CPU time; outside the promise that the same seed gives the same bits."""
+    vacuous: bool = False
+    """Whether, at the end, the agent's bounds were still so wide that its plan ignored the data."""
 
     @property
     def horizon(self) -> int:

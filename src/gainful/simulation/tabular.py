@@ -304,5 +304,5 @@ class Life:
             steps=self.grid, rewards=self.rewards, regret=self.grid * self.gain - self.rewards,
             pseudo_regret=self.grid * self.gain - self.means, gain=self.gain, episodes=self.agent.episodes,
             final_state=self.state, seed=self.seed, planning_seconds=self.planning_seconds,
-            acting_seconds=self.acting_seconds,
+            acting_seconds=self.acting_seconds, vacuous=self.agent.vacuous,
         )  # fmt: skip
