@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from numbers import Real
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gainful.agents.episodic import (
-    AGENT_FILE, NEVER, EpisodeLog, EpisodePlan, EpisodeView, EpisodicAgent, agent_state,
-)  # fmt: skip
+    AGENT_FILE,
+    NEVER,
+    EpisodeLog,
+    EpisodePlan,
+    EpisodeView,
+    EpisodicAgent,
+    agent_state,
+)
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.statistics import Statistics
 from gainful.agents.stepwise import StepwiseAgent
 from gainful.archive import write_archive
 from gainful.errors import InvalidArgumentError
-from gainful.partition import Partition
+from gainful.optimism.c_scal_plus import bins_for_horizon
+from gainful.partition import Outside, Partition
 
 T = TypeVar("T")
+Ends: TypeAlias = ArrayLike | Sequence[float | None] | None
+"""The lower or upper ends of a box: one number, or one per axis; None keeps a Gymnasium Box's own."""
 
 
 class _OfInner(Generic[T]):
@@ -96,6 +107,8 @@ class PartitionedAgent:
     partition: Partition
     log: TransitionLog | None = None
     """The raw transitions, where the partition is going to be refined."""
+    space: Partition | None = None
+    """The box as one cell, where the agent chooses the number of cells itself."""
     refines_at = NEVER
     """The number of steps after which the next decision refines the partition."""
 
@@ -192,7 +205,13 @@ class PartitionedAgent:
         """The arguments that make this agent again (what a saved file holds beside the arrays)."""
         kept = self.inner.settings()
         del kept["n_states"]
-        return {"partition": self.partition.settings(), **kept}
+        if self.space is None:
+            return {"partition": self.partition.settings(), **kept}
+        box = self.space
+        return {
+            "partition": None, "dim": box.dim, "low": list(box.low), "high": list(box.high), "outside": box.outside,
+            **kept,
+        }  # fmt: skip
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
         """What must be kept beside the statistics and the current plan: the inner agent's, and the log."""
@@ -222,12 +241,42 @@ def checked_partition(partition: Any) -> Partition:
     return partition
 
 
+def box_to_cut(dim: int | None, low: Ends, high: Ends, box: Any, outside: Outside | None) -> Partition:
+    """The box whose cells an agent chooses itself, as one cell: [low, high], or a Gymnasium Box."""
+    if box is None:
+        ends: dict[str, Any] = {"low": low, "high": high}
+        return Partition.uniform(bins=1, dim=dim, outside=outside or "error", **ends)
+    found = Partition.from_box(box, bins=1, low=low, high=high, outside=outside)
+    if dim is not None and dim != found.dim:
+        raise InvalidArgumentError(f"dim is {dim}, but the box has {found.dim} axes")
+    return found
+
+
+def checked_horizon(horizon: float | None) -> int | None:
+    """A number of steps, at least 1, or None; 1e7 is accepted as an integer."""
+    if horizon is None:
+        return None
+    if isinstance(horizon, bool) or not (math.isfinite(horizon) and horizon >= 1 and int(horizon) == horizon):
+        raise InvalidArgumentError(f"horizon is {horizon!r}, expected a whole number of steps, at least 1")
+    return int(horizon)
+
+
+def chosen_bins(horizon: int, n_actions: int, lipschitz: float | None, holder: float | None, dim: int) -> int:
+    """The theorem's number of intervals per axis."""
+    if lipschitz is None or holder is None:
+        raise InvalidArgumentError(
+            "without lipschitz and holder there is no formula for the number of cells; give a partition"
+        )
+    return bins_for_horizon(horizon, n_actions, lipschitz, holder, dim)
+
+
 def checked_smoothness(lipschitz: float | None, holder: float | None) -> tuple[float | None, float | None]:
     """L and α, each positive, α at most 1, or None where unknown."""
     for name, value, top in (("lipschitz", lipschitz, np.inf), ("holder", holder, 1.0)):
-        if value is not None and not (np.ndim(value) == 0 and np.isfinite(value) and 0.0 < value <= top):
+        good = value is None or (isinstance(value, Real) and np.isfinite(value) and 0.0 < value <= top)
+        if not good or isinstance(value, bool):
             wanted = "a finite number above 0" if name == "lipschitz" else "a number in (0, 1]"
-            raise InvalidArgumentError(f"{name} is {value}, expected {wanted}, or None where it is unknown")
+            raise InvalidArgumentError(f"{name} is {value!r}, expected {wanted}, or None where it is unknown")
     return None if lipschitz is None else float(lipschitz), None if holder is None else float(holder)
 
 

@@ -6,11 +6,14 @@ import importlib
 import inspect
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gainful.agents.episodic import AGENT_FILE, EpisodicAgent, restore_agent
 from gainful.archive import read_archive
 from gainful.errors import InvalidAgentError, UnknownAgentError, suggestion
+
+if TYPE_CHECKING:
+    from gainful.agents.partitioned import PartitionedAgent
 
 # the name on a command line -> (module, class)
 AGENTS: dict[str, tuple[str, str]] = {
@@ -29,6 +32,13 @@ AGENTS: dict[str, tuple[str, str]] = {
     "ucrl2b": ("gainful.agents.ucrl2b", "UCRL2B"),
 }
 
+# agents on continuous states, which have a partition where the others have `n_states`
+PARTITIONED: dict[str, tuple[str, str]] = {
+    "c-scal-plus": ("gainful.agents.c_scal_plus", "CSCALPlus"),
+    "uccrl": ("gainful.agents.uccrl", "UCCRL"),
+    "discretized": ("gainful.agents.discretized", "Discretized"),
+}
+
 NOT_IMPLEMENTABLE = {
     "regal": "no tractable planner is known for its penalised optimisation (Bartlett & Tewari 2009); "
     "SCAL and SCAL+ solve the constrained problem instead",
@@ -36,19 +46,38 @@ NOT_IMPLEMENTABLE = {
 
 
 def names() -> list[str]:
-    """The names of all agents, in kebab-case."""
+    """The names of all tabular agents, in kebab-case."""
     return list(AGENTS)
+
+
+def continuous_names() -> list[str]:
+    """The names of all agents on continuous states, in kebab-case."""
+    return list(PARTITIONED)
 
 
 def agent_class(name: str) -> type[EpisodicAgent]:
     """The class behind a name such as 'scal-plus'."""
     if name in NOT_IMPLEMENTABLE:
         raise UnknownAgentError(f"'{name}' is not implementable: {NOT_IMPLEMENTABLE[name]}")
+    if name in PARTITIONED:
+        raise UnknownAgentError(f"'{name}' is no tabular agent: its states are points; see continuous_class")
     if name not in AGENTS:
         raise UnknownAgentError(f"'{name}'; {suggestion(name, AGENTS)}")
-    module, attribute = AGENTS[name]
-    found: type[EpisodicAgent] = getattr(importlib.import_module(module), attribute)
+    found: type[EpisodicAgent] = _loaded(AGENTS[name])
     return found
+
+
+def continuous_class(name: str) -> type[PartitionedAgent]:
+    """The class behind the name of an agent on continuous states, such as 'c-scal-plus'."""
+    if name not in PARTITIONED:
+        raise UnknownAgentError(f"'{name}'; {suggestion(name, PARTITIONED)}")
+    found: type[PartitionedAgent] = _loaded(PARTITIONED[name])
+    return found
+
+
+def _loaded(home: tuple[str, str]) -> Any:
+    module, attribute = home
+    return getattr(importlib.import_module(module), attribute)
 
 
 @dataclass(frozen=True)
@@ -62,7 +91,7 @@ class Description:
 
 def describe(name: str) -> Description:
     """The first line of the agent's docstring, and its parameters; one without a default must be given."""
-    made = agent_class(name)
+    made: Any = continuous_class(name) if name in PARTITIONED else agent_class(name)
     parameters = {
         p.name: "required" if p.default is inspect.Parameter.empty else p.default
         for p in inspect.signature(made).parameters.values()
@@ -77,6 +106,9 @@ def load_agent(path: str | Path) -> Any:
     for name, (_, attribute) in AGENTS.items():
         if attribute == header.get("agent"):
             return restore_agent(agent_class(name), path, header, arrays)
+    for home in PARTITIONED.values():
+        if home[1] == header.get("agent"):
+            return restore_agent(_loaded(home), path, header, arrays)
     raise InvalidAgentError(
         f"{path}: holds a {header.get('agent')!r}, which this gainful does not know; upgrade gainful"
     )

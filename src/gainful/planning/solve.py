@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gainful.errors import MultichainError, NotConvergedError
+from gainful.errors import MultichainError, NotConvergedError, PrecisionError
 from gainful.mdp.model import MDP
-from gainful.mdp.structure import structure
+from gainful.mdp.structure import Structure, structure
 from gainful.planning.anderson import evaluate_by_anderson
 from gainful.planning.arguments import checked_precision, positive_cap, precision_error, start_vector
 from gainful.planning.plan import Plan, make_plan
@@ -27,6 +27,10 @@ EVALUATION_SWEEPS = 500
 """At most so many sweeps to evaluate one policy."""
 IDLE_ROUNDS = 30
 """Rounds of accelerated policy iteration without a better bracket after which it is given up."""
+DAMPED_SWEEPS = 200
+"""Sweeps of damped value iteration, sure but slow, after the other ways have failed; four times as many each time."""
+EXACT_FIRST, EXACT_AFTER = 300, 60_000
+"""States up to which exact policy iteration comes before damped sweeps, and damped sweeps after which it comes."""
 EXACT_UP_TO = 3000
 """States up to which exact policy iteration is the last resort (its linear systems are dense in the worst case)."""
 
@@ -54,11 +58,15 @@ def solve(
     with Sweeper(mdp, threads) as sweeper:
         search = _Search(mdp, sweeper, target, precision, positive_cap("max_sweeps", max_sweeps))
         plan = search.value_iteration(v)
+        sweeps = DAMPED_SWEEPS
         while plan is None:
-            plan = search.policy_rounds() or search.exact()
+            plan = search.policy_rounds()
+            if plan is None and (mdp.n_states <= EXACT_FIRST or sweeps > EXACT_AFTER or search.is_multichain()):
+                plan = search.exact()
             if plan is None:
                 search.check_structure()
-                plan = search.damped()
+                plan = search.damped(sweeps)
+                sweeps *= 4
     return plan
 
 
@@ -73,7 +81,8 @@ class _Search:
         self.best, self.actions = self.v, sweeper.act.copy()
         self.bounds = (-np.inf, np.inf)  # at best, rounding included
         self.stage = "value iteration"
-        self.structure_checked = False
+        self.structure: Structure | None = None
+        self.exact_failed = False
 
     @property
     def width(self) -> float:
@@ -156,31 +165,36 @@ class _Search:
 
     def exact(self) -> Plan | None:
         """Policy iteration with exact evaluation, where its linear systems are affordable."""
-        if self.mdp.n_states > EXACT_UP_TO:
+        if self.mdp.n_states > EXACT_UP_TO or self.exact_failed:
             return None
         try:
             plan = policy_iteration(self.mdp, precision=self.precision, start_actions=self.actions)
-        except NotConvergedError:
+        except (NotConvergedError, PrecisionError):  # a policy on the way may be too ill-conditioned to evaluate
+            self.exact_failed = True
             return None
         return replace(plan, sweeps=self.sweeps + plan.sweeps)
 
-    def damped(self) -> Plan | None:
+    def damped(self, sweeps: int) -> Plan | None:
         """Damped value iteration from the best v, v ← v + ½(Lv - v): its bracket never widens, and it gets there."""
         self.stage = "damped value iteration"
         v = self.best
-        for _ in range(200):
+        for _ in range(sweeps):
             if self.look(v):
                 return self.plan()
             v = v + 0.5 * (self.next() - v)
         return None
 
+    def is_multichain(self) -> bool:
+        """Whether the MDP is multichain: asked only when the bracket does not close by itself."""
+        if self.structure is None:
+            self.structure = structure(self.mdp)
+        return self.structure == "multichain"
+
     def check_structure(self) -> None:
-        """Refuse a multichain MDP, naming its classes; once, and only when the bracket does not close by itself."""
-        if self.structure_checked:
-            return
-        self.structure_checked = True
-        found = structure(self.mdp)
-        if found == "multichain":
+        """Refuse a multichain MDP, naming its classes."""
+        if self.is_multichain():
+            found = self.structure
+            assert found is not None
             raise MultichainError(
                 f"the optimal gain depends on the start: {found.describe()}; "
                 f"bracket [{self.plan().gain_bounds[0]:.6g}, {self.plan().gain_bounds[1]:.6g}]. "

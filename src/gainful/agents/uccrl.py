@@ -1,0 +1,156 @@
+"""UCCRL on a partition, in the variant that can be implemented."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gainful._compiled import kernel
+from gainful.agents.empirical import empirical_rows
+from gainful.agents.episodic import EpisodePlan
+from gainful.agents.extended import ExtendedAgent
+from gainful.agents.guarantee import Guarantee
+from gainful.agents.partitioned import (
+    Ends,
+    PartitionedAgent,
+    box_to_cut,
+    checked_horizon,
+    checked_partition,
+    checked_smoothness,
+    chosen_bins,
+    unknown_smoothness,
+)
+from gainful.agents.statistics import Statistics
+from gainful.agents.ucrl2 import SIMPLEX
+from gainful.errors import InvalidArgumentError
+from gainful.optimism.c_scal_plus import regret_exponent
+from gainful.optimism.uccrl import cell_widening, reward_log, reward_width, transition_log, transition_radius
+from gainful.partition import Outside, Partition
+from gainful.planning.confidence import L1Ball
+
+
+@kernel
+def widened_sets(
+    visits: NDArray[Any], reward_sum: NDArray[Any], n_cells: int, n_actions: int, t: int, delta: float, scale: float,
+    reward_max: float, widening: float, radius: NDArray[Any], r: NDArray[Any],
+) -> None:  # fmt: skip
+    """The ℓ₁ radius and the optimistic reward of every pair."""
+    of_rewards, of_rows = reward_log(n_cells, n_actions, t, delta), transition_log(n_actions, t, delta)
+    for k in range(visits.size):
+        if visits[k] == 0:
+            radius[k], r[k] = SIMPLEX, reward_max
+            continue
+        radius[k] = min(SIMPLEX, transition_radius(n_cells, of_rows, visits[k], widening, scale))
+        width = reward_width(of_rewards, visits[k], reward_max, widening, scale)
+        r[k] = min(reward_max, reward_sum[k] / visits[k] + width)
+
+
+class CellsOfUCCRL(ExtendedAgent):
+    """The tabular part: ℓ₁ balls widened by `widening` = L·n^{-α}, and a bound `span` on the optimistic bias."""
+
+    def __init__(self, n_states: int, n_actions: int, *, span: float, widening: float, **options: Any) -> None:
+        super().__init__(n_states, n_actions, **options)
+        if not (math.isfinite(span) and span >= 0.0):
+            raise InvalidArgumentError(f"span is {span}, expected a finite number of at least 0")
+        self.span, self.widening = float(span), float(widening)
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make this agent again."""
+        return {**super().settings(), "span": self.span, "widening": self.widening}
+
+    def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
+        """Span-constrained extended value iteration over the widened balls, to precision r_max/√t."""
+        radius, r = np.empty(statistics.visits.size), np.empty(statistics.visits.size)
+        widened_sets(
+            statistics.visits, statistics.reward_sum, self.n_states, self.n_actions, t, self.delta, self.width_scale,
+            self.reward_range, self.widening, radius, r,
+        )  # fmt: skip
+        rows = empirical_rows(statistics, self.allowed)
+        ball = L1Ball(radius.reshape(self.n_states, self.n_actions))
+        return self.extended_plan(rows, ball, r, t, radius >= SIMPLEX, span=self.span)
+
+
+class UCCRL(PartitionedAgent):
+    r"""UCCRL (Ortner & Ryabko 2012) with SCAL's planner: states in a box, A actions, Hölder constants L and α.
+
+    On n cells, N the visits of (cell, action): ‖p̃ - p̄‖₁ ≤ sqrt(56·n·ln(2At_k/δ)/N⁺) + L·m^{-α} and
+    |r̃ - r̄| ≤ r_max·(sqrt(7·ln(2nAt_k/δ)/(2N⁺)) + L·m^{-α}), m the cells per axis (the coarsest axis, if they differ).
+
+    **What is a variant.** The published algorithm takes the best of all plausible MDPs whose optimal bias has span at
+    most c, a problem for which no method is known. Qian, Fruit, Pirotta & Lazaric (sec. 4) point to SCAL's planner:
+    here extended value iteration on the cells is cut to span c (ScOpt on the extended MDP), to precision r_max/√t_k,
+    with SCAL's copies of reward 0, so that the policy executed is deterministic. SCAL's perturbation is left out:
+    ℓ₁ balls of positive radius reach every cell already. Their claim that the regret bound is UCCRL's is not proven
+    there.
+
+    Without `partition` a box [low, high] (by default [0, 1]^dim, or a Gymnasium `box`) is cut into
+    ⌈((α/d)·L·sqrt(T/A))^{1/(d+α)}⌉ intervals per axis for T = `horizon` steps. `width_scale` multiplies the statistical
+    widths alone; anything but 1 voids the guarantee, and so do missing constants, without which nothing is widened.
+    A radius of 2 is every law: until N > 14·n·ln(2At/δ) the agent ignores what it sees (`vacuous`).
+
+    >>> agent = UCCRL(partition=Partition.uniform(bins=5), n_actions=2, span=1.0, lipschitz=1.0, holder=1.0)
+    >>> agent.observe(0.31, agent.act(0.31), 0.5, 0.33)
+    """
+
+    inner: CellsOfUCCRL
+
+    def __init__(
+        self, *, n_actions: int, span: float, partition: Partition | dict[str, Any] | None = None,
+        lipschitz: float | None = None, holder: float | None = None, reward_max: float = 1.0, reward_min: float = 0.0,
+        delta: float = 0.05, seed: int = 0, allowed: ArrayLike | None = None, width_scale: float = 1.0,
+        horizon: float | None = None, dim: int | None = None, low: Ends = None,
+        high: Ends = None, box: Any = None, outside: Outside | None = None,
+    ) -> None:  # fmt: skip
+        self.lipschitz, self.holder = checked_smoothness(lipschitz, holder)
+        self.horizon = checked_horizon(horizon)
+        options = {
+            "span": span, "reward_max": reward_max, "reward_min": reward_min, "delta": delta, "seed": seed,
+            "width_scale": width_scale,
+        }  # fmt: skip
+        CellsOfUCCRL(1, n_actions, widening=0.0, **options)  # its errors first
+        if partition is not None:
+            self.partition = checked_partition(partition)
+            if any(given is not None for given in (dim, low, high, box, outside)):
+                raise InvalidArgumentError("a partition was given, and dim, low, high, box or outside too: it has them")
+        elif self.horizon is None:
+            raise InvalidArgumentError("give a partition, or the horizon for which to choose the number of cells")
+        else:
+            self.space = box_to_cut(dim, low, high, box, outside)
+            n = chosen_bins(self.horizon, n_actions, self.lipschitz, self.holder, self.space.dim)
+            self.partition = self.space.with_bins(n)
+        widening = 0.0
+        if self.lipschitz is not None and self.holder is not None:
+            widening = cell_widening(self.lipschitz, self.holder, min(self.partition.bins))
+        self.inner = CellsOfUCCRL(self.partition.n_cells, n_actions, widening=widening, allowed=allowed, **options)
+
+    @property
+    def span(self) -> float:
+        """The bound c on sp(h*)."""
+        return self.inner.span
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make this agent again."""
+        kept = super().settings()
+        del kept["widening"]
+        return {**kept, "lipschitz": self.lipschitz, "holder": self.holder, "horizon": self.horizon}
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The theorem of the published algorithm, as far as the constants are its own."""
+        alpha, d = self.holder or 1.0, self.dim
+        constants = "" if self.lipschitz is None else f" with L = {self.lipschitz:g}, α = {alpha:g}"
+        return Guarantee(
+            bound=f"regret Õ(c·(n·sqrt(A·T) + L·m^(-α)·T)), n = {self.n_states} cells, "
+            f"m = {min(self.partition.bins)} per axis, with probability {1 - self.delta:g}; "
+            f"Õ(T^{regret_exponent(alpha, d):.4g}) where m is chosen for T",
+            assumptions=(
+                f"the optimal bias has span at most c = {self.span:g}",
+                f"rewards and transitions are Hölder{constants} on the box scaled to [0, 1]^{d}",
+            ),
+            source="Ortner & Ryabko 2012 for the published algorithm; claimed for this variant, without proof, by "
+            "Qian, Fruit, Pirotta & Lazaric, sec. 4",
+            reason_void=self.inner.scaled or unknown_smoothness(self.lipschitz, self.holder),
+        )

@@ -1,0 +1,385 @@
+"""A run in a continuous environment: one compiled call per episode, the same trace as stepping `act` and `observe`."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gainful._compiled import inlined, kernel
+from gainful.agents.c_scal_plus import CSCALPlus
+from gainful.agents.episodic import EpisodicAgent, choose
+from gainful.agents.partitioned import PartitionedAgent
+from gainful.agents.statistics import mark
+from gainful.agents.stepwise import StepwiseAgent, decide, learn
+from gainful.arena import add
+from gainful.environments.continuous.dispatch import continuous_step, user_step
+from gainful.environments.continuous.environment import ContinuousEnvironment
+from gainful.environments.continuous.oracle import OracleGain, oracle_gain
+from gainful.errors import InvalidArgumentError
+from gainful.partition import axis_cell
+from gainful.rng import Role, stream_key
+from gainful.simulation.run import Run, checked_checkpoints, checked_horizon
+
+PAUSE = 1 << 24
+"""Steps after which a kernel returns to Python at the latest: Ctrl-C and progress."""
+LOGGED_PAUSE = 1 << 18
+"""The same for an agent that keeps its raw transitions: the log grows by so many at a time."""
+
+DONE, EPISODE_OVER, NEW_STATE, GROW, BAD_REWARD, BAD_STATE = range(6)
+_T, _STATUS = 0, 1
+
+
+@dataclass(frozen=True, eq=False)
+class ContinuousRun(Run):
+    """A run among points: `final_state` is the last point's cell."""
+
+    final_point: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False)
+    """Where the run ended, in the coordinates that the agent sees."""
+    gain_source: str = ""
+    """Where g* comes from; if it is unknown, `gain`, `regret` and `pseudo_regret` are NaN, and this says why."""
+
+
+@inlined
+def _seen(x: float, user_units: bool, low: float, high: float) -> float:
+    """A coordinate of the unit cube as the agent sees it: `ContinuousEnvironment.from_unit` where it sees units."""
+    return min(max(low + x * (high - low), low), high) if user_units else x
+
+
+def _run_points(
+    function: Any, learner: Any, kind: int, parameters: Any, uniforms: Any, key: Any, user_units: bool, env_low: Any,
+    env_high: Any, bins: Any, low: Any, high: Any, n_actions: int, reward_low: float, reward_high: float, actions: Any,
+    cumulative: Any, action_key: Any, lived: int, planned: bool, doubling: bool, stop_on_new: bool, remaining: Any,
+    visited: Any, visits: Any, reward_sum: Any, reward_squares: Any, begin: Any, length: Any, room: Any, used: Any,
+    next_state: Any, count: Any, is_changed: Any, changed: Any, n_changed: Any, log_origin: Any, log_target: Any,
+    log_action: Any, log_reward: Any, logged: int, x: Any, clock: Any, earned: Any, until: int,
+) -> None:  # fmt: skip
+    """Step until step `until` or the end of the episode; why it stopped is in clock[1], the steps made in clock[0].
+
+    Everything is counted in the agent's own arrays, step by step. A step that finds no room in the arena, or that the
+    agent would refuse (a reward outside its range, a point outside the cube), leaves everything as it was before it.
+    The agent had `lived` that many steps before this run; `planned`: its episode begins at this very step. Raw
+    transitions go to the log, from `logged` on, where it has room for them. `function` is a user's step, or None;
+    `learner` holds the tables of an agent that learns at every step (`StepwiseAgent`), or is None.
+    Arrays are indexed here rather than passed to pieces: counting references to them would take most of the time.
+    """
+    mixed = cumulative.size > 0
+    logging = log_action.size > 0
+    d, t, total = x.size, clock[_T], earned[0]
+    out, before = np.empty(d), np.empty(d)
+    state = 0
+    for i in range(d):
+        seen = _seen(x[i], user_units, env_low[i], env_high[i])
+        state = state * bins[i] + axis_cell(seen, bins[i], low[i], high[i])
+    status = DONE
+    while t < until:
+        action = actions[state]
+        if learner is not None:
+            rule, q, target, numbers, allowed = learner
+            action = decide(rule, q, numbers, allowed, state, action_key, np.uint64(2 * (lived + t)))
+        elif mixed:
+            action = choose(cumulative, state, action_key, np.uint64(2 * (lived + t) + planned))
+            planned = False
+        pair = state * n_actions + action
+        if doubling and remaining[pair] <= 0:
+            status = EPISODE_OVER
+            break
+        if function is None:
+            reward = continuous_step(kind, parameters, x, action, key, t, out)
+        else:
+            for i in range(d):
+                before[i] = x[i]  # the function may keep nothing, but write to what it is given
+            reward = user_step(function, before, action, key, t, uniforms, out)
+        if not (reward_low <= reward <= reward_high):
+            status = BAD_REWARD
+            break
+        inside, to = True, 0
+        for i in range(d):
+            inside = inside and 0.0 <= out[i] <= 1.0
+            seen = _seen(out[i], user_units, env_low[i], env_high[i])
+            to = to * bins[i] + axis_cell(seen, bins[i], low[i], high[i])
+        if not inside:
+            status = BAD_STATE
+            break
+        at, end = begin[pair], begin[pair] + length[pair]
+        if at < end:
+            guess = at + to - np.int64(next_state[at])  # where it is if the row has no gaps, as most have for d = 1
+            if at <= guess < end and next_state[guess] == to:
+                at = guess
+            else:
+                n = end - at
+                while n > 1:  # by halves, to the last that is not above `to`
+                    half = n >> 1
+                    at += half * (next_state[at + half] <= to)
+                    n -= half
+        if at < end and next_state[at] == to:
+            count[at] += 1
+        elif not add(begin, length, room, used, next_state, count, pair, to, 1):
+            status = GROW
+            break
+        if logging:
+            for i in range(d):
+                log_origin[logged, i] = _seen(x[i], user_units, env_low[i], env_high[i])
+                log_target[logged, i] = _seen(out[i], user_units, env_low[i], env_high[i])
+            log_action[logged], log_reward[logged] = action, reward
+            logged += 1
+        inner = reward - reward_low
+        if not is_changed[pair]:
+            mark(is_changed, changed, n_changed, pair)
+        visits[pair] += 1
+        reward_sum[pair] += inner
+        reward_squares[pair] += inner * inner
+        remaining[pair] -= 1
+        total += reward
+        if learner is not None:
+            rule, q, target, numbers, allowed = learner
+            learn(rule, q, target, numbers, n_actions, pair, inner, to, visits[pair])
+        for i in range(d):
+            x[i] = out[i]
+        t += 1
+        visited[state] = True
+        state = to
+        if not visited[to]:
+            visited[to] = True
+            if stop_on_new:
+                status = NEW_STATE
+                break
+    clock[_T], clock[_STATUS], earned[0] = t, status, total
+
+
+run_points = kernel(_run_points)
+# a kernel that takes a function never hits the cache: compiled in every process
+run_user_points = numba.njit(nogil=True, error_model="numpy")(_run_points)
+
+
+def uses_user_units(agent: PartitionedAgent) -> bool:
+    """Whether the agent's partition is in the environment's own units, and not of the unit cube."""
+    part = agent.partition
+    return any(a != 0.0 for a in part.low) or any(b != 1.0 for b in part.high)
+
+
+def check_points_fit(agent: PartitionedAgent, env: ContinuousEnvironment) -> None:
+    """An error unless the agent was made for states, actions and rewards like those of the environment."""
+    if not isinstance(agent, PartitionedAgent):
+        raise InvalidArgumentError(
+            f"{type(agent).__name__} is a tabular agent, and {env.name} has continuous states; "
+            "gf.Discretized puts it on a partition"
+        )
+    if (agent.dim, agent.n_actions) != (env.dim, env.n_actions):
+        raise InvalidArgumentError(
+            f"the agent has {agent.dim} dimension(s) and {agent.n_actions} actions, "
+            f"{env.name} {env.dim} and {env.n_actions}"
+        )
+    if env.reward_min < agent.reward_min or env.reward_max > agent.reward_max:
+        raise InvalidArgumentError(
+            f"rewards of {env.name} lie in [{env.reward_min:g}, {env.reward_max:g}], the agent was told "
+            f"[{agent.reward_min:g}, {agent.reward_max:g}]; give it env.reward_min and env.reward_max"
+        )
+    if uses_user_units(agent) and agent.partition.outside == "error":
+        for i in range(env.dim):
+            low, high = agent.partition.low[i], agent.partition.high[i]
+            if env.low[i] < low or env.high[i] > high:
+                raise InvalidArgumentError(
+                    f"axis {i} of the partition is [{low:g}, {high:g}], that of {env.name} "
+                    f"[{env.low[i]:g}, {env.high[i]:g}]; partition that box, or the unit cube"
+                )
+
+
+@lru_cache(maxsize=64)
+def _oracle(env: ContinuousEnvironment) -> OracleGain:
+    return oracle_gain(env)
+
+
+def known_gain(env: ContinuousEnvironment | None, gain: float | OracleGain | None) -> tuple[float, str]:
+    """The g* to measure regret against, and where it comes from; NaN where nobody knows it."""
+    if isinstance(gain, OracleGain):
+        return gain.gain, str(gain)
+    if gain is not None:
+        if not math.isfinite(gain):
+            raise InvalidArgumentError(f"gain is {gain}, expected a finite number, or None")
+        return float(gain), "given"
+    if env is None:
+        return math.nan, "unknown: say gain=, the optimal average reward per step"
+    if env.law is None and env.grid_model is None:
+        return math.nan, f"unknown: {env.name} has no oracle; say gain=, the optimal average reward per step"
+    found = _oracle(env)
+    return found.gain, str(found)
+
+
+class ContinuousLife:
+    """One agent's run among points: where it is, and what it has earned at each checkpoint."""
+
+    def __init__(
+        self, agent: PartitionedAgent, env: ContinuousEnvironment, seed: int, grid: NDArray[np.int64],
+        gain: tuple[float, str],
+    ) -> None:  # fmt: skip
+        self.agent, self.env, self.seed, self.grid = agent, env, seed, grid
+        self.gain, self.gain_source = gain
+        self.key, self.lived = stream_key(seed, Role.ENVIRONMENT), agent.t
+        self.user_units = uses_user_units(agent)
+        self.passed = 0  # checkpoints
+        self.planning_seconds = self.acting_seconds = 0.0
+        self.rewards = np.zeros(grid.size)
+        self.x: NDArray[np.float64] = env.start.copy()
+        """Where the agent is, in the unit cube."""
+        self._clock, self._earned = np.zeros(2, dtype=np.int64), np.zeros(1)
+        self._uniforms = np.empty(env.draws)
+        self.compiled = steps_like(agent, EpisodicAgent) or steps_like(agent, StepwiseAgent)
+
+    @property
+    def t(self) -> int:
+        """Steps made in this run."""
+        return int(self._clock[_T])
+
+    @property
+    def total(self) -> float:
+        """The sum of rewards so far."""
+        return float(self._earned[0])
+
+    @property
+    def point(self) -> NDArray[np.float64]:
+        """Where the agent is, in the coordinates of its partition."""
+        return self.env.from_unit(self.x) if self.user_units else self.x.copy()
+
+    @property
+    def over(self) -> bool:
+        """Whether the last checkpoint has been passed."""
+        return self.passed == self.grid.size
+
+    @property
+    def next_checkpoint(self) -> int:
+        """The step of the next checkpoint."""
+        return int(self.grid[self.passed])
+
+    def advance(self, target: int) -> None:
+        """One kernel call: to step `target`, or to the end of the episode, or of the room in the arena."""
+        if not self.compiled:
+            self._step_on(target)
+            return
+        agent = self.agent
+        before = time.process_time()
+        agent.act(self.point)
+        self.planning_seconds += time.process_time() - before
+        began = time.thread_time()
+        inner, plan, log, env = agent.inner, agent.current, agent.log, self.env
+        assert plan is not None
+        until = min(target, plan.last_step - self.lived, agent.refines_at - self.lived)
+        arrays: tuple[Any, ...] = _NO_LOG[env.dim] if env.dim in _NO_LOG else _no_log(env.dim)
+        if log is not None:
+            until = min(until, self.t + LOGGED_PAUSE)
+            log.reserve(until - self.t)
+            arrays = (log.origin, log.target, log.action, log.reward)
+        s, run, t = inner.statistics, run_points if env.function is None else run_user_points, self.t
+        learner = None
+        if isinstance(inner, StepwiseAgent):
+            learner = (inner.kind, inner.q, inner.target, inner.numbers, inner.allowed)
+        try:
+            run(
+                env.function, learner, env.kind, env.parameters, self._uniforms, self.key, self.user_units, env.low,
+                env.high, *agent.partition.arrays, inner.n_actions, inner.reward_min, inner.reward_max, plan.actions,
+                plan.cumulative, inner.key, self.lived, inner.planned_at == inner.t, plan.doubling,
+                plan.stop_on_new_state, inner.remaining, inner.visited, s.visits, s.reward_sum, s.reward_squares,
+                *s.arena, *s.changes, *arrays, 0 if log is None else log.n, self.x, self._clock, self._earned, until,
+            )  # fmt: skip
+        finally:  # whatever happens, Ctrl-C too: what was lived is known to the agent
+            inner.t = self.lived + self.t
+            if log is not None:
+                log.n += self.t - t
+            status = int(self._clock[_STATUS])
+            inner.interrupted = status == NEW_STATE
+        self.acting_seconds += time.thread_time() - began
+        if status == GROW:
+            s.enlarge()
+        elif status in (BAD_REWARD, BAD_STATE):
+            self._step_on(self.t + 1)  # refused, with the words for it
+
+    def _step_on(self, target: int) -> None:
+        """The same, by `act`, `env.step` and `observe`."""
+        agent, env = self.agent, self.env
+        while self.t < target:
+            began = time.process_time()
+            action = agent.act(self.point)
+            acted = time.process_time()
+            self.planning_seconds += acted - began
+            reward, to = env.step(self.t, self.x, action, key=self.key)
+            if not np.all((to >= 0.0) & (to <= 1.0)):
+                raise InvalidArgumentError(
+                    f"{env.name} moved from {self.x.tolist()} by action {action} to {to.tolist()} at step "
+                    f"{self.t + 1}, expected a point of the unit cube"
+                )
+            agent.observe(self.point, action, reward, env.from_unit(to) if self.user_units else to)
+            self.x[:] = to
+            self._clock[_T] += 1
+            self._earned[0] += reward
+            self.acting_seconds += time.process_time() - acted
+
+    def note(self) -> None:
+        """What has been earned, if this is a checkpoint."""
+        if not self.over and self.t == self.grid[self.passed]:
+            self.rewards[self.passed] = self._earned[0]
+            self.passed += 1
+
+    def finish(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Run to the last checkpoint."""
+        while not self.over:
+            self.advance(min(self.next_checkpoint, self.t + PAUSE))
+            self.note()
+            if progress is not None:
+                progress(self.t, int(self.grid[-1]))
+
+    def run(self) -> ContinuousRun:
+        """The result, once over."""
+        regret = self.grid * self.gain - self.rewards
+        return ContinuousRun(
+            steps=self.grid, rewards=self.rewards, regret=regret, pseudo_regret=regret.copy(), gain=self.gain,
+            episodes=self.agent.episodes, final_state=self.agent.partition.index(self.point), seed=self.seed,
+            planning_seconds=self.planning_seconds, acting_seconds=self.acting_seconds, final_point=self.point,
+            gain_source=self.gain_source,
+        )  # fmt: skip
+
+
+def steps_like(agent: Any, base: type[EpisodicAgent]) -> bool:
+    """Whether `act` and `observe` are those of `base`: then a loop of ours may stand in for them, to the same bits."""
+    inner = agent.inner if isinstance(agent, PartitionedAgent) else agent
+    if isinstance(agent, PartitionedAgent) and (
+        type(agent).act not in (PartitionedAgent.act, CSCALPlus.act)
+        or type(agent).observe is not PartitionedAgent.observe
+    ):
+        return False
+    return all(getattr(type(inner), m) is getattr(base, m) for m in ("act", "observe", "_decision"))
+
+
+def _no_log(dim: int) -> tuple[Any, ...]:
+    _NO_LOG[dim] = (np.empty((0, dim)), np.empty((0, dim)), np.empty(0, dtype=np.int32), np.empty(0))
+    return _NO_LOG[dim]
+
+
+_NO_LOG: dict[int, tuple[Any, ...]] = {}
+
+
+def simulate_continuous(
+    agent: PartitionedAgent, env: ContinuousEnvironment, horizon: float, seed: int = 0, *,
+    checkpoints: ArrayLike | None = None, progress: Callable[[int, int], None] | None = None,
+    gain: float | OracleGain | None = None,
+) -> ContinuousRun:  # fmt: skip
+    """Let `agent` live in a continuous environment for `horizon` steps, and measure its regret.
+
+    The agent sees points of the unit cube if its partition is of the unit cube, and else the environment's own units
+    (`env.from_unit`). The trace is that of stepping `agent.act`, `env.step` and `agent.observe`, to the bit; an agent
+    that has lived before goes on learning. Rewards are functions of state and action, so regret and pseudo-regret are
+    one. They are measured against `gain`, or `oracle_gain(env)`, some seconds of planning, once per process for each
+    environment; where neither exists they are NaN, as `gain_source` says. An agent with an `act` or `observe` of its
+    own is stepped in Python. `progress(step, horizon)` is called now and then.
+    """
+    steps = checked_horizon(horizon)
+    check_points_fit(agent, env)
+    life = ContinuousLife(agent, env, seed, checked_checkpoints(checkpoints, steps), known_gain(env, gain))
+    life.finish(progress)
+    return life.run()

@@ -1,0 +1,343 @@
+"""A run in any Gymnasium environment with Discrete actions: the trace of `act`, `env.step` and `observe`, at less cost.
+
+Between two plans a policy is fixed, and all a step needs is the cell of its observation. So the loop keeps the
+transitions of an episode aside and gives them to the agent's statistics in one compiled call.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import ArrayLike, NDArray
+
+from gainful._compiled import kernel
+from gainful.agents.episodic import NEVER, EpisodicAgent, choose
+from gainful.agents.partitioned import PartitionedAgent
+from gainful.agents.statistics import mark
+from gainful.arena import add
+from gainful.environments.continuous.oracle import OracleGain
+from gainful.errors import InvalidArgumentError
+from gainful.partition import locate_one
+from gainful.simulation.continuous import ContinuousRun, known_gain, steps_like
+from gainful.simulation.run import checked_checkpoints, checked_horizon
+
+BLOCK = 4096
+"""Steps kept aside at most, before the agent's statistics have them."""
+
+
+@kernel
+def count_block(
+    pairs: Any, targets: Any, rewards: Any, first: int, reward_low: float, n_actions: int, remaining: Any, visited: Any,
+    visits: Any, reward_sum: Any, reward_squares: Any, begin: Any, length: Any, room: Any, used: Any, next_state: Any,
+    count: Any, is_changed: Any, changed: Any, n_changed: Any,
+) -> int:  # fmt: skip
+    """What `observe` does, for the transitions from `first` on; returns the first that found no room in the arena."""
+    for i in range(first, pairs.size):
+        pair, to = pairs[i], targets[i]
+        if not add(begin, length, room, used, next_state, count, pair, to, 1):
+            return i
+        mark(is_changed, changed, n_changed, pair)
+        inner = rewards[i] - reward_low
+        visits[pair] += 1
+        reward_sum[pair] += inner
+        reward_squares[pair] += inner * inner
+        remaining[pair] -= 1
+        visited[pair // n_actions] = True
+        visited[to] = True
+    return len(pairs)
+
+
+def check_environment(agent: Any, env: Any) -> None:
+    """An error unless `env` is one Gymnasium environment whose spaces the agent was made for."""
+    if isinstance(env, gymnasium.vector.VectorEnv) or hasattr(env, "num_envs"):
+        raise InvalidArgumentError(
+            f"{type(env).__name__} steps several environments at once; a run has one: pass one, or simulate each"
+        )
+    if not isinstance(env, gymnasium.Env):
+        hint = f"; gymnasium.make({env!r}) makes one" if isinstance(env, str) else ""
+        raise InvalidArgumentError(f"the environment is {env!r}, expected a gymnasium.Env{hint}")
+    name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+    if not isinstance(env.action_space, spaces.Discrete):
+        hint = "; choose finitely many actions, with a wrapper" if isinstance(env.action_space, spaces.Box) else ""
+        raise InvalidArgumentError(f"{name} has actions {env.action_space}, expected a Discrete space{hint}")
+    if int(env.action_space.n) != agent.n_actions:
+        raise InvalidArgumentError(f"{name} has {env.action_space.n} actions, the agent {agent.n_actions}")
+    space = env.observation_space
+    if isinstance(space, spaces.Discrete):
+        if isinstance(agent, PartitionedAgent):
+            raise InvalidArgumentError(f"{name} has {space.n} states and needs no partition; take a tabular agent")
+        if int(space.n) != agent.n_states:
+            raise InvalidArgumentError(f"{name} has {space.n} states, the agent {agent.n_states}")
+    elif isinstance(space, spaces.Box):
+        if not isinstance(agent, PartitionedAgent):
+            raise InvalidArgumentError(
+                f"{name} observes points ({space}), and {type(agent).__name__} is a tabular agent; put it on a "
+                "partition: gf.Discretized(agent_class, gf.Partition.from_box(env.observation_space, ...), ...)"
+            )
+        if space.shape != (agent.dim,) and not (space.shape == () and agent.dim == 1):
+            raise InvalidArgumentError(f"{name} observes shape {space.shape}, the agent's partition has {agent.dim}")
+    else:
+        raise InvalidArgumentError(
+            f"{name} observes {space}, expected a Box or Discrete space; gymnasium.wrappers can flatten it"
+        )
+
+
+class GymnasiumLife:
+    """One agent's run in a Gymnasium environment: where it is, and what it has earned at each checkpoint."""
+
+    def __init__(
+        self, agent: Any, env: gymnasium.Env[Any, Any], seed: int, grid: NDArray[np.int64], gain: tuple[float, str]
+    ) -> None:
+        self.agent, self.env, self.seed, self.grid = agent, env, seed, grid
+        self.gain, self.gain_source = gain
+        self.lived, self.t, self.total = agent.t, 0, 0.0
+        self.passed = 0  # checkpoints
+        self.restarts = 0
+        self.planning_seconds = self.acting_seconds = 0.0
+        self.rewards = np.zeros(grid.size)
+        assert isinstance(env.action_space, spaces.Discrete)
+        self._first_action = int(env.action_space.start)
+        self._first_state = 0
+        if isinstance(env.observation_space, spaces.Discrete):
+            self._first_state = int(env.observation_space.start)
+        self.fast = steps_like(agent, EpisodicAgent)
+        self.observation, _ = env.reset(seed=seed)
+
+    @property
+    def over(self) -> bool:
+        """Whether the last checkpoint has been passed."""
+        return self.passed == self.grid.size
+
+    @property
+    def inner(self) -> EpisodicAgent:
+        """The tabular agent: the one itself, or that on the cells."""
+        inner: EpisodicAgent = self.agent.inner if isinstance(self.agent, PartitionedAgent) else self.agent
+        return inner
+
+    def seen(self, observation: Any) -> Any:
+        """An observation as the agent is told it: the point, or the number of the state from 0."""
+        return observation if isinstance(self.agent, PartitionedAgent) else observation - self._first_state
+
+    def state_of(self, observation: Any) -> int:
+        """The cell or the state of an observation, checked."""
+        try:
+            if isinstance(self.agent, PartitionedAgent):
+                return self.agent.partition.index(observation)
+            return self.inner._checked("the state", self.seen(observation), self.inner.n_states)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"the observation at step {self.t + 1} of the run: {error}") from error
+
+    def advance(self, target: int) -> None:
+        """To step `target`, or to the end of the episode."""
+        began = time.process_time()
+        if self.fast:
+            self.state_of(self.observation)  # names the step, should it be a bad one
+            self.agent.act(self.seen(self.observation))
+            planned = time.process_time()
+            self.planning_seconds += planned - began
+            began = planned
+            self._run_on(target)
+        else:
+            self._step_on(min(target, self.t + BLOCK))
+        self.acting_seconds += time.process_time() - began
+
+    def _run_on(self, target: int) -> None:
+        """Steps with the present plan, its transitions kept aside until the end."""
+        agent, inner, plan = self.agent, self.inner, self.inner.current
+        assert plan is not None
+        log = agent.log if isinstance(agent, PartitionedAgent) else None
+        refines_at = agent.refines_at if isinstance(agent, PartitionedAgent) else NEVER
+        t, lived, total = self.t, self.lived, self.total
+        until = min(target, plan.last_step - lived, refines_at - lived, t + BLOCK)
+        arrays: tuple[Any, ...] = (plan.actions, inner.remaining, inner.visited)
+        actions, remaining, visited = (memoryview(a) for a in arrays)  # one by one they are quicker than an array
+        n_actions, first_action, low, high = inner.n_actions, self._first_action, inner.reward_min, inner.reward_max
+        doubling, stop_on_new = plan.doubling, plan.stop_on_new_state
+        cumulative, mixed, planned = plan.cumulative, plan.probabilities is not None, inner.planned_at == inner.t
+        cell, step = self._locator(), self.env.step
+        observation, state = self.observation, self.state_of(self.observation)
+        if log is not None:
+            observation = np.array(observation)
+        pairs: list[int] = []
+        targets: list[int] = []
+        rewards: list[float] = []
+        spent: dict[int, int] = {}
+        refused: tuple[Any, ...] | None = None
+        lost: tuple[Any, ...] = ()
+        interrupted = False
+        try:
+            while t < until:
+                if mixed:
+                    action = int(choose(cumulative, state, inner.key, np.uint64(2 * (lived + t) + planned)))
+                    planned = False
+                else:
+                    action = actions[state]
+                pair = state * n_actions + action
+                times = spent.get(pair, 0)
+                if doubling and times >= remaining[pair]:
+                    break
+                following, reward, terminated, truncated, _ = step(action + first_action)
+                if terminated:  # the end is a way back to the beginning
+                    following = self._restarted()
+                try:
+                    earned = float(reward)
+                except (TypeError, ValueError):
+                    earned = float("nan")
+                if not low <= earned <= high:
+                    refused = (observation, action, reward, following)
+                    break
+                to = cell(following)
+                if to < 0:
+                    lost = (following,)
+                    break
+                if log is not None:
+                    log.append(observation, action, earned, following)
+                rewards.append(earned)
+                pairs.append(pair)
+                targets.append(to)
+                spent[pair] = times + 1
+                total += earned
+                t += 1
+                if stop_on_new:
+                    visited[state] = True
+                    interrupted = not visited[to]
+                # an environment may use one array for all its observations: who keeps them copies
+                observation, state = following if log is None else np.array(following), to
+                if truncated and not terminated:  # a limit of time is no transition: go on elsewhere
+                    observation = self._restarted() if log is None else np.array(self._restarted())
+                    state = cell(observation)
+                if interrupted or state < 0:
+                    break
+        finally:  # whatever happens, Ctrl-C and an error of the environment too: what was lived is known to the agent
+            self._count(pairs, targets, rewards)
+            inner.interrupted = interrupted
+            self.t, self.total, self.observation = self.t + len(targets), total, observation
+            inner.t = lived + self.t
+            if log is not None:
+                log.n = inner.t
+        if lost:
+            self.state_of(*lost)
+        if refused is not None:
+            agent.observe(self.seen(refused[0]), refused[1], refused[2], self.seen(refused[3]))
+            raise AssertionError("a reward outside the agent's range was taken")
+
+    def _count(self, pairs: list[int], targets: list[int], rewards: list[float]) -> None:
+        inner, n, done = self.inner, len(targets), 0
+        arrays = (np.array(pairs[:n], dtype=np.int64), np.array(targets, dtype=np.int64), np.array(rewards[:n]))
+        while n:
+            s = inner.statistics
+            done = count_block(
+                *arrays, done, inner.reward_min, inner.n_actions, inner.remaining, inner.visited, s.visits,
+                s.reward_sum, s.reward_squares, *s.arena, *s.changes,
+            )  # fmt: skip
+            if done == n:
+                break
+            s.enlarge()
+
+    def _locator(self) -> Callable[[Any], int]:
+        """As `state_of`, but -1 for what has none; quick for observations of the last one's class, type and shape."""
+
+        def slowly(observation: Any) -> int:
+            try:
+                return self.state_of(observation)
+            except InvalidArgumentError:
+                return -1
+
+        last = self.observation
+        if not isinstance(self.agent, PartitionedAgent):
+            n, first = self.inner.n_states, self._first_state
+
+            def state(observation: Any) -> int:
+                if observation.__class__ is int or observation.__class__ is np.int64:
+                    number = int(observation) - first
+                    return number if 0 <= number < n else -1
+                return slowly(observation)
+
+            return state
+        part = self.agent.partition
+        if not (isinstance(last, np.ndarray) and last.shape == (part.dim,) and last.dtype.kind in "fiub"):
+            return slowly
+        buffer, table, dtype, shape = np.empty(part.dim), part._table(last.dtype), last.dtype, last.shape
+
+        def cell(observation: Any) -> int:
+            if observation.__class__ is np.ndarray and observation.dtype is dtype and observation.shape == shape:
+                buffer[:] = observation
+                return int(locate_one(buffer, table))
+            return slowly(observation)
+
+        return cell
+
+    def _step_on(self, target: int) -> None:
+        """The same, by `act`, `env.step` and `observe`."""
+        while self.t < target:
+            self.state_of(self.observation)
+            here = np.array(self.seen(self.observation))[()]  # a copy, should the environment use one array for all
+            action = self.agent.act(here)
+            following, reward, terminated, truncated, _ = self.env.step(action + self._first_action)
+            if terminated:
+                following = self._restarted()
+            self.state_of(following)
+            self.agent.observe(here, action, reward, self.seen(following))
+            self.t, self.total, self.observation = self.t + 1, self.total + float(reward), following
+            if truncated and not terminated:
+                self.observation = self._restarted()
+
+    def _restarted(self) -> Any:
+        """The first observation after a restart."""
+        self.restarts += 1
+        return self.env.reset()[0]
+
+    def note(self) -> None:
+        """What has been earned, if this is a checkpoint."""
+        if not self.over and self.t == self.grid[self.passed]:
+            self.rewards[self.passed] = self.total
+            self.passed += 1
+
+    def finish(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Run to the last checkpoint."""
+        while not self.over:
+            self.advance(int(self.grid[self.passed]))
+            self.note()
+            if progress is not None:
+                progress(self.t, int(self.grid[-1]))
+
+    def run(self) -> ContinuousRun:
+        """The result, once over."""
+        regret = self.grid * self.gain - self.rewards
+        return ContinuousRun(
+            steps=self.grid, rewards=self.rewards, regret=regret, pseudo_regret=np.full(regret.size, np.nan),
+            gain=self.gain, episodes=self.agent.episodes, final_state=self.state_of(self.observation), seed=self.seed,
+            planning_seconds=self.planning_seconds, acting_seconds=self.acting_seconds,
+            final_point=np.array(self.observation, dtype=np.float64).reshape(-1), gain_source=self.gain_source,
+        )  # fmt: skip
+
+
+def simulate_gymnasium(
+    agent: Any, env: gymnasium.Env[Any, Any], horizon: float, seed: int = 0, *, checkpoints: ArrayLike | None = None,
+    progress: Callable[[int, int], None] | None = None, gain: float | OracleGain | None = None,
+) -> ContinuousRun:  # fmt: skip
+    """Let `agent` live in a Gymnasium environment for `horizon` steps, restarted whenever it ends.
+
+    Actions are Discrete. Observations are a Box, for an agent with a partition, or Discrete, for a tabular one; one
+    environment, not a vector of them. It begins with `env.reset(seed=seed)`.
+
+    *Restarts.* A step that terminates leads back to the beginning: the agent is told that its next state is the first
+    observation of `env.reset()`, as `MDP.from_gymnasium` has it, so the task goes on for ever and average reward makes
+    sense. (Where every step pays the same, as in CartPole, restarts then cost nothing: give it a reward that tells them
+    apart, such as `gymnasium.make("CartPole-v1", sutton_barto_reward=True)`.) A step that only truncates (a limit of
+    time) is told as it was, and the run goes on from `env.reset()`, a jump that is no transition and is not told.
+
+    Rewards outside the agent's range and observations outside its partition are errors; what was lived before is kept.
+    The trace is that of `agent.act`, `env.step` and `agent.observe`, to the bit. Regret is measured against `gain`, the
+    optimal average reward per step, and is NaN without one; the pseudo-regret is NaN, as mean rewards are unknown.
+    """
+    steps = checked_horizon(horizon)
+    check_environment(agent, env)
+    life = GymnasiumLife(agent, env, seed, checked_checkpoints(checkpoints, steps), known_gain(None, gain))
+    life.finish(progress)
+    return life.run()
