@@ -26,8 +26,7 @@ from gainful._compiled import kernel
 from gainful.environments.continuous.dispatch import continuous_step
 from gainful.partition import cell_of
 from gainful.rng import Role, stream_key
-from gainful.simulation.continuous import simulate_continuous
-from gainful.simulation.gymnasium_loop import simulate_gymnasium
+from gainful.simulation.simulate import simulate
 
 STEPS = 10**7
 
@@ -75,7 +74,7 @@ def riverswim(quick: bool) -> None:
             bare(env.kind, env.parameters, env.start.copy(), actions, *part.arrays, key, STEPS)
 
         def learning(agent: Callable[[], gf.CSCALPlus] = agent, runs: list[gf.Run] = runs) -> None:
-            runs.append(simulate_continuous(agent(), env, STEPS, seed=1, gain=0.41))
+            runs.append(simulate(agent(), env, STEPS, seed=1, gain=0.41))
 
         times = best_times({"bare": alone, "C-SCAL+, the whole call": learning}, 3 if quick else 8)
         print(f"\ncontinuous RiverSwim, {bins} cells, bonus_scale {scale:g}, {len(runs[0].episodes)} episodes")
@@ -112,7 +111,7 @@ def through_gymnasium(quick: bool) -> None:
 
             def learning(env: Any = env, part: gf.Partition = part, count: int = count) -> None:
                 agent = gf.CSCALPlus(partition=part, n_actions=count, span=10.0, reward_min=-1.0, bonus_scale=0.05)
-                simulate_gymnasium(agent, env, n, seed=1)
+                simulate(agent, env, n, seed=1)
 
             times = best_times({"env.step": alone, "simulate_gymnasium": learning}, 3 if quick else 6)
             print(f"\n{name}{'' if wrapped else ', without its wrappers'}, {part.n_cells} cells, {n:,} steps")

@@ -281,3 +281,21 @@ def test_vacuous_survives_a_file_and_ends_when_the_data_speak(tmp_path: Path) ->
     assert not agent.vacuous
     agent.save(tmp_path / "agent")
     assert not gf.load_agent(tmp_path / "agent").vacuous
+
+
+def test_predict_tells_the_policy_and_changes_nothing() -> None:
+    mdp = gf.environments.riverswim(4)
+    agent = gf.SCALPlus(4, 2, span=3.0, bonus_scale=0.1)
+    assert [agent.predict(s) for s in range(4)] == [0] * 4  # no plan yet
+    assert agent.current is None
+    gf.simulate(agent, mdp, 20_000, seed=1)
+    assert agent.current is not None
+    assert [agent.predict(s) for s in range(4)] == agent.current.actions.tolist() == [1] * 4
+    mixed = gf.Fixed(4, 2, policy=[[0.4, 0.6], [0.6, 0.4], [0.5, 0.5], [0.0, 1.0]])
+    mixed.act(0)
+    assert [mixed.predict(s) for s in range(4)] == [1, 0, 0, 1]
+    learner = gf.EpsilonGreedyQ(4, 2)
+    learner.q[:] = [0, 1, 1, 0, 2, 2, -1, 5]
+    assert [learner.predict(s) for s in range(4)] == [1, 0, 0, 1]
+    with pytest.raises(InvalidArgumentError, match=r"state is 4, expected an integer in 0 … 3"):
+        agent.predict(4)

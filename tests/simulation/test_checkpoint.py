@@ -155,3 +155,41 @@ def test_a_damaged_file_is_an_error_and_is_left_alone(damage: str, tmp_path: Pat
 def test_a_folder_that_does_not_exist_is_said_before_hours_are_lost(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"the folder .* does not exist; create it first"):
         gf.simulate(made("scal-plus"), MDP, 10**9, checkpoint_file=tmp_path / "no" / "run")
+
+
+@pytest.mark.parametrize("kind", ["fixed cells", "doubling", "discretized"])
+def test_runs_among_points_continue_too(kind: str, tmp_path: Path) -> None:
+    env = gf.environments.replacement()
+
+    def agent() -> Any:
+        if kind == "discretized":
+            return gf.Discretized(gf.UCRL2B, gf.Partition.uniform(bins=6), n_actions=2, reward_min=-1.0)
+        cells: dict[str, Any] = {"partition": gf.Partition.uniform(bins=6)} if kind == "fixed cells" else {}
+        return gf.CSCALPlus(
+            n_actions=2, span=2.0, lipschitz=env.lipschitz, holder=env.holder, reward_min=-1.0,
+            bonus_scale=0.1, **cells,
+        )  # fmt: skip
+
+    whole = gf.simulate(agent(), env, 6_000, seed=5, gain=0.5)
+    file = tmp_path / "run"
+    for step in (1, 1_500, 5_000):
+        with pytest.raises(KilledError):
+            gf.simulate(
+                agent(), env, 6_000, 5, gain=0.5, progress=killed_at(step), checkpoint_file=file, checkpoint_every=0
+            )
+    last = agent()
+    continued = gf.simulate(last, env, 6_000, seed=5, gain=0.5, checkpoint_file=file, checkpoint_every=0)
+    assert_same(whole, continued)
+    assert np.array_equal(whole.final_point, continued.final_point)
+    if kind == "doubling":
+        assert last.stage > 1
+    with pytest.raises(InvalidRunError, match="its environment is"):
+        gf.simulate(
+            agent(), gf.environments.replacement(replacement_cost=0.9), 6_000, seed=5, gain=0.5, checkpoint_file=file
+        )
+
+
+def test_a_gymnasium_environment_cannot_be_kept() -> None:
+    env = gf.environments.riverswim(6).to_gymnasium()
+    with pytest.raises(InvalidArgumentError, match="does not tell its state"):
+        gf.simulate(made("scal-plus"), env, 100, checkpoint_file="anywhere")

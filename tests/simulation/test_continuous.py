@@ -12,7 +12,7 @@ from gainful.agents.partitioned import PartitionedAgent
 from gainful.environments.continuous.environment import ContinuousEnvironment
 from gainful.errors import InvalidArgumentError
 from gainful.simulation import continuous
-from gainful.simulation.continuous import simulate_continuous
+from gainful.simulation.simulate import simulate
 
 ENVIRONMENTS = gf.environments.continuous_names()
 GAIN = 0.5  # any number: most tests are not about regret
@@ -72,7 +72,7 @@ def assert_same(one: PartitionedAgent, other: PartitionedAgent) -> None:
 def test_stepped_and_compiled_runs_are_equal_to_the_bit(name: str, user_units: bool) -> None:
     env = gf.environments.make_continuous(name)
     first, second = (c_scal_plus(env, partition=partition(env, user_units)) for _ in range(2))
-    run = simulate_continuous(first, env, 700, seed=3, gain=GAIN)
+    run = simulate(first, env, 700, seed=3, gain=GAIN)
     x, total = stepped(second, env, 700, 3, user_units)
     assert np.array_equal(run.final_point, x)
     assert run.rewards[-1] == total
@@ -122,7 +122,7 @@ def test_every_kind_of_agent_runs_as_if_stepped(kind: str) -> None:
     make = KINDS[kind]
     first, second = make(env), make(env)
     steps = 3000 if "doubling" in kind else 1200
-    run = simulate_continuous(first, env, steps, seed=1, gain=GAIN)
+    run = simulate(first, env, steps, seed=1, gain=GAIN)
     x, total = stepped(second, env, steps, 1, "user" in kind)
     assert np.array_equal(run.final_point, x)
     assert run.rewards[-1] == total
@@ -147,7 +147,7 @@ def test_a_function_of_the_users_is_compiled_and_runs_as_if_stepped() -> None:
     env = ContinuousEnvironment.from_function(bowl, dim=2, n_actions=3, draws=2, low=[-1.0, 0.0], high=[1.0, 2.0])
     for user_units in (False, True):
         first, second = (c_scal_plus(env, partition=partition(env, user_units)) for _ in range(2))
-        run = simulate_continuous(first, env, 900, seed=2)
+        run = simulate(first, env, 900, seed=2)
         x, total = stepped(second, env, 900, 2, user_units)
         assert np.array_equal(run.final_point, x)
         assert run.rewards[-1] == total
@@ -177,7 +177,7 @@ def test_what_a_function_may_not_do_stops_the_run_and_spoils_nothing(function: A
     env = ContinuousEnvironment.from_function(function, dim=1, n_actions=1, start=0.5)
     agent = c_scal_plus(env, partition=None, lipschitz=1.0, holder=1.0)
     with pytest.raises(InvalidArgumentError, match=message):
-        simulate_continuous(agent, env, 100)
+        simulate(agent, env, 100)
     assert agent.t == agent.statistics.visits.sum() == agent.log.n == 41  # type: ignore[union-attr]
 
 
@@ -185,10 +185,10 @@ def test_what_a_function_may_not_do_stops_the_run_and_spoils_nothing(function: A
 def test_where_a_kernel_pauses_changes_nothing(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     env = gf.environments.replacement()
     first, second = make(env), make(env)
-    whole = simulate_continuous(first, env, 2500, seed=1, checkpoints=[2500], gain=GAIN)
+    whole = simulate(first, env, 2500, seed=1, checkpoints=[2500], gain=GAIN)
     monkeypatch.setattr(continuous, "PAUSE", 7)
     monkeypatch.setattr(continuous, "LOGGED_PAUSE", 5)
-    parts = simulate_continuous(second, env, 2500, seed=1, gain=GAIN)
+    parts = simulate(second, env, 2500, seed=1, gain=GAIN)
     assert parts.rewards[-1] == whole.rewards[-1]
     assert_same(first, second)
 
@@ -197,7 +197,7 @@ def test_an_agent_that_has_lived_before_goes_on_learning_as_if_stepped() -> None
     env = gf.environments.replacement()
     first, second = KINDS["min-action"](env), KINDS["min-action"](env)
     for seed, steps in ((1, 800), (2, 900)):
-        run = simulate_continuous(first, env, steps, seed=seed, gain=GAIN)
+        run = simulate(first, env, steps, seed=seed, gain=GAIN)
         assert np.array_equal(run.final_point, stepped(second, env, steps, seed)[0])
     assert_same(first, second)
 
@@ -205,19 +205,19 @@ def test_an_agent_that_has_lived_before_goes_on_learning_as_if_stepped() -> None
 def test_regret_is_measured_against_the_oracle() -> None:
     env = gf.environments.replacement()
     oracle = gf.environments.oracle_gain(env, bins=100)
-    given = simulate_continuous(c_scal_plus(env), env, 2000, seed=1, gain=oracle, checkpoints=[10, 100])
+    given = simulate(c_scal_plus(env), env, 2000, seed=1, gain=oracle, checkpoints=[10, 100])
     assert given.gain == oracle.gain
     assert given.steps.tolist() == [10, 100, 2000]
     np.testing.assert_array_equal(given.regret, given.steps * oracle.gain - given.rewards)
     np.testing.assert_array_equal(given.regret, given.pseudo_regret)  # rewards are functions of state and action
-    own = simulate_continuous(c_scal_plus(env), env, 2000, seed=1)
+    own = simulate(c_scal_plus(env), env, 2000, seed=1)
     assert own.gain == pytest.approx(0.536675, rel=0, abs=2e-4)
     assert "OracleGain" in own.gain_source
     best = gf.Discretized(
         gf.Fixed, oracle.partition, n_actions=env.n_actions, policy=oracle.actions, reward_min=env.reward_min,
         reward_max=env.reward_max,
     )  # fmt: skip
-    run = simulate_continuous(best, env, 400_000, seed=2, gain=oracle)
+    run = simulate(best, env, 400_000, seed=2, gain=oracle)
     assert abs(run.regret[-1]) / 400_000 < 0.005  # its mean reward is the gain, within some standard deviations
 
 
@@ -225,16 +225,14 @@ def test_c_scal_plus_learns_the_smooth_river() -> None:
     """With a small bonus; the theorem's own constants leave the first 10⁷ steps to exploration."""
     env = gf.environments.continuous_riverswim(step=0.5, noise=0.25)
     agent = c_scal_plus(env, partition=partition(env, bins=20), span=15.0, bonus_scale=0.02)
-    run = simulate_continuous(agent, env, 300_000, seed=1, checkpoints=[20_000, 150_000])
+    run = simulate(agent, env, 300_000, seed=1, checkpoints=[20_000, 150_000])
     slopes = np.diff(np.append(0.0, run.regret)) / np.diff(np.append(0, run.steps))
     assert slopes[-1] < 0.1 * run.gain
 
 
 def test_progress_is_called_and_reaches_the_horizon() -> None:
     env, calls = gf.environments.replacement(), []
-    simulate_continuous(
-        c_scal_plus(env), env, 1e3, progress=lambda step, horizon: calls.append((step, horizon)), gain=GAIN
-    )
+    simulate(c_scal_plus(env), env, 1e3, progress=lambda step, horizon: calls.append((step, horizon)), gain=GAIN)
     assert calls[-1] == (1000, 1000)
     assert calls == sorted(calls)
 
@@ -242,20 +240,20 @@ def test_progress_is_called_and_reaches_the_horizon() -> None:
 def test_agents_of_another_kind_shape_range_or_box_are_refused() -> None:
     env, car = gf.environments.lqg(), gf.environments.mountain_car()
     with pytest.raises(InvalidArgumentError, match="SCALPlus is a tabular agent, and lqg has continuous states"):
-        simulate_continuous(gf.SCALPlus(4, 2, span=1.0), env, 10)  # type: ignore[arg-type]
+        simulate(gf.SCALPlus(4, 2, span=1.0), env, 10)
     with pytest.raises(InvalidArgumentError, match=r"1 dimension\(s\) and 3 actions, mountain-car 2 and 3"):
-        simulate_continuous(c_scal_plus(car, partition=gf.Partition.uniform(bins=5)), car, 10)
+        simulate(c_scal_plus(car, partition=gf.Partition.uniform(bins=5)), car, 10)
     with pytest.raises(InvalidArgumentError, match=r"the agent was told \[0, 0.5\]"):
-        simulate_continuous(c_scal_plus(env, reward_min=0.0, reward_max=0.5), env, 10)
+        simulate(c_scal_plus(env, reward_min=0.0, reward_max=0.5), env, 10)
     narrow = gf.Partition.uniform(bins=5, low=-1.0, high=1.0)
     with pytest.raises(InvalidArgumentError, match=r"axis 0 of the partition is \[-1, 1\], that of lqg \[-2, 2\]"):
-        simulate_continuous(c_scal_plus(env, partition=narrow), env, 10)
+        simulate(c_scal_plus(env, partition=narrow), env, 10)
     clipped = gf.Partition.uniform(bins=5, low=-1.0, high=1.0, outside="clip")
     first, second = c_scal_plus(env, partition=clipped), c_scal_plus(env, partition=clipped)
-    run = simulate_continuous(first, env, 300, gain=GAIN)
+    run = simulate(first, env, 300, gain=GAIN)
     assert np.array_equal(run.final_point, stepped(second, env, 300, 0, user_units=True)[0])
     assert_same(first, second)
     with pytest.raises(InvalidArgumentError, match="gain is nan"):
-        simulate_continuous(c_scal_plus(env), env, 10, gain=math.nan)
+        simulate(c_scal_plus(env), env, 10, gain=math.nan)
     with pytest.raises(InvalidArgumentError, match="horizon is 0"):
-        simulate_continuous(c_scal_plus(env), env, 0)
+        simulate(c_scal_plus(env), env, 0)

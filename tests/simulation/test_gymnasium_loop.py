@@ -11,8 +11,7 @@ from gymnasium import spaces
 import gainful as gf
 from gainful.errors import InvalidArgumentError
 from gainful.simulation import gymnasium_loop
-from gainful.simulation.continuous import simulate_continuous
-from gainful.simulation.gymnasium_loop import simulate_gymnasium
+from gainful.simulation.simulate import simulate
 from tests.simulation.test_continuous import assert_same, c_scal_plus, partition
 
 
@@ -77,8 +76,8 @@ def test_a_run_through_gymnasium_is_the_compiled_run() -> None:
     for name in ("lqg", "mountain-car"):
         env = gf.environments.make_continuous(name)
         first, second = (c_scal_plus(env, partition=partition(env, user_units=True)) for _ in range(2))
-        compiled = simulate_continuous(first, env, 1500, seed=7, gain=0.5)
-        run = simulate_gymnasium(second, env.to_gymnasium(), 1500, seed=7, gain=0.5)
+        compiled = simulate(first, env, 1500, seed=7, gain=0.5)
+        run = simulate(second, env.to_gymnasium(), 1500, seed=7, gain=0.5)
         assert np.array_equal(run.final_point, compiled.final_point)
         assert np.array_equal(run.rewards, compiled.rewards)
         assert np.array_equal(run.regret, compiled.regret)
@@ -93,7 +92,7 @@ def test_the_loop_is_that_of_act_step_and_observe(name: str) -> None:
         options |= {"low": [-2.4, -3.0, -0.21, -3.0], "high": [2.4, 3.0, 0.21, 3.0]}
     env = gymnasium.make(name)
     first, second = on_box(env, **options), on_box(env, **options)
-    run = simulate_gymnasium(first, env, 1500, seed=3)
+    run = simulate(first, env, 1500, seed=3)
     assert stepped(second, env, 1500, 3) == run.rewards[-1]
     first.act(run.final_point)
     assert_same(first, second)
@@ -122,7 +121,7 @@ def test_every_kind_of_agent_runs_as_if_stepped(kind: str, monkeypatch: pytest.M
     monkeypatch.setattr(gymnasium_loop, "BLOCK", 37)
     first, second = KINDS[kind](), KINDS[kind]()
     steps = 2500 if kind == "doubling" else 1500
-    run = simulate_gymnasium(first, Walk(as_point, POINTS), steps, seed=1)
+    run = simulate(first, Walk(as_point, POINTS), steps, seed=1)
     assert stepped(second, Walk(as_point, POINTS), steps, 1) == run.rewards[-1]
     first.act(run.final_point)
     assert_same(first, second)
@@ -137,8 +136,8 @@ def test_an_environment_with_one_array_for_all_observations(kind: str) -> None:
         return shared
 
     first, second = KINDS[kind](), KINDS[kind]()
-    one = simulate_gymnasium(first, Walk(show, POINTS), 1300, seed=1)
-    other = simulate_gymnasium(second, Walk(as_point, POINTS), 1300, seed=1)
+    one = simulate(first, Walk(show, POINTS), 1300, seed=1)
+    other = simulate(second, Walk(as_point, POINTS), 1300, seed=1)
     assert np.array_equal(one.rewards, other.rewards)
     assert_same(first, second)
 
@@ -147,7 +146,7 @@ def test_an_environment_with_one_array_for_all_observations(kind: str) -> None:
 def test_discrete_observations_and_spaces_that_begin_elsewhere(made: Any) -> None:
     env = Walk(lambda at: at + 5, spaces.Discrete(10, start=5), first_action=-1)
     first, second = made(10, 2), made(10, 2)
-    run = simulate_gymnasium(first, env, 1200, seed=2, checkpoints=[10])
+    run = simulate(first, env, 1200, seed=2, checkpoints=[10])
     assert stepped(second, env, 1200, 2, first_action=-1, first_state=5) == run.rewards[-1]
     first.act(run.final_state)
     for name, array in first.statistics.to_arrays().items():
@@ -174,7 +173,7 @@ def test_a_terminal_state_leads_back_to_the_start_and_a_limit_of_time_does_not()
 def test_regret_needs_a_gain_and_learning_shows_in_it() -> None:
     agent = gf.SCALPlus(10, 2, span=3.0, bonus_scale=0.02)
     env = Walk()
-    run = simulate_gymnasium(agent, env, 20_000, seed=1, gain=0.1, checkpoints=[2000])
+    run = simulate(agent, env, 20_000, seed=1, gain=0.1, checkpoints=[2000])
     np.testing.assert_array_equal(run.regret, run.steps * 0.1 - run.rewards)
     assert np.isnan(run.pseudo_regret).all()
     late = (run.rewards[1] - run.rewards[0]) / 18_000
@@ -196,19 +195,19 @@ def test_what_cannot_be_is_refused_and_what_was_lived_is_kept() -> None:
         agent, env = KINDS["plain"](), Walk(strange(value), POINTS)
         env.age = -(10**6)
         with pytest.raises(InvalidArgumentError, match=message):
-            simulate_gymnasium(agent, _without_end(env), 1000)
+            simulate(agent, _without_end(env), 1000)
         assert agent.t == agent.statistics.visits.sum() == 59
     tabular = gf.SCALPlus(10, 2, span=1.0)
     with pytest.raises(InvalidArgumentError, match=r"the state is 1[234]"):
-        simulate_gymnasium(tabular, Walk(lambda at: at + 12), 100)
+        simulate(tabular, Walk(lambda at: at + 12), 100)
     stingy = gf.SCALPlus(10, 2, span=1.0, reward_max=0.5)
     with pytest.raises(InvalidArgumentError, match=r"reward 1.0 at step \d+, expected a number in \[0, 0.5\]"):
-        simulate_gymnasium(stingy, Walk(), 10_000)
+        simulate(stingy, Walk(), 10_000)
     assert stingy.t == stingy.statistics.visits.sum() > 0
     broken = Walk()
     broken.trouble = 77
     with pytest.raises(OSError, match="the line is dead"):
-        simulate_gymnasium(tabular, broken, 1000)
+        simulate(tabular, broken, 1000)
     assert tabular.t == tabular.statistics.visits.sum() == 76
 
 
@@ -229,21 +228,21 @@ def test_environments_that_do_not_fit_are_refused() -> None:
     points, tabular = KINDS["plain"](), gf.SCALPlus(10, 2, span=1.0)
     vector = gymnasium.make_vec("CartPole-v1", num_envs=2)
     with pytest.raises(InvalidArgumentError, match="steps several environments at once"):
-        simulate_gymnasium(points, vector, 10)  # type: ignore[arg-type]
+        simulate(points, vector, 10)  # type: ignore[call-overload]
     vector.close()
     with pytest.raises(InvalidArgumentError, match=r"gymnasium.make\('CartPole-v1'\) makes one"):
-        simulate_gymnasium(points, "CartPole-v1", 10)  # type: ignore[arg-type]
+        simulate(points, "CartPole-v1", 10)  # type: ignore[call-overload]
     with pytest.raises(InvalidArgumentError, match="expected a Discrete space; choose finitely many actions"):
-        simulate_gymnasium(points, gymnasium.make("MountainCarContinuous-v0"), 10)
+        simulate(points, gymnasium.make("MountainCarContinuous-v0"), 10)
     with pytest.raises(InvalidArgumentError, match="MountainCar-v0 has 3 actions, the agent 2"):
-        simulate_gymnasium(points, gymnasium.make("MountainCar-v0"), 10)
+        simulate(points, gymnasium.make("MountainCar-v0"), 10)
     with pytest.raises(InvalidArgumentError, match=r"CartPole-v1 observes shape \(4,\), the agent's partition has 1"):
-        simulate_gymnasium(points, gymnasium.make("CartPole-v1"), 10)
+        simulate(points, gymnasium.make("CartPole-v1"), 10)
     with pytest.raises(InvalidArgumentError, match="SCALPlus is a tabular agent; put it on a partition"):
-        simulate_gymnasium(tabular, gymnasium.make("CartPole-v1"), 10)
+        simulate(tabular, gymnasium.make("CartPole-v1"), 10)
     with pytest.raises(InvalidArgumentError, match="needs no partition"):
-        simulate_gymnasium(points, Walk(), 10)
+        simulate(points, Walk(), 10)
     with pytest.raises(InvalidArgumentError, match="has 10 states, the agent 4"):
-        simulate_gymnasium(gf.SCALPlus(4, 2, span=1.0), Walk(), 10)
+        simulate(gf.SCALPlus(4, 2, span=1.0), Walk(), 10)
     with pytest.raises(InvalidArgumentError, match="expected a Box or Discrete space"):
-        simulate_gymnasium(points, Walk(space=spaces.MultiDiscrete([2, 2])), 10)
+        simulate(points, Walk(space=spaces.MultiDiscrete([2, 2])), 10)

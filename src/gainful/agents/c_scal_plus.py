@@ -165,6 +165,16 @@ class CSCALPlus(PartitionedAgent):
             self._refine()
         return super().act(state)
 
+    def resize(self, settings: dict[str, Any]) -> None:
+        """Take the cells of another stage, nothing counted on them yet."""
+        if self.doubling and int(settings["stage"]) != self.stage:
+            assert self.space is not None
+            self.stage = int(settings["stage"])
+            self.refines_at = FIRST_HORIZON << self.stage
+            self.partition = self.space.with_bins(self._bins(self.n_actions))
+            on_episode, self.inner = self.on_episode, self._cells(self.n_actions)
+            self.on_episode = on_episode
+
     def _refine(self) -> None:
         """The stage of the present step, and all transitions seen counted on its cells."""
         assert self.log is not None

@@ -181,6 +181,9 @@ class EpisodicAgent:
             "reward_min": self.reward_min, "delta": self.delta, "seed": self.seed,
         }  # fmt: skip
 
+    def resize(self, settings: dict[str, Any]) -> None:
+        """Take the size of an agent with these settings, where that changes in the course of a life."""
+
     def own_arrays(self) -> dict[str, NDArray[Any]]:
         """What a subclass must keep, beside the statistics and the current plan, to go on to the same bits."""
         return {}
@@ -191,6 +194,19 @@ class EpisodicAgent:
     def save(self, path: str | Path) -> None:
         """Write the whole state to one plain file; `gf.load_agent(path)` goes on to the same bits."""
         write_archive(AGENT_FILE, path, *agent_state(self))
+
+    def predict(self, state: int) -> int:
+        """The greedy action of the present policy; begins no episode and learns nothing.
+
+        Of a policy that mixes actions it is the most probable one, ties to the lowest; before the first plan the
+        lowest action that the state has.
+        """
+        s = self._checked("state", state, self.n_states)
+        if self.current is None:
+            return int(np.argmax(self.allowed[s]))
+        if self.current.probabilities is not None:
+            return int(np.argmax(self.current.probabilities[s]))
+        return int(self.current.actions[s])
 
     def act(self, state: int) -> int:
         """The action to take in `state`; asked again before `observe`, the answer is the same."""
@@ -320,6 +336,7 @@ def agent_state(agent: EpisodicAgent) -> tuple[dict[str, Any], dict[str, NDArray
 
 def take_state(agent: EpisodicAgent, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
     """Make a new agent, of the same settings, what `agent_state` told of another; ValueError where that cannot be."""
+    agent.resize(header["settings"])
     agent.statistics.from_arrays(
         {name.removeprefix("statistics_"): a for name, a in arrays.items() if name.startswith("statistics_")}
     )

@@ -159,7 +159,7 @@ class PartitionedAgent:
     @property
     def vacuous(self) -> bool:
         """Whether the last plan ignored the data, for agents that know."""
-        return bool(getattr(self.inner, "vacuous", False))
+        return self.inner.vacuous
 
     # ------------------------------------------------------------------ the online interface
 
@@ -212,6 +212,9 @@ class PartitionedAgent:
             "partition": None, "dim": box.dim, "low": list(box.low), "high": list(box.high), "outside": box.outside,
             **kept,
         }  # fmt: skip
+
+    def resize(self, settings: dict[str, Any]) -> None:
+        """Take the cells of an agent with these settings, where they change in the course of a life."""
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
         """What must be kept beside the statistics and the current plan: the inner agent's, and the log."""

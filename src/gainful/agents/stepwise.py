@@ -43,6 +43,11 @@ class StepwiseAgent(EpisodicAgent):
             values=np.zeros(self.n_states), sweeps=0, doubling=False,
         )  # fmt: skip
 
+    def predict(self, state: int) -> int:
+        """The action of the largest value, ties to the lowest; learns nothing."""
+        s = self._checked("state", state, self.n_states)
+        return int(greedy(self.q, self.n_actions, s))
+
     def _decision(self, s: int) -> int:
         return int(decide(self.kind, self.q, self.numbers, self.allowed, s, self.key, np.uint64(2 * self.t)))
 

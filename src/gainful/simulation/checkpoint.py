@@ -1,7 +1,7 @@
 """A run in the middle of its life, in one plain file from which it continues to the same bits.
 
 The file holds the agent (as `agent.save` writes it), where the run is, and what identifies it: seed, checkpoints, the
-MDP's fingerprint and the agent's settings. It is replaced as a whole, so a kill at any moment leaves the last one.
+environment's fingerprint and the agent's settings. It is replaced as a whole: a kill at any moment leaves the last one.
 """
 
 from __future__ import annotations
@@ -11,68 +11,72 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gainful.agents.episodic import agent_state, take_state
 from gainful.archive import Format, read_archive, write_archive
 from gainful.errors import InvalidRunError
-from gainful.mdp.model import MDP
-from gainful.simulation.tabular import Life
 
 RUN_FILE = Format("gainful-run", 1, "run", "simulate(checkpoint_file=...)", InvalidRunError)
 
 
-def fingerprint(mdp: MDP) -> str:
-    """A digest of everything in an MDP that a run depends on; labels and names do not count."""
-    digest = hashlib.sha256()
-    for array in (mdp.indptr, mdp.indices, mdp.probabilities, mdp.pair_rewards, mdp.start, mdp.allowed):
-        digest.update(str((array.dtype.str, array.shape)).encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    if mdp.entry_rewards is not None:
-        digest.update(np.ascontiguousarray(mdp.entry_rewards).tobytes())
-    units = mdp.units
-    digest.update(repr((mdp.reward_law, mdp.n_actions, units.sign, units.offset, units.step_duration)).encode())
-    return digest.hexdigest()
+class Life(Protocol):
+    """A run that can be kept: `tabular.Life`, `continuous.ContinuousLife`."""
+
+    agent: Any
+    seed: int
+    grid: NDArray[np.int64]
+    lived: int
+
+    @property
+    def over(self) -> bool: ...  # noqa: D102
+    @property
+    def fingerprint(self) -> str: ...  # noqa: D102
+    def progress_made(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]: ...  # noqa: D102
+    def take_up(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None: ...  # noqa: D102
+    def finish(  # noqa: D102
+        self, progress: Callable[[int, int], None] | None = None, pause: Callable[[], None] | None = None
+    ) -> None: ...
 
 
 class Checkpoint:
-    """Where a life is kept, and how often."""
+    """Where a life that has not begun is to be kept, and how often."""
 
-    def __init__(self, path: str | Path, every: float) -> None:
-        self.path, self.every = Path(path), every
+    def __init__(self, life: Life, path: str | Path, every: float) -> None:
+        self.life, self.path, self.every = life, Path(path), every
         self._last = time.monotonic()
-
-    def identity(self, life: Life) -> dict[str, Any]:
-        """What must be the same for a file to belong to this run."""
-        return {
+        self.identity: dict[str, Any] = {
             "agent": type(life.agent).__name__, "settings": life.agent.settings(), "seed": life.seed,
             "grid": hashlib.sha256(life.grid.tobytes()).hexdigest(), "horizon": int(life.grid[-1]),
-            "mdp": fingerprint(life.mdp), "lived": life.lived,
+            "environment": life.fingerprint, "lived": life.lived,
         }  # fmt: skip
+        """What must be the same for a file to belong to this run: known before it begins."""
 
-    def write(self, life: Life) -> None:
+    def write(self) -> None:
         """Replace the file by the present state."""
+        life = self.life
         agent_header, agent_arrays = agent_state(life.agent)
         header, arrays = life.progress_made()
         write_archive(
-            RUN_FILE, self.path, {"identity": self.identity(life), "run": header, "agent": agent_header},
+            RUN_FILE, self.path, {"identity": self.identity, "run": header, "agent": agent_header},
             arrays | {f"agent_{name}": array for name, array in agent_arrays.items()},
         )  # fmt: skip
         self._last = time.monotonic()
 
-    def write_if_due(self, life: Life) -> None:
+    def write_if_due(self) -> None:
         """Replace the file if the last one is `every` seconds old."""
         if time.monotonic() - self._last >= self.every:
-            self.write(life)
+            self.write()
 
-    def resume(self, life: Life) -> bool:
+    def resume(self) -> bool:
         """Take up the life in the file; False where there is none. Another run's file is an InvalidRunError."""
         if not self.path.exists():
             return False
         header, arrays = read_archive(RUN_FILE, self.path)
-        wanted = json.loads(json.dumps(self.identity(life)))
+        life, wanted = self.life, json.loads(json.dumps(self.identity))
         found = header.get("identity", {})
         for key, value in wanted.items():
             if found.get(key) != value:
@@ -93,7 +97,7 @@ class Checkpoint:
 
 _WORDS = {
     "agent": "agent", "settings": "agent's settings", "seed": "seed", "grid": "list of checkpoints",
-    "horizon": "horizon", "mdp": "MDP", "lived": "number of steps lived before",
+    "horizon": "horizon", "environment": "environment", "lived": "number of steps lived before",
 }  # fmt: skip
 
 
@@ -106,10 +110,10 @@ def finish_with_checkpoints(
     life: Life, path: str | Path, every: float, progress: Callable[[int, int], None] | None
 ) -> None:
     """Run to the end, from the file where there is one, keeping it up to date; the finished run stays in it."""
-    kept = Checkpoint(path, every)
-    kept.resume(life)
+    kept = Checkpoint(life, path, every)
+    kept.resume()
     if life.over:
         return
-    kept.write(life)  # a file that cannot be written is better known now than in an hour
-    life.finish(progress, pause=lambda: kept.write_if_due(life))
-    kept.write(life)
+    kept.write()  # a file that cannot be written is better known now than in an hour
+    life.finish(progress, pause=kept.write_if_due)
+    kept.write()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from gainful._compiled import inlined, kernel
 from gainful.agents.c_scal_plus import CSCALPlus
@@ -26,7 +27,7 @@ from gainful.environments.continuous.oracle import OracleGain, oracle_gain
 from gainful.errors import InvalidArgumentError
 from gainful.partition import axis_cell
 from gainful.rng import Role, stream_key
-from gainful.simulation.run import Run, checked_checkpoints, checked_horizon
+from gainful.simulation.run import Run
 
 PAUSE = 1 << 24
 """Steps after which a kernel returns to Python at the latest: Ctrl-C and progress."""
@@ -326,13 +327,52 @@ class ContinuousLife:
             self.rewards[self.passed] = self._earned[0]
             self.passed += 1
 
-    def finish(self, progress: Callable[[int, int], None] | None = None) -> None:
-        """Run to the last checkpoint."""
+    def finish(
+        self, progress: Callable[[int, int], None] | None = None, pause: Callable[[], None] | None = None
+    ) -> None:
+        """Run to the last checkpoint; `pause()` is called between two kernel calls, when the agent knows all."""
         while not self.over:
             self.advance(min(self.next_checkpoint, self.t + PAUSE))
             self.note()
             if progress is not None:
                 progress(self.t, int(self.grid[-1]))
+            if pause is not None:
+                pause()
+
+    @property
+    def fingerprint(self) -> str:
+        """What the run depends on of the environment; a user's own step function is known by its name only."""
+        env, digest = self.env, hashlib.sha256()
+        digest.update(
+            repr((env.name, int(env.kind), env.n_actions, env.draws, env.reward_min, env.reward_max)).encode()
+        )
+        for array in (env.parameters, env.start, env.low, env.high):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def progress_made(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Where the run is, beside the agent: what `take_up` needs."""
+        header = {
+            "lived": self.lived, "passed": self.passed, "planning_seconds": self.planning_seconds,
+            "acting_seconds": self.acting_seconds,
+        }  # fmt: skip
+        return header, {"clock": self._clock, "earned": self._earned, "rewards": self.rewards, "point": self.x}
+
+    def take_up(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """Go on where `progress_made` was told; the agent has been taken up already. ValueError where it cannot be."""
+        own = self.progress_made()[1]
+        for name, array in own.items():
+            if arrays[name].shape != array.shape or arrays[name].dtype != array.dtype:
+                raise ValueError(f"array '{name}' has shape {arrays[name].shape} and dtype {arrays[name].dtype}")
+        t, passed = int(arrays["clock"][_T]), int(header["passed"])
+        if not (0 <= t <= self.grid[-1] and np.all((arrays["point"] >= 0.0) & (arrays["point"] <= 1.0))):
+            raise ValueError(f"step {t} at the point {arrays['point'].tolist()}")
+        if passed != int(np.searchsorted(self.grid, t, side="right")) or self.agent.t != int(header["lived"]) + t:
+            raise ValueError(f"{passed} checkpoints passed at step {t}, the agent is at {self.agent.t}")
+        for name, array in own.items():
+            array[...] = arrays[name]
+        self.lived, self.passed = int(header["lived"]), passed
+        self.planning_seconds, self.acting_seconds = float(header["planning_seconds"]), float(header["acting_seconds"])
 
     def run(self) -> ContinuousRun:
         """The result, once over."""
@@ -341,7 +381,7 @@ class ContinuousLife:
             steps=self.grid, rewards=self.rewards, regret=regret, pseudo_regret=regret.copy(), gain=self.gain,
             episodes=self.agent.episodes, final_state=self.agent.partition.index(self.point), seed=self.seed,
             planning_seconds=self.planning_seconds, acting_seconds=self.acting_seconds, final_point=self.point,
-            gain_source=self.gain_source,
+            gain_source=self.gain_source, vacuous=self.agent.vacuous,
         )  # fmt: skip
 
 
@@ -362,24 +402,3 @@ def _no_log(dim: int) -> tuple[Any, ...]:
 
 
 _NO_LOG: dict[int, tuple[Any, ...]] = {}
-
-
-def simulate_continuous(
-    agent: PartitionedAgent, env: ContinuousEnvironment, horizon: float, seed: int = 0, *,
-    checkpoints: ArrayLike | None = None, progress: Callable[[int, int], None] | None = None,
-    gain: float | OracleGain | None = None,
-) -> ContinuousRun:  # fmt: skip
-    """Let `agent` live in a continuous environment for `horizon` steps, and measure its regret.
-
-    The agent sees points of the unit cube if its partition is of the unit cube, and else the environment's own units
-    (`env.from_unit`). The trace is that of stepping `agent.act`, `env.step` and `agent.observe`, to the bit; an agent
-    that has lived before goes on learning. Rewards are functions of state and action, so regret and pseudo-regret are
-    one. They are measured against `gain`, or `oracle_gain(env)`, some seconds of planning, once per process for each
-    environment; where neither exists they are NaN, as `gain_source` says. An agent with an `act` or `observe` of its
-    own is stepped in Python. `progress(step, horizon)` is called now and then.
-    """
-    steps = checked_horizon(horizon)
-    check_points_fit(agent, env)
-    life = ContinuousLife(agent, env, seed, checked_checkpoints(checkpoints, steps), known_gain(env, gain))
-    life.finish(progress)
-    return life.run()

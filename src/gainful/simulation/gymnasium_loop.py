@@ -13,18 +13,16 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from gainful._compiled import kernel
 from gainful.agents.episodic import NEVER, EpisodicAgent, choose
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.agents.statistics import mark
 from gainful.arena import add
-from gainful.environments.continuous.oracle import OracleGain
 from gainful.errors import InvalidArgumentError
 from gainful.partition import locate_one
-from gainful.simulation.continuous import ContinuousRun, known_gain, steps_like
-from gainful.simulation.run import checked_checkpoints, checked_horizon
+from gainful.simulation.continuous import ContinuousRun, steps_like
 
 BLOCK = 4096
 """Steps kept aside at most, before the agent's statistics have them."""
@@ -314,30 +312,5 @@ class GymnasiumLife:
             gain=self.gain, episodes=self.agent.episodes, final_state=self.state_of(self.observation), seed=self.seed,
             planning_seconds=self.planning_seconds, acting_seconds=self.acting_seconds,
             final_point=np.array(self.observation, dtype=np.float64).reshape(-1), gain_source=self.gain_source,
+            vacuous=self.agent.vacuous,
         )  # fmt: skip
-
-
-def simulate_gymnasium(
-    agent: Any, env: gymnasium.Env[Any, Any], horizon: float, seed: int = 0, *, checkpoints: ArrayLike | None = None,
-    progress: Callable[[int, int], None] | None = None, gain: float | OracleGain | None = None,
-) -> ContinuousRun:  # fmt: skip
-    """Let `agent` live in a Gymnasium environment for `horizon` steps, restarted whenever it ends.
-
-    Actions are Discrete. Observations are a Box, for an agent with a partition, or Discrete, for a tabular one; one
-    environment, not a vector of them. It begins with `env.reset(seed=seed)`.
-
-    *Restarts.* A step that terminates leads back to the beginning: the agent is told that its next state is the first
-    observation of `env.reset()`, as `MDP.from_gymnasium` has it, so the task goes on for ever and average reward makes
-    sense. (Where every step pays the same, as in CartPole, restarts then cost nothing: give it a reward that tells them
-    apart, such as `gymnasium.make("CartPole-v1", sutton_barto_reward=True)`.) A step that only truncates (a limit of
-    time) is told as it was, and the run goes on from `env.reset()`, a jump that is no transition and is not told.
-
-    Rewards outside the agent's range and observations outside its partition are errors; what was lived before is kept.
-    The trace is that of `agent.act`, `env.step` and `agent.observe`, to the bit. Regret is measured against `gain`, the
-    optimal average reward per step, and is NaN without one; the pseudo-regret is NaN, as mean rewards are unknown.
-    """
-    steps = checked_horizon(horizon)
-    check_environment(agent, env)
-    life = GymnasiumLife(agent, env, seed, checked_checkpoints(checkpoints, steps), known_gain(None, gain))
-    life.finish(progress)
-    return life.run()

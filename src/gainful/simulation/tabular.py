@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -268,6 +269,25 @@ class Life:
                 progress(self.t, int(self.grid[-1]))
             if pause is not None:
                 pause()
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of everything in the MDP that a run depends on; labels and names do not count."""
+        mdp, digest = self.mdp, hashlib.sha256()
+        arrays: list[NDArray[Any]] = [
+            mdp.indptr,
+            mdp.indices,
+            mdp.probabilities,
+            mdp.pair_rewards,
+            mdp.start,
+            mdp.allowed,
+        ]
+        for array in arrays if mdp.entry_rewards is None else [*arrays, mdp.entry_rewards]:
+            digest.update(str((array.dtype.str, array.shape)).encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        units = mdp.units
+        digest.update(repr((mdp.reward_law, mdp.n_actions, units.sign, units.offset, units.step_duration)).encode())
+        return digest.hexdigest()
 
     def progress_made(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Where the run is, beside the agent: what `take_up` needs."""
