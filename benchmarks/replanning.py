@@ -105,8 +105,9 @@ agent = gf.SCALPlus(S, 4, span=2.0, reward_min=mdp.reward_min, reward_max=mdp.re
 run = gf.simulate(agent, mdp, horizon, seed=1)
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 print(json.dumps({
-    "peak": int(status["VmHWM"].split()[0]) * 1024, "episodes": len(run.episodes), "seen": int(agent.statistics.length.sum()),
-    "seconds": run.planning_seconds + run.acting_seconds, "planning": agent.replanning,
+    "peak": int(status["VmHWM"].split()[0]) * 1024, "episodes": len(run.episodes),
+    "seen": int(agent.statistics.length.sum()), "planning": agent.replanning,
+    "seconds": run.planning_seconds + run.acting_seconds,
 }))
 """
 

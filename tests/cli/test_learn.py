@@ -59,7 +59,7 @@ def test_agents_are_listed_with_the_one_that_cannot_be(capsys: pytest.CaptureFix
     assert "scal-plus" in captured.out
     assert "not implementable: regal" in captured.err
     assert run(["list", "agents", "--json"]) == 0
-    assert {"name", "summary", "parameters"} == set(json.loads(capsys.readouterr().out)[0])
+    assert {"name", "states", "summary", "parameters"} == set(json.loads(capsys.readouterr().out)[0])
 
 
 def test_a_straight_line_is_drawn_straight() -> None:
@@ -102,3 +102,67 @@ def test_progress_is_told_in_plain_lines_where_nobody_watches(
         for i in range(10):
             show(i, 10)
     assert capsys.readouterr().err.splitlines() == ["2 of 10", "5 of 10", "8 of 10"]
+
+
+def test_a_continuous_environment_is_learned_on_cells(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["learn", "lqg", "--bins", "8", "--agent-set", "bonus_scale=0.1", "--horizon", "3000", "--span", "2"]
+    assert run([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    env = gf.environments.lqg()
+    agent = gf.CSCALPlus(
+        partition=gf.Partition.uniform(bins=8), n_actions=5, span=2.0, lipschitz=env.lipschitz, holder=env.holder,
+        reward_min=env.reward_min, reward_max=env.reward_max, bonus_scale=0.1,
+    )  # fmt: skip
+    assert found["agent"] == "c-scal-plus"
+    assert np.array_equal(found["regret"], gf.simulate(agent, env, 3000).regret)
+    assert run(command) == 0
+    out = capsys.readouterr().out
+    assert "8, 8 per axis" in out
+    assert "no guarantee: bonus_scale is 0.1" in out
+
+
+def test_a_tabular_agent_is_put_on_cells(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["learn", "replacement", "--agent", "ucrl2b", "--bins", "5", "--horizon", "2000"]) == 0
+    assert "no guarantee: UCRL2B is meant for finitely many states" in capsys.readouterr().out
+
+
+def test_a_gymnasium_environment_without_a_table_is_lived_in(capsys: pytest.CaptureFixture[str]) -> None:
+    command = [
+        "learn", "CartPole-v1", "--set", "sutton_barto_reward=true", "--agent-set", "reward_min=-1", "--span", "5",
+        "--bins", "3", "--horizon", "500",
+    ]  # fmt: skip
+    assert run(command) == 0
+    captured = capsys.readouterr()
+    assert "axis 1 from" in captured.err  # its velocities have no bounds
+    assert "unknown: no model tells the optimal gain; say --gain NUMBER" in captured.out
+    assert "restarts" in captured.out
+    assert "81, 3 per axis" in captured.out
+    assert run([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert found["gain"] is None
+    assert set(found["regret"]) == {None}
+    assert run([*command, "--gain", "0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["regret"][-1] == -found["rewards"][-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["learn", "CartPole-v1"], "--span auto needs a model, and CartPole-v1 has none"),
+        (["learn", "ship-steering"], "--span auto needs a model"),
+        (["learn", "Pendulum-v1", "--span", "3"], "expected a Discrete space"),
+        (["learn", "riverswim", "--bins", "3"], "riverswim has finitely many states"),
+        (["learn", "lqg", "--set", "n_action=3"], "did you mean 'n_actions'"),
+        (["learn", "lqg", "--agent-set", "lipschitz=-1"], "lipschitz is -1"),
+        (["learn", "lqg", "--agent", "fixed", "--agent-set", "polic=1"], "did you mean 'policy'"),
+        (["learn", "NoSuch-v1"], "an id for Gymnasium"),
+        (["solve", "lqg"], "make_continuous"),
+    ],
+)
+def test_misuse_among_points_is_one_message(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err

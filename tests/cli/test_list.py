@@ -16,11 +16,16 @@ def test_environments_as_json(gainful: Gainful) -> None:
     result = gainful("list", "environments", "--json")
     assert result.code == 0
     assert result.err == ""
-    assert [entry["name"] for entry in result.data] == gf.environments.names()
+    names = {kind: [e["name"] for e in result.data if e["states"] == kind] for kind in ("finite", "continuous")}
+    assert names == {"finite": gf.environments.names(), "continuous": gf.environments.continuous_names()}
     for entry in result.data:
         assert entry["summary"]
-        settings = [f"{name}={json.dumps(value)}" for name, value in entry["parameters"].items() if value is not None]
-        assert gf.environments.make(entry["name"], **read_settings(settings)) == gf.environments.make(entry["name"])
+        given = [f"{name}={json.dumps(value)}" for name, value in entry["parameters"].items() if value is not None]
+        make: Any = gf.environments.make if entry["states"] == "finite" else gf.environments.make_continuous
+        told, usual = make(entry["name"], **read_settings(given)), make(entry["name"])
+        assert (told if entry["states"] == "finite" else repr(told)) == (
+            usual if entry["states"] == "finite" else repr(usual)
+        )
 
 
 def test_environments_for_people(gainful: Gainful) -> None:

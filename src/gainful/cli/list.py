@@ -32,9 +32,11 @@ def environments(as_json: _AsJson = False, debug: failures.Debug = False) -> Non
     """The shipped environments and their parameters."""
     from gainful.environments import registry
 
-    _show([registry.describe(name) for name in registry.names()], as_json)
+    points = registry.continuous_names()
+    _show([registry.describe(name) for name in [*registry.names(), *points]], points, as_json)
     if not as_json:
-        typer.echo("Next: gainful solve NAME [--set PARAMETER=VALUE ...]", err=True)
+        typer.echo(f"Continuous states (gainful learn only): {', '.join(points)}", err=True)
+        typer.echo("Next: gainful solve NAME [--set PARAMETER=VALUE ...], or gainful learn NAME", err=True)
 
 
 @app.command("agents")
@@ -42,17 +44,27 @@ def agents(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # 
     """The agents, and those of the literature that cannot be implemented."""
     from gainful.agents import registry
 
-    _show([registry.describe(name) for name in registry.names()], as_json)
+    points = registry.continuous_names()
+    _show([registry.describe(name) for name in [*registry.names(), *points]], points, as_json)
     if not as_json:
+        typer.echo(f"For continuous states: {', '.join(points)}", err=True)
         for name, reason in registry.NOT_IMPLEMENTABLE.items():
             typer.echo(f"not implementable: {name}: {reason}", err=True)
         typer.echo("Next: gainful learn ENV --agent NAME [--agent-set PARAMETER=VALUE ...]", err=True)
 
 
-def _show(descriptions: Sequence[Described], as_json: bool) -> None:
+def _show(descriptions: Sequence[Described], continuous: Sequence[str], as_json: bool) -> None:
     """One block per description, or one JSON list of all."""
     if as_json:
-        objects = [{"name": d.name, "summary": d.summary, "parameters": d.parameters} for d in descriptions]
+        objects = [
+            {
+                "name": d.name,
+                "states": "continuous" if d.name in continuous else "finite",
+                "summary": d.summary,
+                "parameters": d.parameters,
+            }
+            for d in descriptions
+        ]
         console.write([json.dumps(objects, indent=2, ensure_ascii=False, allow_nan=False), "\n"])
         return
     from rich.padding import Padding

@@ -54,6 +54,27 @@ def read_source(source: str, settings: Sequence[str] = (), *, rates: bool = Fals
         ) from error  # fmt: skip
 
 
+def read_environment(source: str, settings: Sequence[str] = ()) -> Any:
+    """As `read_source`, but also a continuous environment, or a Gymnasium environment without a table."""
+    import gymnasium
+
+    from gainful.environments import registry
+
+    if source in registry.continuous_names():
+        return registry.make_continuous(source, **read_settings(settings))
+    if source in registry.names() or Path(source).exists() or _GYMNASIUM_ID.fullmatch(source) is None:
+        return read_source(source, settings)
+    try:
+        gymnasium.spec(source)
+    except gymnasium.error.Error:
+        return read_source(source, settings)  # says what is wrong
+    env = _made_by_gymnasium(source, read_settings(settings))
+    if hasattr(env.unwrapped, "P"):
+        env.close()
+        return read_source(source, settings)
+    return env
+
+
 def _from_file(path: Path, rates: bool) -> MDP:
     from gainful.mdp.model import MDP
 
@@ -92,15 +113,23 @@ def _from_gymnasium(name: str, parameters: dict[str, Any]) -> MDP:
         raise UnknownEnvironmentError(f"'{name}', an id for Gymnasium, which says: {detail}") from error
     if not parameters:
         return MDP.from_gymnasium(name, drop_unreachable=True)
-    try:
-        env = gymnasium.make(name, **parameters)
-    except (gymnasium.error.Error, ImportError, TypeError, ValueError, KeyError) as error:
-        listed = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
-        raise InvalidArgumentError(f"Gymnasium does not make '{name}' with {listed}: {error}") from error
+    env = _made_by_gymnasium(name, parameters)
     try:
         return MDP.from_gymnasium(env, drop_unreachable=True)
     finally:
         env.close()
+
+
+def _made_by_gymnasium(name: str, parameters: dict[str, Any]) -> Any:
+    import gymnasium
+
+    try:
+        return gymnasium.make(name, **parameters)
+    except (gymnasium.error.Error, ImportError, TypeError, ValueError, KeyError) as error:
+        listed = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
+        raise InvalidArgumentError(
+            f"Gymnasium does not make '{name}'{' with ' + listed if listed else ''}: {error}"
+        ) from error
 
 
 def read_settings(settings: Sequence[str]) -> dict[str, Any]:

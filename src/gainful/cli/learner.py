@@ -1,0 +1,197 @@
+"""The agent that a `gainful learn` command line asks for, in an environment of any kind."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import TYPE_CHECKING, Any
+
+from gainful.cli.source import read_number
+from gainful.errors import InvalidArgumentError, suggestion
+
+if TYPE_CHECKING:
+    import gymnasium
+
+    from gainful.mdp.model import MDP
+    from gainful.partition import Partition
+
+DEFAULT_BINS = 10
+"""Cells per axis where no formula gives their number."""
+LOOK_AROUND = 2_000
+"""Random steps made to see where the states of an unbounded box lie."""
+
+
+class Learner:
+    """An agent in the making: what it is called, what it was told, and by whom."""
+
+    def __init__(
+        self, name: str | None, environment: Any, span: str, seed: int, horizon: int, bins: int | None,
+        given: dict[str, Any],
+    ) -> None:  # fmt: skip
+        from gainful.mdp.model import MDP
+
+        self.environment, self.seed, self.horizon, self.bins, self.given = environment, seed, horizon, bins, given
+        self.among_points = not isinstance(environment, MDP) and not _is_discrete(environment)
+        self.name = name or ("c-scal-plus" if self.among_points else "scal-plus")
+        self.span_text = span
+        self.span_is_oracle = False
+        """Whether it was told the model's own span, which a learner could not know."""
+        self.options = self._options()
+
+    def make(self) -> Any:
+        """A new agent, always the same."""
+        from gainful.agents import registry
+
+        try:
+            if self.among_points:
+                if self.name in registry.PARTITIONED:
+                    return registry.continuous_class(self.name)(**self.options)
+                from gainful.agents.discretized import Discretized
+
+                return Discretized(self.name, **self.options)
+            return registry.agent_class(self.name)(**self.options)
+        except TypeError as error:
+            raise InvalidArgumentError(f"{self.name} cannot be made: {error}; say --agent-set NAME=VALUE") from error
+
+    # ------------------------------------------------------------------ what it is told
+
+    def _options(self) -> dict[str, Any]:
+        from gainful.agents import registry
+
+        if self.among_points and self.name in registry.PARTITIONED and self.name != "discretized":
+            made: Any = registry.continuous_class(self.name)
+        else:
+            made = registry.agent_class(self.name)
+        known = [p for p in inspect.signature(made).parameters if p not in ("n_states", "n_actions", "stage")]
+        for setting in self.given:
+            if setting not in known:
+                raise InvalidArgumentError(
+                    f"--agent-set {setting}: {self.name} has no such parameter; {suggestion(setting, known)}"
+                )
+        options = {**self._sizes(), **self._rewards(), "seed": self.seed}
+        if "span" in known and "span" not in self.given:
+            self.span_is_oracle = self.span_text == "auto"
+            options["span"] = self._own_span() if self.span_is_oracle else read_number("--span", self.span_text, "2.5")
+        elif self.span_text != "auto":
+            raise InvalidArgumentError(f"--span {self.span_text}: {self.name} takes no span; leave it out")
+        if "horizon" in known:
+            options["horizon"] = self.horizon
+        if self.among_points:
+            options |= self._cells(known)
+        elif self.bins is not None:
+            raise InvalidArgumentError(f"--bins {self.bins}: {self._title} has finitely many states; leave it out")
+        return {**options, **self.given}
+
+    @property
+    def _title(self) -> str:
+        from gainful.environments.continuous.environment import ContinuousEnvironment
+        from gainful.mdp.model import MDP
+
+        if isinstance(self.environment, (MDP, ContinuousEnvironment)):
+            return str(self.environment.name or "the MDP")
+        spec = self.environment.spec
+        return str(spec.id if spec is not None else type(self.environment.unwrapped).__name__)
+
+    def _sizes(self) -> dict[str, Any]:
+        from gainful.environments.continuous.environment import ContinuousEnvironment
+        from gainful.mdp.model import MDP
+
+        env = self.environment
+        if isinstance(env, MDP):
+            return {"n_states": env.n_states, "n_actions": env.n_actions, "allowed": env.allowed}
+        if isinstance(env, ContinuousEnvironment):
+            return {"n_actions": env.n_actions}
+        actions = getattr(env.action_space, "n", None)
+        if actions is None:
+            raise InvalidArgumentError(f"{self._title} has actions {env.action_space}, expected a Discrete space")
+        sizes = {"n_actions": int(actions)}
+        return sizes if self.among_points else {"n_states": int(env.observation_space.n), **sizes}
+
+    def _rewards(self) -> dict[str, Any]:
+        """A Gymnasium environment does not tell its rewards: the agent's own range, [0, 1], unless given."""
+        low, high = getattr(self.environment, "reward_min", None), getattr(self.environment, "reward_max", None)
+        if low is None or high is None:
+            return {}
+        return {"reward_min": low, "reward_max": max(high, low + 1e-9)}
+
+    def _own_span(self) -> float:
+        from gainful.environments.continuous.environment import ContinuousEnvironment
+        from gainful.environments.continuous.oracle import oracle_gain
+        from gainful.mdp.model import MDP
+        from gainful.planning.solve import solve
+
+        env = self.environment
+        if isinstance(env, MDP):
+            return solve(env).span * 1.001
+        if isinstance(env, ContinuousEnvironment) and (env.law is not None or env.grid_model is not None):
+            return oracle_gain(env).span * 1.001
+        raise InvalidArgumentError(
+            f"--span auto needs a model, and {self._title} has none; say --span NUMBER, a bound on how much better one "
+            "state can be than another in total reward"
+        )
+
+    # ------------------------------------------------------------------ cells
+
+    def _cells(self, known: list[str]) -> dict[str, Any]:
+        from gainful.environments.continuous.environment import ContinuousEnvironment
+        from gainful.optimism.c_scal_plus import bins_for_horizon
+        from gainful.partition import Partition
+
+        env, options, bins = self.environment, {}, self.bins
+        if isinstance(env, ContinuousEnvironment):
+            if "lipschitz" in known:
+                options = {"lipschitz": env.lipschitz, "holder": env.holder}
+            if bins is None and env.lipschitz is not None and env.holder is not None:
+                bins = bins_for_horizon(self.horizon, env.n_actions, env.lipschitz, env.holder, env.dim)
+            partition = Partition.uniform(bins=bins or DEFAULT_BINS, dim=env.dim)
+        else:
+            partition = partition_of(env, bins or DEFAULT_BINS, self.seed)
+        return {"partition": partition, **options}
+
+
+def _is_discrete(env: Any) -> bool:
+    space = getattr(env, "observation_space", None)
+    return type(space).__name__ == "Discrete"
+
+
+def partition_of(env: gymnasium.Env[Any, Any], bins: int, seed: int) -> Partition:
+    """Cells for the observations of a Gymnasium environment; an axis without bounds is cut where random play goes."""
+    import numpy as np
+    from gymnasium import spaces
+
+    from gainful.partition import Partition
+
+    space = env.observation_space
+    if not isinstance(space, spaces.Box) or len(space.shape) > 1:
+        raise InvalidArgumentError(
+            f"{env.spec.id if env.spec else env} observes {space}, expected a Box of one axis or a Discrete space; "
+            "gymnasium.wrappers can flatten it"
+        )
+    low, high = (np.atleast_1d(np.asarray(end, dtype=np.float64)).copy() for end in (space.low, space.high))
+    open_axes = np.flatnonzero((low < -1e30) | (high > 1e30))
+    if not open_axes.size:
+        return Partition.from_box(space, bins)
+    seen = [np.atleast_1d(env.reset(seed=seed)[0])]
+    env.action_space.seed(seed)
+    for _ in range(LOOK_AROUND):
+        observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        seen.append(np.atleast_1d(observation))
+        if terminated or truncated:
+            env.reset()
+    points = np.array(seen, dtype=np.float64)
+    for i in open_axes:
+        low[i], high[i] = points[:, i].min(), points[:, i].max()
+        if low[i] == high[i]:
+            low[i], high[i] = low[i] - 1.0, high[i] + 1.0
+    told = "; ".join(f"axis {i} from {low[i]:.3g} to {high[i]:.3g}" for i in open_axes)
+    print(
+        f"no bounds in the environment: cells where {LOOK_AROUND:,} random steps went ({told}), "
+        "beyond in the end cells",
+        file=sys.stderr,
+    )
+    return Partition.from_box(space, bins, low=low, high=high, outside="clip")
+
+
+def name_of(environment: MDP | Any, source: str) -> str:
+    """What the output calls the environment."""
+    return str(getattr(environment, "name", "") or source)
