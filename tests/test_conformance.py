@@ -15,6 +15,7 @@ from gainful.environments import registry as environments
 from gainful.errors import ConformanceError
 from gainful.testing import check_agent, check_environment
 
+POINTS = (gf.environments.lqg(), gf.environments.mountain_car())
 REQUIRED: dict[str, Any] = {"span": 2.0, "horizon": 2000, "discount": 0.9, "m": 100, "episode_length": 10}
 
 
@@ -40,9 +41,63 @@ def test_every_agent_conforms(name: str) -> None:
     check_agent(maker(name))
 
 
-@pytest.mark.parametrize("name", environments.names())
+def on_points(name: str, env: gf.environments.ContinuousEnvironment, **more: Any) -> Any:
+    """An agent named like a tabular one (then on cells) or an agent on continuous states."""
+    common: dict[str, Any] = {
+        "n_actions": env.n_actions, "reward_min": env.reward_min, "reward_max": env.reward_max, "seed": 3, **more,
+    }  # fmt: skip
+    cells = gf.Partition.uniform(bins=5, dim=env.dim)
+    if name in agents.PARTITIONED:
+        smooth = {"lipschitz": env.lipschitz, "holder": env.holder}
+        return agents.continuous_class(name)(**{"partition": cells, "span": 2.0, **smooth, **common})
+    needed = {
+        p.name: REQUIRED[p.name]
+        for p in inspect.signature(agents.agent_class(name)).parameters.values()
+        if p.default is inspect.Parameter.empty and p.name not in ("n_states", "n_actions")
+    }
+    return gf.Discretized(name, cells, **needed, **common)
+
+
+@pytest.mark.parametrize("name", [*agents.names(), *(n for n in agents.continuous_names() if n != "discretized")])
+def test_every_agent_conforms_on_continuous_states(name: str) -> None:
+    check_agent(lambda env: on_points(name, env), POINTS)
+
+
+def test_an_agent_that_doubles_its_horizon_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gainful.testing.agents.STEPS", 1200)  # beyond the first stage
+    check_agent(lambda env: on_points("c-scal-plus", env, partition=None, dim=env.dim), POINTS[:1])
+
+
+@pytest.mark.parametrize("name", [*environments.names(), *environments.continuous_names()])
 def test_every_environment_conforms(name: str) -> None:
-    check_environment(environments.make(name))
+    points = name in environments.continuous_names()
+    check_environment(environments.make_continuous(name) if points else environments.make(name))
+
+
+def rough(x: Any, action: int, uniforms: Any, out: Any) -> float:
+    out[0] = uniforms[0]
+    return 1.0 if x[0] > 0.3 else 0.0
+
+
+def chancy(x: Any, action: int, uniforms: Any, out: Any) -> float:
+    out[0] = x[0]
+    return float(uniforms[0])
+
+
+def rare_escape(x: Any, action: int, uniforms: Any, out: Any) -> float:
+    out[0] = 1.2 if x[0] == 1.0 else x[0]
+    return 0.0
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [(rough, "differ by 1, more than 2"), (chancy, "no place for chance"), (rare_escape, "outside the unit cube")],
+)
+def test_a_broken_continuous_environment_is_caught(step: Any, message: str) -> None:
+    constants: dict[str, Any] = {"reward_lipschitz": 2.0, "transition_lipschitz": 2.0, "holder": 1.0}
+    env = gf.environments.ContinuousEnvironment.from_function(step, dim=1, n_actions=1, **constants)
+    with pytest.raises(ConformanceError, match=message):
+        check_environment(env)
 
 
 class Forgetful(gf.SCALPlus):
