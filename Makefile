@@ -20,7 +20,8 @@ lint: $(VENV)/.test-ready
 
 benchmark: $(VENV)/.test-ready
 	@$(PIP) install -e ".[benchmarks]"
-	@$(BIN)/python benchmarks/planning.py
+	@for name in planning planning_cost learning replanning continuous; do \
+	  echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "gainful needs Python 3.11 or newer; say make PYTHON=python3.12")'
