@@ -31,6 +31,11 @@ from gainful.optimism.uccrl import cell_widening, reward_log, reward_width, tran
 from gainful.partition import Outside, Partition
 from gainful.planning.confidence import L1Ball
 
+UNPROVEN = (
+    "the published algorithm cannot be implemented, and for this variant of it, which Qian, Fruit, Pirotta & Lazaric "
+    "(sec. 4) name, no proof is published"
+)
+
 
 @kernel
 def widened_sets(
@@ -83,12 +88,11 @@ class UCCRL(PartitionedAgent):
     most c, a problem for which no method is known. Qian, Fruit, Pirotta & Lazaric (sec. 4) point to SCAL's planner:
     here extended value iteration on the cells is cut to span c (ScOpt on the extended MDP), to precision r_max/√t_k,
     with SCAL's copies of reward 0, so that the policy executed is deterministic. SCAL's perturbation is left out:
-    ℓ₁ balls of positive radius reach every cell already. Their claim that the regret bound is UCCRL's is not proven
-    there.
+    ℓ₁ balls of positive radius reach every cell already. No proof is published for the variant: `guarantee` is void.
 
     Without `partition` a box [low, high] (by default [0, 1]^dim, or a Gymnasium `box`) is cut into
     ⌈((α/d)·L·sqrt(T/A))^{1/(d+α)}⌉ intervals per axis for T = `horizon` steps. `width_scale` multiplies the statistical
-    widths alone; anything but 1 voids the guarantee, and so do missing constants, without which nothing is widened.
+    widths alone. Without the constants L and α nothing is widened.
     A radius of 2 is every law: until N > 14·n·ln(2At/δ) the agent ignores what it sees (`vacuous`).
 
     >>> agent = UCCRL(partition=Partition.uniform(bins=5), n_actions=2, span=1.0, lipschitz=1.0, holder=1.0)
@@ -139,7 +143,7 @@ class UCCRL(PartitionedAgent):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The theorem of the published algorithm, as far as the constants are its own."""
+        """The theorem of the published algorithm, which nobody has proven for this variant."""
         alpha, d = self.holder or 1.0, self.dim
         constants = "" if self.lipschitz is None else f" with L = {self.lipschitz:g}, α = {alpha:g}"
         return Guarantee(
@@ -150,7 +154,6 @@ class UCCRL(PartitionedAgent):
                 f"the optimal bias has span at most c = {self.span:g}",
                 f"rewards and transitions are Hölder{constants} on the box scaled to [0, 1]^{d}",
             ),
-            source="Ortner & Ryabko 2012 for the published algorithm; claimed for this variant, without proof, by "
-            "Qian, Fruit, Pirotta & Lazaric, sec. 4",
-            reason_void=self.inner.scaled or unknown_smoothness(self.lipschitz, self.holder),
+            source="Ortner & Ryabko 2012, for the published algorithm",
+            reason_void=self.inner.scaled or unknown_smoothness(self.lipschitz, self.holder) or UNPROVEN,
         )
