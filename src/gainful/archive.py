@@ -39,6 +39,8 @@ def write_archive(kind: Format, path: str | Path, header: dict[str, Any], arrays
     """Write to exactly `path`; the file is complete or, if anything fails, as it was before."""
     text = json.dumps({"format": kind.name, "version": kind.version, **header}, ensure_ascii=False, allow_nan=False)
     content = {"header": np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidArgumentError(f"cannot save to {path!r}: expected the name of a file")
     target = Path(os.path.realpath(path))  # through a link, the file behind it is replaced
     if not target.parent.is_dir():
         raise InvalidArgumentError(f"cannot save to {path}: the folder {target.parent} does not exist; create it first")
@@ -62,6 +64,8 @@ def write_archive(kind: Format, path: str | Path, header: dict[str, Any], arrays
 
 def read_archive(kind: Format, path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Header and arrays of a file written by `write_archive`; the archive's checksums find damage."""
+    if not isinstance(path, str | os.PathLike):
+        raise kind.error(f"{path!r}: expected the name of a file")
     arrays = _read(kind, path)
     return _header(kind, path, arrays.pop("header", None)), arrays
 

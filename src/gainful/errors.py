@@ -30,6 +30,18 @@ class InvalidRunError(GainfulError, ValueError):
     """A checkpoint file of a run is damaged, or belongs to another run."""
 
 
+class InvalidSpecError(GainfulError, ValueError):
+    """The description of an experiment is not one; the message names the line."""
+
+
+class StoreError(GainfulError, RuntimeError):
+    """The store of an experiment cannot be read or written: damaged, newer, full, not there, in use."""
+
+
+class ExperimentError(GainfulError, RuntimeError):
+    """An experiment cannot go on, or does not fit what its folder holds; finished runs are safe."""
+
+
 class TooLargeError(GainfulError, MemoryError):
     """A dense array was asked for that would not reasonably fit; the sparse form is what to use."""
 

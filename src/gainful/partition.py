@@ -132,12 +132,13 @@ class Partition:
                 f"bins, low and high have {len(self.bins)}, {len(self.low)} and {len(self.high)} entries, "
                 "expected one each per axis"
             )
-        for i in range(self.dim):
-            self._check_axis(i)
         if math.prod(self.bins) > MAX_CELLS:
             raise InvalidArgumentError(
-                f"bins {self.bins} make {math.prod(self.bins):.3g} cells, expected at most {MAX_CELLS}; take fewer bins"
+                f"bins {_short(self.bins)} make {_rounded(math.prod(self.bins))} cells, expected at most {MAX_CELLS}; "
+                "take fewer bins"
             )
+        for i in range(self.dim):
+            self._check_axis(i)
 
     # ------------------------------------------------------------------ builders
 
@@ -267,7 +268,7 @@ class Partition:
 
     def index(self, point: ArrayLike) -> int:
         """The cell of a point: a sequence of d numbers, or a number if d = 1."""
-        array = np.asarray(point)
+        array = _array(point)
         if array.shape != (self.dim,) and not (array.ndim == 0 and self.dim == 1):
             raise InvalidArgumentError(
                 f"the point has shape {array.shape}, expected ({self.dim},)" + (" or a number" if self.dim == 1 else "")
@@ -280,7 +281,7 @@ class Partition:
 
     def index_many(self, points: ArrayLike) -> NDArray[np.int64]:
         """The cells of many points, (N, d), or (N,) if d = 1."""
-        array = np.asarray(points)
+        array = _array(points)
         if array.shape != (len(array) if array.ndim else -1, self.dim) and not (array.ndim == 1 and self.dim == 1):
             raise InvalidArgumentError(
                 f"the points have shape {array.shape}, expected (N, {self.dim})" + (" or (N,)" if self.dim == 1 else "")
@@ -364,6 +365,22 @@ def _edges(n: int, low: float, high: float) -> NDArray[np.float64]:
     edges = (low * (n - k) + high * k) / n
     edges[0], edges[n] = low, high
     return edges
+
+
+def _array(points: ArrayLike) -> NDArray[Any]:
+    try:
+        return np.asarray(points)
+    except ValueError as error:
+        raise InvalidArgumentError(f"the point is {points!r}, expected numbers in one row") from error
+
+
+def _short(bins: tuple[int, ...]) -> str:
+    text = str(bins) if max(bins) < 10**18 else "so large"
+    return text if len(text) < 80 else f"{text[:60]} …"
+
+
+def _rounded(count: int) -> str:
+    return f"{count:.3g}" if count < 10**300 else "too many"
 
 
 def _bins(bins: Any) -> tuple[int, ...]:

@@ -419,7 +419,7 @@ def test_agents_on_points_have_names_of_their_own() -> None:
     assert continuous_names() == ["c-scal-plus", "uccrl", "discretized"]
     assert continuous_class("c-scal-plus") is gf.CSCALPlus
     assert describe("c-scal-plus").parameters["span"] == "required"
-    with pytest.raises(UnknownAgentError, match="no tabular agent"):
+    with pytest.raises(UnknownAgentError, match="an agent on points"):
         agent_class("c-scal-plus")
     with pytest.raises(UnknownAgentError, match="did you mean 'c-scal-plus'"):
         continuous_class("cscal-plus")

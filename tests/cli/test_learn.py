@@ -148,8 +148,8 @@ def test_a_gymnasium_environment_without_a_table_is_lived_in(capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["learn", "CartPole-v1"], "--span auto needs a model, and CartPole-v1 has none"),
-        (["learn", "ship-steering"], "--span auto needs a model"),
+        (["learn", "CartPole-v1"], "span auto needs a model, and CartPole-v1 has none"),
+        (["learn", "ship-steering"], "span auto needs a model"),
         (["learn", "Pendulum-v1", "--span", "3"], "expected a Discrete space"),
         (["learn", "riverswim", "--bins", "3"], "riverswim has finitely many states"),
         (["learn", "lqg", "--set", "n_action=3"], "did you mean 'n_actions'"),

@@ -22,6 +22,7 @@ from gainful.agents.partitioned import (
 )
 from gainful.agents.scal_plus import Bonus, Mixture, Replanning, SCALPlus
 from gainful.agents.statistics import Statistics
+from gainful.arguments import whole
 from gainful.errors import InvalidArgumentError
 from gainful.optimism.c_scal_plus import holder_term, regret_exponent
 from gainful.partition import Outside, Partition
@@ -69,7 +70,7 @@ class CSCALPlus(PartitionedAgent):
         high: Ends = None, box: Any = None, outside: Outside | None = None, stage: int = 0,
     ) -> None:  # fmt: skip
         self.lipschitz, self.holder = checked_smoothness(lipschitz, holder)
-        self.horizon, self.stage = checked_horizon(horizon), int(stage)
+        self.horizon, self.stage = checked_horizon(horizon), whole("stage", stage, 0, 50)
         self._options: dict[str, Any] = {
             "span": span, "reward_max": reward_max, "reward_min": reward_min, "delta": delta, "seed": seed,
             "bonus": bonus, "bonus_scale": bonus_scale, "mixture": mixture, "replanning": replanning,
@@ -131,6 +132,8 @@ class CSCALPlus(PartitionedAgent):
     def guarantee(self) -> Guarantee:
         """The theorem, as far as the constants are its own."""
         void = unknown_smoothness(self.lipschitz, self.holder)
+        if self.partition.outside == "clip":
+            void = "outside is 'clip': the end cells hold states farther apart than their sides"
         if self.bonus_scale != 1.0:
             void = f"bonus_scale is {self.bonus_scale:g}, the theorem needs 1"
         alpha, d = self.holder or 1.0, self.dim

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from gainful._compiled import kernel
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.statistics import Statistics
 from gainful.archive import Format, write_archive
+from gainful.arguments import finite
 from gainful.errors import InvalidAgentError, InvalidArgumentError
 from gainful.rng import Role, draw, stream_key, uniform
 
@@ -117,13 +117,12 @@ class EpisodicAgent:
         for name, size in (("n_states", n_states), ("n_actions", n_actions)):
             if not isinstance(size, int | np.integer) or size < 1:  # type: ignore[redundant-expr]
                 raise InvalidArgumentError(f"{name} is {size!r}, expected an integer of at least 1")
-        if not (math.isfinite(reward_min) and math.isfinite(reward_max) and reward_min < reward_max):
+        if not (finite(reward_min) and finite(reward_max) and reward_min < reward_max):
             raise InvalidArgumentError(f"rewards in [{reward_min}, {reward_max}], expected reward_min < reward_max")
-        if not 0.0 < delta < 1.0:
+        if not (finite(delta) and 0.0 < delta < 1.0):
             raise InvalidArgumentError(f"delta is {delta}, expected a probability in (0, 1)")
         self.n_states, self.n_actions = int(n_states), int(n_actions)
         self.reward_min, self.reward_max, self.delta = float(reward_min), float(reward_max), float(delta)
-        self.seed = int(seed)
         self.allowed: NDArray[np.bool_] = np.ones((self.n_states, self.n_actions), dtype=bool)
         """(S,A) the actions each state has."""
         if allowed is not None:
@@ -134,7 +133,7 @@ class EpisodicAgent:
                 )
             self.allowed = mask
         self.allowed.flags.writeable = False
-        self.key = stream_key(seed, Role.ACTIONS)
+        self.key, self.seed = stream_key(seed, Role.ACTIONS), int(seed)
         self.statistics = Statistics(self.n_states, self.n_actions)
         self.t = 0
         """Steps observed so far; the next one is number t + 1."""
@@ -237,7 +236,7 @@ class EpisodicAgent:
             raise InvalidArgumentError(f"action {a} at step {self.t + 1}: state {s} does not have it")
         try:
             r = reward if type(reward) is float else float(reward)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InvalidArgumentError(f"reward {reward!r} at step {self.t + 1}, expected a number") from error
         if not self.reward_min <= r <= self.reward_max:
             raise InvalidArgumentError(
@@ -276,7 +275,7 @@ class EpisodicAgent:
             return value
         try:
             i = int(value)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InvalidArgumentError(f"{what} is {value!r}, expected an integer in 0 … {n - 1}") from error
         if i != value or not 0 <= i < n:
             raise InvalidArgumentError(f"{what} is {value}, expected an integer in 0 … {n - 1}")
@@ -344,8 +343,10 @@ def take_state(agent: EpisodicAgent, header: dict[str, Any], arrays: dict[str, N
     for name, shape, dtype in (("remaining", (pairs,), np.int64), ("visited", (agent.n_states,), np.bool_)):
         if arrays[name].shape != shape or arrays[name].dtype != dtype:
             raise ValueError(f"array '{name}' has shape {arrays[name].shape} and dtype {arrays[name].dtype}")
-    if arrays["records"].dtype != EPISODE_RECORD:
-        raise ValueError(f"records have dtype {arrays['records'].dtype}")
+    if arrays["records"].dtype != EPISODE_RECORD or arrays["records"].ndim != 1:
+        raise ValueError(f"records have dtype {arrays['records'].dtype} and shape {arrays['records'].shape}")
+    if int(header["t"]) != int(agent.statistics.visits.sum()):
+        raise ValueError(f"{header['t']} steps, but {agent.statistics.visits.sum()} visits")
     agent.remaining[:], agent.visited[:] = arrays["remaining"], arrays["visited"]
     statistics = agent.statistics
     used = np.flatnonzero(agent.remaining != np.maximum(statistics.visits, 1))  # what this episode has executed
@@ -362,9 +363,24 @@ def take_state(agent: EpisodicAgent, header: dict[str, Any], arrays: dict[str, N
             actions=arrays["plan_actions"], values=arrays["plan_values"],
             probabilities=arrays.get("plan_probabilities"), **kept,
         )  # fmt: skip
-        if agent.current.actions.shape != (agent.n_states,):
-            raise ValueError(f"the plan has {agent.current.actions.shape} actions")
+        _check_plan(agent.current, agent)
     agent.restore({name.removeprefix("own_"): a for name, a in arrays.items() if name.startswith("own_")})
+
+
+def _check_plan(plan: EpisodePlan, agent: EpisodicAgent) -> None:
+    """ValueError unless the plan is one for the agent's states and actions."""
+    S, A = agent.n_states, agent.n_actions
+    actions, p = plan.actions, plan.probabilities
+    if actions.shape != (S,) or actions.dtype != np.int64 or not (actions.min() >= 0 and actions.max() < A):
+        raise ValueError(
+            f"the plan's actions have shape {actions.shape} and dtype {actions.dtype}, or are out of range"
+        )
+    if plan.values.shape != (S,) or not np.isfinite(plan.values).all():
+        raise ValueError(f"the plan's values have shape {plan.values.shape}, or are not finite")
+    if p is not None and (p.shape != (S, A) or not np.all(np.abs(p.sum(axis=1) - 1.0) < 1e-6) or p.min() < 0.0):
+        raise ValueError("the plan's probabilities are none")
+    if type(plan.last_step) is not int or not plan.gain_bounds[0] <= plan.gain_bounds[1]:
+        raise ValueError(f"the plan ends at {plan.last_step} with the bracket {plan.gain_bounds}")
 
 
 def restore_agent(
@@ -374,6 +390,6 @@ def restore_agent(
     try:
         agent = make(**header["settings"], allowed=arrays["allowed"])
         take_state(agent, header, arrays)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, MemoryError) as error:
         raise AGENT_FILE.damaged(path, f"{type(error).__name__}: {error}") from error
     return agent

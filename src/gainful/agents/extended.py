@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gainful.agents.empirical import EmpiricalRows
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
+from gainful.arguments import finite
 from gainful.errors import InvalidArgumentError, NotConvergedError
 from gainful.mdp.model import MDP
 from gainful.planning.confidence import Confidence
@@ -32,7 +33,7 @@ class ExtendedAgent(EpisodicAgent):
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
-        if not (math.isfinite(width_scale) and width_scale > 0.0):
+        if not (finite(width_scale) and width_scale > 0.0):
             raise InvalidArgumentError(f"width_scale is {width_scale}, expected a positive number; 1 is the theorem's")
         self.width_scale = float(width_scale)
         self._values = np.zeros(self.n_states)  # the last plan's v: a warm start

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from gainful.agents.episodic import EpisodePlan
 from gainful.agents.extended import ExtendedAgent
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.statistics import Statistics
+from gainful.arguments import finite
 from gainful.errors import InvalidArgumentError
 from gainful.optimism.kl import reward_constant, reward_width, transition_constant, transition_radius
 from gainful.planning.confidence import KLBall
@@ -59,7 +59,7 @@ class KLUCRL(ExtendedAgent):
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed,
             width_scale=width_scale,
         )  # fmt: skip
-        if not (math.isfinite(horizon) and horizon >= 2 and horizon == int(horizon)):
+        if not (finite(horizon) and horizon >= 2 and horizon == int(horizon)):
             raise InvalidArgumentError(f"horizon is {horizon}, expected a whole number of steps, at least 2")
         self.horizon = int(horizon)
 

@@ -13,6 +13,7 @@ from gainful.agents.empirical import empirical_rows
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.statistics import Statistics
+from gainful.arguments import finite
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
 from gainful.optimism.mbie_eb import bonus, coefficient, confidence_log
@@ -60,9 +61,9 @@ class MBIEEB(EpisodicAgent):
         )
         if not 0.0 <= discount < 1.0:
             raise InvalidArgumentError(f"discount is {discount}, expected a number in [0, 1)")
-        if not (math.isfinite(m) and m >= 1 and int(m) == m):
+        if not (finite(m) and m >= 1 and int(m) == m):
             raise InvalidArgumentError(f"m is {m!r}, expected a whole number of visits, at least 1")
-        if not (math.isfinite(bonus_scale) and bonus_scale > 0.0):
+        if not (finite(bonus_scale) and bonus_scale > 0.0):
             raise InvalidArgumentError(f"bonus_scale is {bonus_scale}, expected a positive number; 1 is the theorem's")
         self.discount, self.m, self.bonus_scale = float(discount), int(m), float(bonus_scale)
 

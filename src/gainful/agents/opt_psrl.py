@@ -13,6 +13,7 @@ from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.psrl import MAX_SWEEPS, check_size, dense_counts, sample_transitions
 from gainful.agents.statistics import Statistics
+from gainful.arguments import finite
 from gainful.errors import InvalidArgumentError, MultichainError
 from gainful.mdp.model import MDP
 from gainful.planning.solve import solve
@@ -97,7 +98,7 @@ class OptPSRL(EpisodicAgent):
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
-        if not (math.isfinite(horizon) and horizon >= 1 and int(horizon) == horizon):
+        if not (finite(horizon) and horizon >= 1 and int(horizon) == horizon):
             raise InvalidArgumentError(f"horizon is {horizon!r}, expected a whole number of steps, at least 1")
         if samples is not None and (int(samples) != samples or samples < 1):
             raise InvalidArgumentError(f"samples is {samples!r}, expected an integer of at least 1")

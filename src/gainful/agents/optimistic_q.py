@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.stepwise import OPTIMISTIC, StepwiseAgent
+from gainful.arguments import finite
 from gainful.errors import InvalidArgumentError
 
 
@@ -35,20 +36,20 @@ class OptimisticQ(StepwiseAgent):
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
-        if not (math.isfinite(span) and span > 0.0):
+        if not (finite(span) and span > 0.0):
             raise InvalidArgumentError(f"span is {span}, expected a positive number")
-        if not (horizon >= 1 and int(horizon) == horizon):
+        if not (finite(horizon) and horizon >= 1 and int(horizon) == horizon):
             raise InvalidArgumentError(f"horizon is {horizon}, expected a whole number of steps")
-        if not (math.isfinite(bonus_scale) and bonus_scale > 0.0):
+        if not (finite(bonus_scale) and bonus_scale > 0.0):
             raise InvalidArgumentError(f"bonus_scale is {bonus_scale}, expected a positive number; 1 is the theorem's")
         T, pairs, sp = float(horizon), n_states * n_actions, span / self.reward_range
         self.span, self.horizon, self.bonus_scale = float(span), int(horizon), float(bonus_scale)
-        self.given_horizon = effective_horizon
-        H = min(math.sqrt(sp * T / pairs), (T / (pairs * math.log(4 * T / delta))) ** (1 / 3))
-        H = max(H, 2.0) if effective_horizon is None else float(effective_horizon)
-        if not (math.isfinite(H) and H > 1.0):
+        self.given_horizon = None if effective_horizon is None else float(effective_horizon)
+        H = formula = min(math.sqrt(sp * T / pairs), (T / (pairs * math.log(4 * T / delta))) ** (1 / 3))
+        H = max(H, 2.0) if self.given_horizon is None else self.given_horizon
+        if not (finite(H) and H > 1.0):
             raise InvalidArgumentError(f"effective_horizon is {H}, expected a number above 1")
-        self.effective_horizon = H
+        self.effective_horizon, self.raised = H, formula != H
         self.numbers = np.array([H, bonus_scale * sp * math.sqrt(H * math.log(2 * T / delta)), self.reward_range])
         self.q = np.where(self.allowed, H, -np.inf).reshape(-1)
         self.target = self.q.copy()
@@ -63,12 +64,18 @@ class OptimisticQ(StepwiseAgent):
     @property
     def guarantee(self) -> Guarantee:
         """The theorem, as far as the constants are its own."""
-        changed = "bonus_scale or effective_horizon differ from the theorem's"
+        void = ""
+        if self.t > self.horizon:
+            void = f"it has lived {self.t} steps, and was told a horizon of {self.horizon}"
+        if self.raised:
+            void = f"effective_horizon is {self.effective_horizon:g}, not the theorem's (which must exceed 2)"
+        if self.bonus_scale != 1.0 or self.given_horizon is not None:
+            void = "bonus_scale or effective_horizon differ from the theorem's"
         return Guarantee(
             bound=f"regret Õ(sp·(S·A)^⅓·T^⅔) at T = {self.horizon} with probability {1 - self.delta:g}",
             assumptions=(f"the optimal bias has span at most {self.span:g}", "the MDP is weakly communicating"),
             source="Wei et al. 2020, theorem 1",
-            reason_void=changed if self.bonus_scale != 1.0 or self.given_horizon is not None else "",
+            reason_void=void,
         )
 
     @property

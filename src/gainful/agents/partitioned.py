@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from numbers import Real
 from pathlib import Path
@@ -24,6 +23,7 @@ from gainful.agents.guarantee import Guarantee
 from gainful.agents.statistics import Statistics
 from gainful.agents.stepwise import StepwiseAgent
 from gainful.archive import write_archive
+from gainful.arguments import finite
 from gainful.errors import InvalidArgumentError
 from gainful.optimism.c_scal_plus import bins_for_horizon
 from gainful.partition import Outside, Partition
@@ -88,6 +88,10 @@ class TransitionLog:
             found, wanted = arrays[f"log_{name}"], getattr(self, name)
             if found.shape != (n, *wanted.shape[1:]) or found.dtype != wanted.dtype:
                 raise ValueError(f"array 'log_{name}' has shape {found.shape} and dtype {found.dtype}")
+        if n and (
+            arrays["log_action"].min() < 0 or not all(np.isfinite(arrays[f"log_{name}"]).all() for name in self.NAMES)
+        ):
+            raise ValueError("a logged transition is out of range")
         self.n = 0
         self.reserve(n)
         for name in self.NAMES:
@@ -259,7 +263,7 @@ def checked_horizon(horizon: float | None) -> int | None:
     """A number of steps, at least 1, or None; 1e7 is accepted as an integer."""
     if horizon is None:
         return None
-    if isinstance(horizon, bool) or not (math.isfinite(horizon) and horizon >= 1 and int(horizon) == horizon):
+    if isinstance(horizon, bool) or not (finite(horizon) and horizon >= 1 and int(horizon) == horizon):
         raise InvalidArgumentError(f"horizon is {horizon!r}, expected a whole number of steps, at least 1")
     return int(horizon)
 
@@ -270,7 +274,12 @@ def chosen_bins(horizon: int, n_actions: int, lipschitz: float | None, holder: f
         raise InvalidArgumentError(
             "without lipschitz and holder there is no formula for the number of cells; give a partition"
         )
-    return bins_for_horizon(horizon, n_actions, lipschitz, holder, dim)
+    try:
+        return bins_for_horizon(horizon, n_actions, lipschitz, holder, dim)
+    except OverflowError as error:
+        raise InvalidArgumentError(
+            f"lipschitz {lipschitz:g} and horizon {horizon:g} ask for too many cells; give a partition"
+        ) from error
 
 
 def checked_smoothness(lipschitz: float | None, holder: float | None) -> tuple[float | None, float | None]:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.statistics import Statistics
+from gainful.arguments import finite
 from gainful.errors import InvalidArgumentError, TooLargeError
 from gainful.mdp.model import MDP
 from gainful.planning.solve import solve
@@ -81,7 +82,7 @@ class PSRL(EpisodicAgent):
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
         for name, prior in (("transition_prior", transition_prior), ("reward_prior", reward_prior)):
-            if not (math.isfinite(prior) and prior >= 0.1):  # below, all Gamma variables of a row may underflow to 0
+            if not (finite(prior) and prior >= 0.1):  # below, all Gamma variables of a row may underflow to 0
                 raise InvalidArgumentError(f"{name} is {prior}, expected a number of at least 0.1; 1 is uniform")
         check_size("PSRL", self.n_states**2 * self.n_actions, "S²A")
         self.transition_prior, self.reward_prior = float(transition_prior), float(reward_prior)

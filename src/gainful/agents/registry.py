@@ -60,7 +60,12 @@ def agent_class(name: str) -> type[EpisodicAgent]:
     if name in NOT_IMPLEMENTABLE:
         raise UnknownAgentError(f"'{name}' is not implementable: {NOT_IMPLEMENTABLE[name]}")
     if name in PARTITIONED:
-        raise UnknownAgentError(f"'{name}' is no tabular agent: its states are points; see continuous_class")
+        raise UnknownAgentError(
+            "'discretized' stands for any tabular agent on cells: name that one, which is put on cells where states "
+            "are points (in Python gf.Discretized)"
+            if name == "discretized"
+            else f"'{name}' is an agent on points, for continuous states; take a tabular one, such as scal-plus"
+        )
     if name not in AGENTS:
         raise UnknownAgentError(f"'{name}'; {suggestion(name, AGENTS)}")
     found: type[EpisodicAgent] = _loaded(AGENTS[name])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from gainful.agents.episodic import EpisodePlan
 from gainful.agents.extended import ExtendedAgent
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.statistics import Statistics
+from gainful.arguments import finite
 from gainful.errors import InvalidArgumentError
 from gainful.optimism.bernstein import entry_variance, reward_variance
 from gainful.optimism.scal import log_term, perturbation, width
@@ -80,7 +80,7 @@ class SCAL(ExtendedAgent):
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed,
             width_scale=width_scale,
         )  # fmt: skip
-        if not (math.isfinite(span) and span > 0.0):
+        if not (finite(span) and span > 0.0):
             raise InvalidArgumentError(f"span is {span}, expected a finite number above 0")
         self.span = float(span)
 

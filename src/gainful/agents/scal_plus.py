@@ -12,6 +12,7 @@ from gainful._compiled import kernel
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.statistics import Statistics
+from gainful.arguments import finite
 from gainful.errors import InvalidArgumentError, NotConvergedError
 from gainful.optimism.scal_plus import APPENDIX, MAIN_TEXT, bonus, confidence_log, deviation
 from gainful.planning.local_scopt import BAND_NUMBERS, LocalScOpt
@@ -152,11 +153,11 @@ class SCALPlus(EpisodicAgent):
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
-        if not (math.isfinite(span) and span >= 0.0):
+        if not (finite(span) and span >= 0.0):
             raise InvalidArgumentError(f"span is {span}, expected a finite number of at least 0")
         if bonus not in ("appendix", "main text"):
             raise InvalidArgumentError(f"bonus is {bonus!r}, expected 'appendix' or 'main text'")
-        if not (math.isfinite(bonus_scale) and bonus_scale > 0.0):
+        if not (finite(bonus_scale) and bonus_scale > 0.0):
             raise InvalidArgumentError(f"bonus_scale is {bonus_scale}, expected a positive number; 1 is the theorem's")
         if replanning not in (None, "full", "local"):
             raise InvalidArgumentError(f"replanning is {replanning!r}, expected 'full' or 'local'")
@@ -196,8 +197,8 @@ class SCALPlus(EpisodicAgent):
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take back the warm start."""
-        if arrays["values"].shape != (self.n_states,):
-            raise ValueError(f"array 'values' has shape {arrays['values'].shape}")
+        if arrays["values"].shape != (self.n_states,) or not np.isfinite(arrays["values"]).all():
+            raise ValueError(f"array 'values' has shape {arrays['values'].shape}, or is not finite")
         self._values = arrays["values"]
         if "band" in arrays:
             for name, shape in (

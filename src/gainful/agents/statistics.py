@@ -93,9 +93,13 @@ class Statistics:
                 raise ValueError(f"array '{name}' has shape {arrays[name].shape} and dtype {arrays[name].dtype}")
         if not length.min() >= 0 or to.shape != (int(length.sum()),) or count.shape != to.shape:
             raise ValueError(f"{to.size} next states and {count.size} counts for {int(length.sum())} transitions")
+        if to.dtype != np.uint32 or count.dtype != np.int64:
+            raise ValueError(f"next states of dtype {to.dtype}, counts of dtype {count.dtype}")
         rows = np.repeat(np.arange(pairs), length)
         if to.size and (to.max() >= self.n_states or count.min() < 1):
             raise ValueError("a next state or a count is out of range")
+        if not (np.isfinite(arrays["reward_sum"]).all() and np.isfinite(arrays["reward_squares"]).all()):
+            raise ValueError("a sum of rewards is not finite")
         if not np.array_equal(np.bincount(rows, weights=count, minlength=pairs), arrays["visits"]):
             raise ValueError("the counts do not add up to the visits")
         if np.any((to[1:] <= to[:-1]) & (rows[1:] == rows[:-1])):

@@ -54,7 +54,7 @@ class StepwiseAgent(EpisodicAgent):
     def observe(self, state: int, action: int, reward: float, next_state: int) -> None:
         """What happened; the values change at once."""
         super().observe(state, action, reward, next_state)
-        pair = state * self.n_actions + action
+        pair = int(state) * self.n_actions + int(action)
         learn(
             self.kind, self.q, self.target, self.numbers, self.n_actions, pair, float(reward) - self.reward_min,
             int(next_state), int(self.statistics.visits[pair]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +13,7 @@ from gainful.agents.empirical import empirical_rows
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.statistics import Statistics
+from gainful.arguments import finite
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
 from gainful.optimism.ucbvi import bonus, confidence_log
@@ -59,9 +59,9 @@ class UCBVI(EpisodicAgent):
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
         for name, number in (("episode_length", episode_length), ("horizon", horizon)):
-            if not (math.isfinite(number) and number >= 1 and int(number) == number):
+            if not (finite(number) and number >= 1 and int(number) == number):
                 raise InvalidArgumentError(f"{name} is {number!r}, expected a whole number of steps, at least 1")
-        if not (math.isfinite(bonus_scale) and bonus_scale > 0.0):
+        if not (finite(bonus_scale) and bonus_scale > 0.0):
             raise InvalidArgumentError(f"bonus_scale is {bonus_scale}, expected a positive number; 1 is the theorem's")
         self.episode_length, self.horizon, self.bonus_scale = int(episode_length), int(horizon), float(bonus_scale)
         self._table: NDArray[np.int64] = np.empty((0, self.n_states), dtype=np.int64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from gainful.agents.partitioned import (
 )
 from gainful.agents.statistics import Statistics
 from gainful.agents.ucrl2 import SIMPLEX
+from gainful.arguments import finite
 from gainful.errors import InvalidArgumentError
 from gainful.optimism.c_scal_plus import regret_exponent
 from gainful.optimism.uccrl import cell_widening, reward_log, reward_width, transition_log, transition_radius
@@ -58,7 +58,7 @@ class CellsOfUCCRL(ExtendedAgent):
 
     def __init__(self, n_states: int, n_actions: int, *, span: float, widening: float, **options: Any) -> None:
         super().__init__(n_states, n_actions, **options)
-        if not (math.isfinite(span) and span >= 0.0):
+        if not (finite(span) and span >= 0.0):
             raise InvalidArgumentError(f"span is {span}, expected a finite number of at least 0")
         self.span, self.widening = float(span), float(widening)
 

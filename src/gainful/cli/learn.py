@@ -12,7 +12,7 @@ import typer
 from gainful.cli import console, failures, numbers
 
 if TYPE_CHECKING:
-    from gainful.cli.learner import Learner
+    from gainful.experiments.learner import Learner
     from gainful.simulation.run import Run
 
 
@@ -40,8 +40,8 @@ def learn(
         str,
         typer.Option(
             metavar="NUMBER|auto",
-            help="The bound c on the span of the optimal bias, for agents that need one; auto takes the model's own, "
-            "which a learner could not know: the output calls it an oracle.",
+            help="The bound c on the span of the optimal bias, for agents that need one; auto takes the model's own "
+            "(0.5*auto half of it), which a learner could not know: the output calls it an oracle.",
         ),
     ] = "auto",
     bins: Annotated[
@@ -86,8 +86,8 @@ def learn(
     gainful learn lqg --bins 20 --agent-set bonus_scale=0.05
     gainful learn CartPole-v1 --set sutton_barto_reward=true --agent-set reward_min=-1 --span 20
     """  # noqa: D301
-    from gainful.cli.learner import Learner
     from gainful.cli.source import read_environment, read_number, read_settings
+    from gainful.experiments.learner import Learner
     from gainful.simulation.run import checked_horizon
     from gainful.simulation.simulate import begin
 
@@ -95,7 +95,8 @@ def learn(
     with console.progress("loading") as say:
         environment = read_environment(source, settings or ())
         say("solving the model, for the regret")
-        learner = Learner(agent_name, environment, span, seed, steps, bins, read_settings(agent_settings or ()))
+        c = span if "auto" in span else read_number("--span", span, "2.5")
+        learner = Learner(agent_name, environment, c, seed, steps, bins, read_settings(agent_settings or ()))
         best = None if gain is None else read_number("--gain", gain, "0.5")
         life = begin(learner.make(), environment, steps, seed, gain=best)
         say("compiling")
@@ -142,7 +143,7 @@ def _watch(life: Any, checkpoint: str | None) -> None:
 
 
 def _facts(source: str, learner: Learner, life: Any, run: Run, seconds: float) -> dict[str, Any]:
-    from gainful.cli.learner import name_of
+    from gainful.experiments.learner import name_of
 
     agent = life.agent
 
@@ -165,7 +166,7 @@ def _page(source: str, learner: Learner, life: Any, run: Run, seconds: float) ->
     from rich.table import Table
     from rich.text import Text
 
-    from gainful.cli.learner import name_of
+    from gainful.experiments.learner import name_of
 
     agent, grid, last = life.agent, Table.grid(padding=(0, 2)), run.episodes[-1]
     busy = max(run.planning_seconds + run.acting_seconds, 1e-9)

@@ -53,6 +53,23 @@ def agents(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # 
         typer.echo("Next: gainful learn ENV --agent NAME [--agent-set PARAMETER=VALUE ...]", err=True)
 
 
+@app.command("specs")
+def specs(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # noqa: ARG001
+    """The experiments that come with gainful."""
+    from gainful.experiments.spec import shipped
+
+    if as_json:
+        objects = [{"name": name, "title": title} for name, title in shipped()]
+        console.write([json.dumps(objects, indent=2, ensure_ascii=False), "\n"])
+        return
+    from rich.padding import Padding
+    from rich.text import Text
+
+    for name, title in shipped():
+        console.show(Text(name, style="bold cyan"), Padding(Text(title), (0, 0, 0, 2)))
+    typer.echo("Next: gainful run NAME [--out DIR]", err=True)
+
+
 def _show(descriptions: Sequence[Described], continuous: Sequence[str], as_json: bool) -> None:
     """One block per description, or one JSON list of all."""
     if as_json:

@@ -7,7 +7,7 @@ from math import comb
 
 import numpy as np
 
-from gainful.environments._arguments import real, reals, whole
+from gainful.arguments import real, reals, whole
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
 

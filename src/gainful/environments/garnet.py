@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful.environments._arguments import choice, real, whole
+from gainful.arguments import choice, real, whole
 from gainful.mdp.model import MDP
 
 _CHUNK = 1 << 20  # rows drawn at once: bounds the temporaries; part of what an instance is

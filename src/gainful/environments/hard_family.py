@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gainful.environments._arguments import real, whole
+from gainful.arguments import real, whole
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import gammainc, gammaln
 
-from gainful.environments._arguments import real, reals, whole
+from gainful.arguments import real, reals, whole
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
 

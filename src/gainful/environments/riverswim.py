@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import scipy.sparse as sp
 
-from gainful.environments._arguments import choice, whole
+from gainful.arguments import choice, whole
 from gainful.mdp.model import MDP
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from gainful.environments._arguments import choice, real, whole
+from gainful.arguments import choice, real, whole
 from gainful.mdp.model import MDP
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from gainful.environments._arguments import real, whole
+from gainful.arguments import real, whole
 from gainful.mdp.model import MDP
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gainful.environments._arguments import flag, whole
+from gainful.arguments import flag, whole
 from gainful.mdp.model import MDP
 
 

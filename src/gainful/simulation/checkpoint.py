@@ -36,6 +36,7 @@ class Life(Protocol):
     @property
     def fingerprint(self) -> str: ...  # noqa: D102
     def progress_made(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]: ...  # noqa: D102
+    def check(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]], agent_t: int) -> None: ...  # noqa: D102
     def take_up(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None: ...  # noqa: D102
     def finish(  # noqa: D102
         self, progress: Callable[[int, int], None] | None = None, pause: Callable[[], None] | None = None
@@ -85,12 +86,13 @@ class Checkpoint:
                     f"{_short(value)}; give another checkpoint_file, or delete this one to start anew"
                 )
         try:
+            life.check(header["run"], arrays, int(header["agent"]["t"]))
             take_state(
                 life.agent, header["agent"],
                 {name.removeprefix("agent_"): a for name, a in arrays.items() if name.startswith("agent_")},
             )  # fmt: skip
             life.take_up(header["run"], arrays)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError, MemoryError) as error:
             raise RUN_FILE.damaged(self.path, f"{type(error).__name__}: {error}") from error
         return True
 

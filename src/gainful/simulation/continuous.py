@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -341,13 +342,15 @@ class ContinuousLife:
 
     @property
     def fingerprint(self) -> str:
-        """What the run depends on of the environment; a user's own step function is known by its name only."""
+        """What the run depends on of the environment; of a user's own step function its code and what it refers to."""
         env, digest = self.env, hashlib.sha256()
         digest.update(
             repr((env.name, int(env.kind), env.n_actions, env.draws, env.reward_min, env.reward_max)).encode()
         )
         for array in (env.parameters, env.start, env.low, env.high):
             digest.update(np.ascontiguousarray(array).tobytes())
+        if env.function is not None:
+            digest.update("\n".join(_described(env.function, set())).encode())
         return digest.hexdigest()
 
     def progress_made(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -358,20 +361,22 @@ class ContinuousLife:
         }  # fmt: skip
         return header, {"clock": self._clock, "earned": self._earned, "rewards": self.rewards, "point": self.x}
 
-    def take_up(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Go on where `progress_made` was told; the agent has been taken up already. ValueError where it cannot be."""
-        own = self.progress_made()[1]
-        for name, array in own.items():
+    def check(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]], agent_t: int) -> None:
+        """ValueError unless this is what `progress_made` tells of such a run with an agent at step `agent_t`."""
+        for name, array in self.progress_made()[1].items():
             if arrays[name].shape != array.shape or arrays[name].dtype != array.dtype:
                 raise ValueError(f"array '{name}' has shape {arrays[name].shape} and dtype {arrays[name].dtype}")
         t, passed = int(arrays["clock"][_T]), int(header["passed"])
         if not (0 <= t <= self.grid[-1] and np.all((arrays["point"] >= 0.0) & (arrays["point"] <= 1.0))):
             raise ValueError(f"step {t} at the point {arrays['point'].tolist()}")
-        if passed != int(np.searchsorted(self.grid, t, side="right")) or self.agent.t != int(header["lived"]) + t:
-            raise ValueError(f"{passed} checkpoints passed at step {t}, the agent is at {self.agent.t}")
-        for name, array in own.items():
+        if passed != int(np.searchsorted(self.grid, t, side="right")) or agent_t != int(header["lived"]) + t:
+            raise ValueError(f"{passed} checkpoints passed at step {t}, the agent is at {agent_t}")
+
+    def take_up(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """Go on where `progress_made` was told; `check` has seen it, and the agent has been taken up already."""
+        for name, array in self.progress_made()[1].items():
             array[...] = arrays[name]
-        self.lived, self.passed = int(header["lived"]), passed
+        self.lived, self.passed = int(header["lived"]), int(header["passed"])
         self.planning_seconds, self.acting_seconds = float(header["planning_seconds"]), float(header["acting_seconds"])
 
     def run(self) -> ContinuousRun:
@@ -402,3 +407,34 @@ def _no_log(dim: int) -> tuple[Any, ...]:
 
 
 _NO_LOG: dict[int, tuple[Any, ...]] = {}
+
+
+def _described(function: Any, seen: set[int]) -> Iterator[str]:
+    """The code of a Python function, the constants in it, and the values and functions that it refers to."""
+    function = getattr(function, "py_func", function)
+    if id(function) in seen or not hasattr(function, "__code__"):
+        return
+    seen.add(id(function))
+    inside = inspect.getclosurevars(function)
+    yield from _code(function.__code__)
+    for name, value in sorted({**inside.globals, **inside.nonlocals}.items()):
+        if hasattr(getattr(value, "py_func", value), "__code__"):
+            yield f"function {name}"
+            yield from _described(value, seen)
+        elif isinstance(value, np.ndarray):
+            content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+            yield f"{name} {value.dtype} {value.shape} {content}"
+        elif isinstance(value, (int, float, complex, str, bytes, tuple, bool, np.generic)):
+            yield f"{name} {value!r}"
+        else:
+            yield f"{name} {getattr(value, '__name__', type(value).__name__)}"
+
+
+def _code(code: Any) -> Iterator[str]:
+    yield code.co_code.hex()
+    yield repr(code.co_names)
+    for constant in code.co_consts:
+        if hasattr(constant, "co_code"):
+            yield from _code(constant)
+        else:
+            yield repr(constant)

@@ -63,6 +63,8 @@ def check_environment(agent: Any, env: Any) -> None:
     if not isinstance(env.action_space, spaces.Discrete):
         hint = "; choose finitely many actions, with a wrapper" if isinstance(env.action_space, spaces.Box) else ""
         raise InvalidArgumentError(f"{name} has actions {env.action_space}, expected a Discrete space{hint}")
+    if not isinstance(agent, EpisodicAgent | PartitionedAgent):
+        raise InvalidArgumentError(f"the agent is {agent!r}, expected an agent such as gf.SCALPlus or gf.CSCALPlus")
     if int(env.action_space.n) != agent.n_actions:
         raise InvalidArgumentError(f"{name} has {env.action_space.n} actions, the agent {agent.n_actions}")
     space = env.observation_space

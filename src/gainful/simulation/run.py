@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gainful.arguments import finite
 from gainful.errors import InvalidArgumentError
+
+MAX_HORIZON = 10**18
+"""Steps of the longest run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +56,8 @@ def log_checkpoints(horizon: int, per_decade: int = 20) -> NDArray[np.int64]:
 
 def checked_horizon(horizon: float) -> int:
     """A number of steps, at least 1; 1e7 is accepted as an integer."""
-    if isinstance(horizon, bool) or not horizon >= 1 or int(horizon) != horizon:
-        raise InvalidArgumentError(f"horizon is {horizon!r}, expected a whole number of steps, at least 1")
+    if not (finite(horizon) and 1 <= horizon <= MAX_HORIZON and int(horizon) == horizon):
+        raise InvalidArgumentError(f"horizon is {horizon!r}, expected a whole number of steps, from 1 to 1e18")
     return int(horizon)
 
 
@@ -61,7 +65,10 @@ def checked_checkpoints(checkpoints: Any, horizon: int) -> NDArray[np.int64]:
     """Increasing steps in 1 … horizon; the horizon itself is added."""
     if checkpoints is None:
         return log_checkpoints(horizon)
-    steps = np.unique(np.append(np.asarray(checkpoints, dtype=np.int64), horizon))
+    given = np.asarray(checkpoints)
+    if given.dtype.kind not in "iuf" or not np.all(np.abs(given) <= MAX_HORIZON) or np.any(given != np.rint(given)):
+        raise InvalidArgumentError(f"checkpoints are {checkpoints!r}, expected whole numbers of steps")
+    steps = np.unique(np.append(given.astype(np.int64), horizon))
     if steps[0] < 1 or steps[-1] > horizon:
         raise InvalidArgumentError(f"checkpoints {steps[0]} … {steps[-1]}, expected steps in 1 … {horizon}")
     return steps

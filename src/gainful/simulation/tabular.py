@@ -121,6 +121,13 @@ def run_steps(
 
 def check_fit(agent: EpisodicAgent, mdp: MDP) -> None:
     """An error unless the agent was made for an MDP of this shape, with these actions and rewards."""
+    if not isinstance(agent, EpisodicAgent):
+        points = hasattr(agent, "partition")
+        raise InvalidArgumentError(
+            f"{type(agent).__name__} is an agent on points, and the MDP has {mdp.n_states} states; take a tabular agent"
+            if points
+            else f"the agent is {agent!r}, expected an agent such as gf.SCALPlus(n_states=6, n_actions=2, span=7.0)"
+        )
     if (agent.n_states, agent.n_actions) != (mdp.n_states, mdp.n_actions):
         raise InvalidArgumentError(
             f"the agent has {agent.n_states} states and {agent.n_actions} actions, "
@@ -301,21 +308,23 @@ class Life:
         }  # fmt: skip
         return header, arrays
 
-    def take_up(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Go on where `progress_made` was told; the agent has been taken up already. ValueError where it cannot be."""
-        own = self.progress_made()[1]
-        for name, array in own.items():
+    def check(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]], agent_t: int) -> None:
+        """ValueError unless this is what `progress_made` tells of such a run with an agent at step `agent_t`."""
+        for name, array in self.progress_made()[1].items():
             if arrays[name].shape != array.shape or arrays[name].dtype != array.dtype:
                 raise ValueError(f"array '{name}' has shape {arrays[name].shape} and dtype {arrays[name].dtype}")
         state, t, touched = (int(x) for x in arrays["clock"][:3])
         passed = int(header["passed"])
         if not (0 <= state < self.mdp.n_states and 0 <= t <= self.grid[-1] and touched == 0):
             raise ValueError(f"the clock says {arrays['clock'].tolist()}")
-        if passed != int(np.searchsorted(self.grid, t, side="right")) or self.agent.t != int(header["lived"]) + t:
-            raise ValueError(f"{passed} checkpoints passed at step {t}, the agent is at {self.agent.t}")
-        for name, array in own.items():
+        if passed != int(np.searchsorted(self.grid, t, side="right")) or agent_t != int(header["lived"]) + t:
+            raise ValueError(f"{passed} checkpoints passed at step {t}, the agent is at {agent_t}")
+
+    def take_up(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """Go on where `progress_made` was told; `check` has seen it, and the agent has been taken up already."""
+        for name, array in self.progress_made()[1].items():
             array[...] = arrays[name]
-        self.lived, self.passed = int(header["lived"]), passed
+        self.lived, self.passed = int(header["lived"]), int(header["passed"])
         self.planning_seconds, self.acting_seconds = float(header["planning_seconds"]), float(header["acting_seconds"])
 
     def run(self) -> Run:

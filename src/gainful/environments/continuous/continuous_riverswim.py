@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from gainful._compiled import inlined
-from gainful.environments._arguments import real
+from gainful.arguments import real
 from gainful.environments.continuous.environment import ContinuousEnvironment, Curvature, Kind
 from gainful.environments.continuous.noise import clip_unit, normal
 from gainful.rng import draw, uniform

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gainful.environments._arguments import real, whole
+from gainful.arguments import real, whole
 from gainful.errors import InvalidArgumentError
 from gainful.rng import Role, draws, stream_key
 

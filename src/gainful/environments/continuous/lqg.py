@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful._compiled import inlined
-from gainful.environments._arguments import real, whole
+from gainful.arguments import real, whole
 from gainful.environments.continuous.continuous_riverswim import normal_law
 from gainful.environments.continuous.environment import ContinuousEnvironment, Curvature, Kind
 from gainful.environments.continuous.noise import clip_unit, normal

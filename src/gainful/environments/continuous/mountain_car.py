@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gainful._compiled import inlined
-from gainful.environments._arguments import real
+from gainful.arguments import real
 from gainful.environments.continuous.environment import ContinuousEnvironment, Kind
 from gainful.environments.continuous.noise import normal
 from gainful.mdp.model import MDP

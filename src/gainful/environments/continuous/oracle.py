@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gainful.environments._arguments import whole
+from gainful.arguments import whole
 from gainful.environments.continuous.environment import ContinuousEnvironment
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP

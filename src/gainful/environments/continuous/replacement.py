@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful._compiled import inlined
-from gainful.environments._arguments import real
+from gainful.arguments import real
 from gainful.environments.continuous.environment import ContinuousEnvironment, Curvature, Kind
 from gainful.environments.continuous.noise import exponential
 from gainful.rng import draw

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gainful._compiled import inlined
-from gainful.environments._arguments import real, whole
+from gainful.arguments import real, whole
 from gainful.environments.continuous.environment import ContinuousEnvironment, Kind
 from gainful.environments.continuous.noise import clip_unit
 from gainful.rng import draw, uniform

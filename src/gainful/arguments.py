@@ -1,4 +1,4 @@
-"""Checks of the arguments of environments: each says what was found and what was expected."""
+"""Checks of arguments: each says what was found and what was expected."""
 
 from __future__ import annotations
 
@@ -10,6 +10,20 @@ from typing import Any
 import numpy as np
 
 from gainful.errors import InvalidArgumentError
+
+
+def finite(value: Any) -> bool:
+    """Whether it is a real number that a float can hold: no word, no truth value, not infinite.
+
+    >>> finite(2), finite("2"), finite(float("inf")), finite(10**400)
+    (True, False, False, False)
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def whole(name: str, value: Any, at_least: int, at_most: int | None = None) -> int:
@@ -40,11 +54,11 @@ def real(
         wanted = f"a finite number {'above' if low_open else 'of at least'} {low:g}"
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InvalidArgumentError(f"{name} is {value!r}, expected {wanted}")
-    number = float(value)
+    number = float(value) if finite(value) else math.nan
     below = number <= low if low_open else number < low
     above = number >= high if high_open else number > high
     if not math.isfinite(number) or below or above:
-        raise InvalidArgumentError(f"{name} is {number:g}, expected {wanted}")
+        raise InvalidArgumentError(f"{name} is {value!r}, expected {wanted}")
     return number
 
 

@@ -1,4 +1,4 @@
-"""The agent that a `gainful learn` command line asks for, in an environment of any kind."""
+"""An agent made by name for an environment of any kind: from a command line, or in a run of an experiment."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import inspect
 import sys
 from typing import TYPE_CHECKING, Any
 
-from gainful.cli.source import read_number
 from gainful.errors import InvalidArgumentError, suggestion
+from gainful.experiments.configuration import AUTO, parse_span
 
 if TYPE_CHECKING:
     import gymnasium
@@ -19,21 +19,23 @@ DEFAULT_BINS = 10
 """Cells per axis where no formula gives their number."""
 LOOK_AROUND = 2_000
 """Random steps made to see where the states of an unbounded box lie."""
+OWN_SPAN = 1.001
+"""The model's own span is taken this much larger: it is known up to the precision of a plan."""
 
 
 class Learner:
     """An agent in the making: what it is called, what it was told, and by whom."""
 
     def __init__(
-        self, name: str | None, environment: Any, span: str, seed: int, horizon: int, bins: int | None,
-        given: dict[str, Any],
+        self, name: str | None, environment: Any, span: float | str, seed: int, horizon: int, bins: int | None,
+        given: dict[str, Any], *, own_span: float | None = None,
     ) -> None:  # fmt: skip
         from gainful.mdp.model import MDP
 
         self.environment, self.seed, self.horizon, self.bins, self.given = environment, seed, horizon, bins, given
         self.among_points = not isinstance(environment, MDP) and not _is_discrete(environment)
         self.name = name or ("c-scal-plus" if self.among_points else "scal-plus")
-        self.span_text = span
+        self.span, self._known_span = span, own_span
         self.span_is_oracle = False
         """Whether it was told the model's own span, which a learner could not know."""
         self.options = self._options()
@@ -51,7 +53,9 @@ class Learner:
                 return Discretized(self.name, **self.options)
             return registry.agent_class(self.name)(**self.options)
         except TypeError as error:
-            raise InvalidArgumentError(f"{self.name} cannot be made: {error}; say --agent-set NAME=VALUE") from error
+            raise InvalidArgumentError(
+                f"{self.name} cannot be made: {error}; give it as a parameter of the agent (--agent-set NAME=VALUE)"
+            ) from error
 
     # ------------------------------------------------------------------ what it is told
 
@@ -66,24 +70,26 @@ class Learner:
         for setting in self.given:
             if setting not in known:
                 raise InvalidArgumentError(
-                    f"--agent-set {setting}: {self.name} has no such parameter; {suggestion(setting, known)}"
+                    f"parameter {setting}: {self.name} has no such parameter; {suggestion(setting, known)}"
                 )
         options = {**self._sizes(), **self._rewards(), "seed": self.seed}
         if "span" in known and "span" not in self.given:
-            self.span_is_oracle = self.span_text == "auto"
-            options["span"] = self._own_span() if self.span_is_oracle else read_number("--span", self.span_text, "2.5")
-        elif self.span_text != "auto":
-            raise InvalidArgumentError(f"--span {self.span_text}: {self.name} takes no span; leave it out")
+            span = parse_span(self.span)
+            self.span_is_oracle = span.is_oracle
+            options["span"] = span.resolve(self._own_span)
+        elif self.span != AUTO:
+            raise InvalidArgumentError(f"span {self.span}: {self.name} takes no span; leave it out")
         if "horizon" in known:
             options["horizon"] = self.horizon
         if self.among_points:
             options |= self._cells(known)
         elif self.bins is not None:
-            raise InvalidArgumentError(f"--bins {self.bins}: {self._title} has finitely many states; leave it out")
+            raise InvalidArgumentError(f"bins {self.bins}: {self.title} has finitely many states; leave it out")
         return {**options, **self.given}
 
     @property
-    def _title(self) -> str:
+    def title(self) -> str:
+        """What messages call the environment."""
         from gainful.environments.continuous.environment import ContinuousEnvironment
         from gainful.mdp.model import MDP
 
@@ -103,7 +109,7 @@ class Learner:
             return {"n_actions": env.n_actions}
         actions = getattr(env.action_space, "n", None)
         if actions is None:
-            raise InvalidArgumentError(f"{self._title} has actions {env.action_space}, expected a Discrete space")
+            raise InvalidArgumentError(f"{self.title} has actions {env.action_space}, expected a Discrete space")
         sizes = {"n_actions": int(actions)}
         return sizes if self.among_points else {"n_states": int(env.observation_space.n), **sizes}
 
@@ -115,20 +121,14 @@ class Learner:
         return {"reward_min": low, "reward_max": max(high, low + 1e-9)}
 
     def _own_span(self) -> float:
-        from gainful.environments.continuous.environment import ContinuousEnvironment
-        from gainful.environments.continuous.oracle import oracle_gain
-        from gainful.mdp.model import MDP
-        from gainful.planning.solve import solve
-
-        env = self.environment
-        if isinstance(env, MDP):
-            return solve(env).span * 1.001
-        if isinstance(env, ContinuousEnvironment) and (env.law is not None or env.grid_model is not None):
-            return oracle_gain(env).span * 1.001
-        raise InvalidArgumentError(
-            f"--span auto needs a model, and {self._title} has none; say --span NUMBER, a bound on how much better one "
-            "state can be than another in total reward"
-        )
+        if self._known_span is None:
+            self._known_span = own_span(self.environment)
+        if self._known_span is None:
+            raise InvalidArgumentError(
+                f"span auto needs a model, and {self.title} has none; say how much better, in total reward, one state "
+                "can be than another (--span NUMBER)"
+            )
+        return OWN_SPAN * self._known_span
 
     # ------------------------------------------------------------------ cells
 
@@ -147,6 +147,20 @@ class Learner:
         else:
             partition = partition_of(env, bins or DEFAULT_BINS, self.seed)
         return {"partition": partition, **options}
+
+
+def own_span(env: Any) -> float | None:
+    """sp(h*) of a model that can be solved, or None."""
+    from gainful.environments.continuous.environment import ContinuousEnvironment
+    from gainful.environments.continuous.oracle import oracle_gain
+    from gainful.mdp.model import MDP
+    from gainful.planning.solve import solve
+
+    if isinstance(env, MDP):
+        return solve(env).span
+    if isinstance(env, ContinuousEnvironment) and (env.law is not None or env.grid_model is not None):
+        return oracle_gain(env).span
+    return None
 
 
 def _is_discrete(env: Any) -> bool:

@@ -1,0 +1,214 @@
+"""`gainful run`, `gainful status` and `gainful export`: experiments from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gainful.cli import console, failures, numbers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gainful.experiments.sweep import Outcome
+
+_Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of an experiment.", show_default=False)]
+_AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]
+
+
+def run(
+    spec: Annotated[
+        str,
+        typer.Argument(metavar="SPEC", help="A TOML file, or a shipped spec (gainful list specs).", show_default=False),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where runs are stored; by default results/NAME.", show_default=False),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            "-j",
+            min=1,
+            metavar="N",
+            show_default=False,
+            help="Runs at a time; by default what processors and memory allow. Results do not depend on it.",
+        ),
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="A running Dask scheduler, such as tcp://head:8786, or local.", show_default=False
+        ),
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="The longest a run may take.", show_default=False)
+    ] = None,
+    tries: Annotated[int, typer.Option(min=1, help="How often a run whose worker is lost is tried.")] = 3,
+    fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first run that fails.")] = False,
+    checkpoint_every: Annotated[
+        float, typer.Option(metavar="SECONDS", help="How much work a killed run may lose.")
+    ] = 15.0,
+    as_json: _AsJson = False,
+    debug: failures.Debug = False,  # noqa: ARG001
+) -> int:
+    """Run an experiment; the same command again goes on where it stopped.
+
+    \b
+    gainful run quickstart
+    gainful run study.toml --out results/study --jobs 8
+    """  # noqa: D301
+    from gainful.cli.watching import SweepLine
+    from gainful.experiments.sweep import run_experiment
+
+    watcher = SweepLine()
+    try:
+        outcome = run_experiment(
+            spec, out, jobs=jobs, dask=dask, timeout=timeout, tries=tries, fail_fast=fail_fast,
+            checkpoint_every=checkpoint_every, watcher=watcher,
+        )  # fmt: skip
+    finally:
+        watcher.end()
+    _report(outcome, as_json)
+    if outcome.stopped and not outcome.failures:
+        return failures.INTERRUPTED
+    return failures.FAILED if outcome.failures else 0
+
+
+def _report(outcome: Outcome, as_json: bool) -> None:
+    from gainful.cli.watching import duration
+    from gainful.experiments.aggregates import summary
+    from gainful.experiments.results import results
+
+    frame = results(outcome.folder)
+    table = summary(frame) if len(frame) else None
+    if as_json:
+        facts = {
+            "folder": str(outcome.folder), "planned": outcome.planned, "finished": outcome.finished,
+            "ran": outcome.ran, "stopped": outcome.stopped, "seconds": outcome.seconds,
+            "failures": list(outcome.failures), "summary": [] if table is None else records(table),
+        }  # fmt: skip
+        console.write([json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False), "\n"])
+    elif table is not None:
+        console.show(summary_table(table))
+    for failure in outcome.failures[:20]:
+        _note(
+            f"failed: {failure['agent']} in {failure['environment']}, seed {failure['seed']}, try {failure['try']}: "
+            f"{failure['kind']}: {failure['message']}"
+        )
+    if len(outcome.failures) > 20:
+        _note(f"… and {len(outcome.failures) - 20} more (gainful status {outcome.folder} --json has the tracebacks)")
+    _note(
+        f"{outcome.finished:,} of {outcome.planned:,} runs are stored in {outcome.folder}, {outcome.ran:,} of them "
+        f"made now in {duration(outcome.seconds)}"
+    )
+    if outcome.complete:
+        _note(f"Next: gainful export {outcome.folder} --csv runs.csv, or in Python gf.results('{outcome.folder}')")
+    else:
+        _note("Next: the same command again makes what is missing")
+
+
+def _note(text: str) -> None:
+    typer.echo(console.printable(text), err=True)
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows as plain values; what is not a number is null."""
+    return [
+        {name: None if isinstance(value, float) and value != value else value for name, value in row.items()}
+        for row in json.loads(table.to_json(orient="records", double_precision=15))
+    ]
+
+
+def summary_table(table: pd.DataFrame) -> Any:
+    """The regret of every agent in every environment, for people."""
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    heads = ("environment", "agent", "runs", "steps", "regret", "95 % interval", "per step", "growth", "planning")
+    for head in heads:
+        grid.add_column(head, justify="left" if head in ("environment", "agent") else "right")
+    last = None
+    for row in table.to_dict("records"):
+        name = str(row["environment"])
+        interval = f"{_number(row['pseudo_regret_mean_low'])} … {_number(row['pseudo_regret_mean_high'])}"
+        grid.add_row(
+            Text("" if name == last else console.printable(name)), Text(console.printable(str(row["agent"]))),
+            f"{row['runs']:,}", f"{row['final_step']:,}", _number(row["pseudo_regret_mean"]), interval,
+            numbers.digits(float(row["pseudo_regret_per_step"]), 2), f"{row['growth_exponent']:.2f}",
+            f"{row['planning_share']:.0%}",
+        )  # fmt: skip
+        last = name
+    return grid
+
+
+def _number(x: float) -> str:
+    return "?" if x != x else f"{x:,.0f}" if abs(x) >= 10 else f"{x:.2g}"
+
+
+def status(folder: _Folder, as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # noqa: ARG001
+    """How far an experiment is, also while it runs; failures with their reasons."""
+    from gainful.experiments.store import Store
+
+    with Store.read(folder) as store:
+        title, progress, failed = store.title, store.progress(), store.failures()
+    if as_json:
+        facts = {"title": title, "configurations": progress, "failures": failed}
+        console.write([json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False), "\n"])
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    older = any(row["older"] for row in progress)
+    heads = ("environment", "agent", "steps", "planned", "finished", "failed", *(["older results"] if older else []))
+    for head in heads:
+        grid.add_column(head, justify="left" if head in ("environment", "agent") else "right")
+    for row in progress:
+        counts = [f"{row[name]:,}" for name in ("horizon", "planned", "finished", "failed")]
+        grid.add_row(
+            Text(console.printable(row["environment"])), Text(console.printable(row["agent"])), *counts,
+            *([f"{row['older']:,}"] if older else []),
+        )  # fmt: skip
+    planned, finished = (sum(row[name] for row in progress) for name in ("planned", "finished"))
+    console.show(Text(title, style="bold"), grid, Text(f"{finished:,} of {planned:,} runs finished"))
+    for failure in failed[:20]:
+        _note(
+            f"failed: {failure['agent']} in {failure['environment']}, seed {failure['seed']}, try {failure['try']}: "
+            f"{failure['kind']}: {failure['message']}"
+        )
+    if older:
+        _note(
+            "older results: of another results version; they are kept, and mixed with nothing (gf.results(older=True))"
+        )
+    if finished < planned:
+        _note("Next: the gainful run that began it makes what is missing")
+
+
+def export(
+    folder: _Folder,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write CSV (.csv, .csv.gz).")] = None,
+    parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="Write Parquet.")] = None,
+    as_json: _AsJson = False,
+    debug: failures.Debug = False,  # noqa: ARG001
+) -> None:
+    """All runs of an experiment as one tidy table: a row per run and checkpoint."""
+    from gainful.errors import InvalidArgumentError
+    from gainful.experiments.results import export as write
+
+    if csv is None and parquet is None:
+        raise InvalidArgumentError("say where to: --csv FILE, --parquet FILE, or both")
+    for file, suffix in ((csv, ".csv"), (parquet, ".parquet")):
+        if file is not None and suffix not in file.name.lower():
+            raise InvalidArgumentError(f"{file}: expected a name that ends in {suffix}")
+    written = {str(file): write(folder, file) for file in (csv, parquet) if file is not None}
+    if as_json:
+        console.write([json.dumps({"rows": written}, indent=2), "\n"])
+        return
+    for name, rows in written.items():
+        _note(f"written: {name}, {rows:,} rows")

@@ -1,0 +1,142 @@
+"""How far a sweep is, on stderr: a bar with the agents below it on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from gainful.cli import console
+
+if TYPE_CHECKING:
+    from gainful.experiments.pool import Failed
+    from gainful.experiments.sweep import State
+
+LINE_EVERY = 10.0
+"""Seconds between two lines where nobody watches a terminal."""
+LARGE = 60.0
+"""Seconds from which on an estimate is worth saying before the runs begin."""
+
+
+def duration(seconds: float) -> str:
+    """In words.
+
+    >>> duration(3.2), duration(75), duration(7300), duration(200_000)
+    ('3 s', '1 min 15 s', '2 h 2 min', '2 d 8 h')
+    """
+    whole = round(seconds)
+    for large, small, size, step in (("d", "h", 86400, 3600), ("h", "min", 3600, 60), ("min", "s", 60, 1)):
+        if whole >= size:
+            rest = whole % size // step
+            return f"{whole // size} {large}" + (f" {rest} {small}" if rest else "")
+    return f"{whole} s"
+
+
+def amount(size: float) -> str:
+    """Bytes in words.
+
+    >>> amount(3.2e6), amount(2e9), amount(900)
+    ('3.2 MB', '2 GB', '900 B')
+    """
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= scale:
+            return f"{size / scale:.3g} {unit}"
+    return f"{size:.0f} B"
+
+
+class SweepLine:
+    """A `Watcher` for people."""
+
+    def __init__(self) -> None:
+        self._due = 0.0
+        self._live: Any = None
+        self._console = console._stderr() if sys.stderr.isatty() else None
+        self._stopping = False
+
+    def preparing(self, words: str) -> None:
+        """What is done before the first run."""
+        self._say(f"{words} …", transient=True)
+
+    def begins(self, sweep: State) -> None:
+        """What is to come."""
+        self._say(
+            f"{sweep.title}: {sweep.left:,} of {sweep.planned:,} runs to make"
+            + (f" ({sweep.stored:,} are stored)" if sweep.stored else "")
+            + f", {sweep.jobs} at a time; about {duration(sweep.seconds_left)} and "
+            f"{amount(sweep.left * sweep.estimate.disk_per_run)} of disk, in {sweep.folder}"
+        )
+        self._due = time.monotonic() + LINE_EVERY
+
+    def goes_on(self, sweep: State) -> None:
+        """The bar, or a line if one is due."""
+        if sweep.stopping and not self._stopping:
+            self._stopping = True
+            self._say("stopping: the runs under way write their checkpoints (again to stop at once)")
+        if self._console is None:
+            if time.monotonic() >= self._due:
+                self._due = time.monotonic() + LINE_EVERY
+                print(self._line(sweep), file=sys.stderr, flush=True)
+            return
+        from rich.live import Live
+
+        if self._live is None:
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+        if time.monotonic() >= self._due - LINE_EVERY + 0.25:
+            self._due = time.monotonic() + LINE_EVERY
+            self._live.update(self._bar(sweep), refresh=True)
+
+    def failed(self, sweep: State, failure: Failed, attempt: int, again: bool) -> None:
+        """At once, in one line."""
+        environment, agent = sweep.labels[failure.task.run_id]
+        what_next = f"try {attempt + 1} follows" if again else "left out until the next gainful run"
+        self._say(
+            f"failed: {agent} in {environment}, seed {failure.task.configuration['seed']}: {failure.kind}: "
+            f"{failure.message}; {what_next}"
+        )
+
+    def end(self) -> None:
+        """No more."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _say(self, text: str, transient: bool = False) -> None:
+        text = console.printable(text)
+        if self._console is None:
+            if not transient:
+                print(text, file=sys.stderr, flush=True)
+        elif transient:
+            from rich.live import Live
+            from rich.text import Text
+
+            if self._live is None:
+                self._live = Live(console=self._console, auto_refresh=False, transient=True)
+                self._live.start()
+            self._live.update(Text(text), refresh=True)
+        else:
+            self._console.print(text)
+
+    def _line(self, sweep: State) -> str:
+        made = sweep.stored + sweep.finished
+        rate = sweep.steps / max(sweep.seconds, 1e-9)
+        text = f"{made:,} of {sweep.planned:,} runs, {rate / 1e6:.3g} M steps/s, {duration(sweep.seconds)}"
+        if sweep.left:
+            text += f", about {duration(sweep.seconds_left)} left"
+        return text + (f", {sweep.failed:,} failed" if sweep.failed else "")
+
+    def _bar(self, sweep: State) -> Any:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        agents = Table.grid(padding=(0, 1))
+        for name, planned in list(sweep.planned_by_agent.items())[:20]:
+            done = sweep.finished_by_agent[name]
+            agents.add_row(
+                Text(console.printable(name)), ProgressBar(total=planned, completed=done, width=20),
+                Text(f"{done:,}/{planned:,}"),
+            )  # fmt: skip
+        whole = ProgressBar(total=sweep.planned, completed=sweep.stored + sweep.finished, width=60)
+        return Group(agents, whole, Text(self._line(sweep)))

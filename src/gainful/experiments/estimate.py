@@ -1,0 +1,100 @@
+"""What a sweep will cost, from short runs of it; they also compile everything, once, before any worker starts."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gainful.errors import GainfulError
+from gainful.experiments.configuration import Configuration, checkpoint_steps
+from gainful.experiments.execution import Task, environment_of, learner_of, packed
+from gainful.experiments.resources import peak_memory
+
+COMPILING_STEPS = 64
+PROBE_STEPS = 20_000
+PROBE_SECONDS = 6.0
+"""No more probes are begun after so many seconds of them."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """CPU seconds of each configuration (by its key without a seed), and bytes of disk and of memory per run."""
+
+    seconds: dict[str, float]
+    disk_per_run: int
+    memory_per_run: int
+
+
+def probe(tasks: Iterable[tuple[str, Task]], say: Callable[[str], None]) -> Estimate:
+    """Run each configuration for a moment; `tasks` are one per configuration, with its key.
+
+    Acting is taken to grow with the number of steps; planning with its logarithm where the second half of the probe
+    planned for at most a third of the time of the first (episodes that double), and with the steps otherwise. A
+    configuration whose turn does not come costs what its agent costs elsewhere. Errors are left to the runs.
+    """
+    listed = list(tasks)
+    seconds: dict[str, float] = {}
+    rates: dict[str, list[float]] = {}
+    sizes = [4096]
+    compiled: set[tuple[str, bool]] = set()
+    spent = 0.0
+    for key, task in listed:
+        configuration = Configuration.from_json(task.configuration)
+        environment = environment_of(configuration)
+        kind = configuration.agent, hasattr(environment, "law")
+        try:
+            if kind not in compiled:
+                say(f"trying {configuration.agent} in {configuration.environment}")
+                _life(replace(configuration, horizon=COMPILING_STEPS), task).finish()
+                compiled.add(kind)
+            if spent > PROBE_SECONDS:
+                continue
+            began = time.perf_counter()
+            seconds[key], size = _cost(configuration, task)
+            spent += time.perf_counter() - began
+        except GainfulError:
+            continue
+        sizes.append(size)
+        rates.setdefault(configuration.agent, []).append(seconds[key] / configuration.horizon)
+    every = [rate for found in rates.values() for rate in found] or [1e-7]
+    for key, task in listed:
+        configuration = Configuration.from_json(task.configuration)
+        known = rates.get(configuration.agent, every)
+        seconds.setdefault(key, sum(known) / len(known) * configuration.horizon)
+    return Estimate(seconds, max(sizes), peak_memory())
+
+
+def _life(configuration: Configuration, task: Task) -> Any:
+    from gainful.simulation.simulate import begin
+
+    environment = environment_of(configuration)
+    learner = learner_of(configuration, environment, task.span)
+    return begin(
+        learner.make(), environment, configuration.horizon, configuration.seed, gain=task.gain or 0.0,
+        checkpoints=checkpoint_steps(20, configuration.horizon),
+    )  # fmt: skip
+
+
+def _cost(configuration: Configuration, task: Task) -> tuple[float, int]:
+    T = min(configuration.horizon, PROBE_STEPS)
+    life = _life(replace(configuration, horizon=T), task)
+    half: list[float] = []
+
+    def note(step: int, _: int) -> None:
+        if not half and step >= T // 2:
+            half.append(life.planning_seconds)
+
+    life.finish(note)
+    planning, acting = life.planning_seconds, life.acting_seconds
+    first = half[0] if half else planning
+    more = configuration.horizon / T
+    if planning - first <= first / 3:
+        growth = 1.0 + math.log(more) / math.log(max(T, 3))
+    else:
+        growth = more
+    learner = learner_of(configuration, environment_of(configuration), task.span)
+    size = len(packed(life, learner, task, 0.0)) * len(configuration.checkpoints) // len(checkpoint_steps(20, T))
+    return acting * more + planning * growth, size + 600

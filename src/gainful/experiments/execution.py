@@ -1,0 +1,179 @@
+"""One run of an experiment, wherever it is executed: a task in JSON goes in, a packed result comes out."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainful.errors import GainfulError, InvalidRunError
+from gainful.experiments.configuration import Configuration
+from gainful.experiments.frames import pack
+from gainful.experiments.learner import Learner
+from gainful.experiments.provenance import provenance
+
+MOST_EPISODES = 1024
+"""Records of episodes kept per run; of more, so many are chosen, spread evenly over the logarithm of the step."""
+MOST_PAIRS = 4096
+"""Visits and policy of a run are kept up to so many pairs of state and action."""
+
+
+class Stopped(Exception):  # noqa: N818
+    """The run was told to stop; it is in its checkpoint file."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Everything that a worker needs: plain values."""
+
+    run_id: str
+    configuration: dict[str, Any]
+    gain: float | None
+    """g* to measure regret against; None where nobody knows it."""
+    gain_source: str
+    span: float | None
+    """The model's own span, for agents told `span = "auto"`."""
+    checkpoint_file: str | None = None
+    checkpoint_every: float = 30.0
+    folder_token: str | None = None
+    """What is written in the file `token` beside the checkpoints: a worker that does not see it keeps none."""
+
+    def to_json(self) -> str:
+        """As text, for a worker."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Task:
+        """As a worker reads it."""
+        return cls(**json.loads(text))
+
+
+@lru_cache(maxsize=4)
+def _environment(name: str, parameters: str) -> Any:
+    from gainful.environments import registry
+
+    given = json.loads(parameters)
+    if name in registry.continuous_names():
+        return registry.make_continuous(name, **given)
+    return registry.make(name, **given)
+
+
+def environment_of(configuration: Configuration) -> Any:
+    """The environment of a run; the last few are kept."""
+    return _environment(configuration.environment, json.dumps(configuration.environment_parameters, sort_keys=True))
+
+
+def learner_of(configuration: Configuration, environment: Any, span: float | None) -> Learner:
+    """The agent of a run, in the making."""
+    given = dict(configuration.agent_parameters)
+    bins, horizon = given.pop("bins", None), configuration.horizon
+    c = given.pop("span", "auto")
+    if given.get("horizon") == "auto":
+        del given["horizon"]
+    return Learner(
+        configuration.agent, environment, c, configuration.seed, horizon, bins, given, own_span=span
+    )  # fmt: skip
+
+
+def execute(
+    task: Task, progress: Callable[[int, int], None] | None = None, stop: Callable[[], bool] | None = None
+) -> bytes:
+    """Make the run, from its checkpoint file if there is one; `Stopped` where `stop()` said so."""
+    from gainful.simulation.checkpoint import Checkpoint
+    from gainful.simulation.simulate import begin
+
+    configuration = Configuration.from_json(task.configuration)
+    environment = environment_of(configuration)
+    learner = learner_of(configuration, environment, task.span)
+    gain = math.nan if task.gain is None else task.gain
+    began = time.perf_counter()
+
+    def born() -> Any:
+        life = begin(
+            learner.make(), environment, configuration.horizon, configuration.seed,
+            checkpoints=configuration.checkpoints, gain=0.0 if task.gain is None else task.gain,
+        )  # fmt: skip
+        life.gain = gain
+        return life
+
+    life = born()
+    kept: Checkpoint | None = None
+    if task.checkpoint_file is not None and _same_folder(task):
+        kept = Checkpoint(life, task.checkpoint_file, task.checkpoint_every)
+        try:
+            kept.resume()
+        except InvalidRunError:  # damaged, or of other code: only time is lost
+            life = born()
+            kept = Checkpoint(life, task.checkpoint_file, task.checkpoint_every)
+
+    def pause() -> None:
+        if stop is not None and stop():
+            if kept is not None:
+                kept.write()
+            raise Stopped
+        if kept is not None:
+            with contextlib.suppress(GainfulError):  # no room for a checkpoint is no reason to give the run up
+                kept.write_if_due()
+
+    if not life.over:
+        life.finish(progress, pause=pause)
+    return packed(life, learner, task, time.perf_counter() - began)
+
+
+def _same_folder(task: Task) -> bool:
+    """Whether this machine sees the experiment's folder."""
+    assert task.checkpoint_file is not None
+    try:
+        return (Path(task.checkpoint_file).parent / "token").read_text(encoding="utf-8") == task.folder_token
+    except OSError:
+        return False
+
+
+def packed(life: Any, learner: Learner, task: Task, seconds: float) -> bytes:
+    """What the store keeps of a finished run."""
+    run, agent = life.run(), life.agent
+    episodes = run.episodes
+    chosen = thinned(episodes["step"], MOST_EPISODES)
+    arrays: dict[str, NDArray[Any]] = {
+        "steps": run.steps, "rewards": run.rewards, "pseudo_regret": run.pseudo_regret,
+        "episode": chosen,
+        **{f"episode_{name}": episodes[name][chosen] for name in episodes.dtype.names if name != "planning_seconds"},
+    }  # fmt: skip
+    pairs = agent.n_states * agent.n_actions
+    if pairs <= MOST_PAIRS:
+        arrays["visits"] = agent.statistics.visits.reshape(agent.n_states, agent.n_actions)
+        plan = agent.current
+        if plan is not None:
+            arrays["actions"] = np.asarray(plan.actions, dtype=np.int32)
+    guarantee = agent.guarantee
+    values = {
+        "run_id": task.run_id, "gain": task.gain, "gain_source": task.gain_source,
+        "span": None if "span" not in learner.options else float(learner.options["span"]),
+        "span_is_oracle": learner.span_is_oracle, "n_states": agent.n_states, "n_actions": agent.n_actions,
+        "episodes": len(episodes), "vacuous": bool(run.vacuous), "guarantee": str(guarantee),
+        "guarantee_holds": bool(guarantee.holds and not learner.span_is_oracle), "seconds": seconds,
+        "planning_seconds": run.planning_seconds, "acting_seconds": run.acting_seconds, **provenance(),
+    }  # fmt: skip
+    return pack(values, arrays)
+
+
+def thinned(steps: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Which of increasing `steps` to keep: all, or about `most`, first and last among them.
+
+    >>> thinned(np.arange(1, 101), 5).tolist()
+    [0, 2, 9, 31, 99]
+    """
+    n = len(steps)
+    if n <= most:
+        return np.arange(n)
+    wanted = np.logspace(0.0, math.log10(float(steps[-1])), most)
+    return np.unique(np.append(np.searchsorted(steps, wanted).clip(0, n - 1), [0, n - 1]))

@@ -1,0 +1,83 @@
+"""Messages of bytes: a JSON header and named arrays; in pipes between processes, and compressed in a store.
+
+A *packed* result is zlib(header length as 4 bytes little-endian, header JSON in UTF-8, arrays one after the other). The
+header is {"values": {...}, "arrays": [[name, dtype, shape], ...]}, dtypes as NumPy writes them, little-endian. Nothing
+is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+_LENGTH = struct.Struct("<I")
+_FRAME = struct.Struct("<Q")
+
+
+def pack(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:
+    """Values and arrays as bytes; the same content gives the same bytes."""
+    plain = {name: np.ascontiguousarray(a, dtype=a.dtype.newbyteorder("<")) for name, a in arrays.items()}
+    described = [[name, a.dtype.str, list(a.shape)] for name, a in plain.items()]
+    header = json.dumps({"values": values, "arrays": described}, allow_nan=False, sort_keys=True).encode()
+    return zlib.compress(_LENGTH.pack(len(header)) + header + b"".join(a.tobytes() for a in plain.values()), 6)
+
+
+def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """What `pack` was given; ValueError for anything else."""
+    try:
+        raw = zlib.decompress(data)
+        (length,) = _LENGTH.unpack_from(raw)
+        header = json.loads(raw[4 : 4 + length].decode())
+        at, arrays = 4 + length, {}
+        for name, dtype, shape in header["arrays"]:
+            kind = np.dtype(dtype)
+            if kind.hasobject:
+                raise ValueError(f"array '{name}' is of dtype {dtype}")
+            size = int(np.prod(shape, dtype=np.int64))
+            arrays[name] = np.frombuffer(raw, dtype=kind, count=size, offset=at).reshape(shape)
+            at += size * kind.itemsize
+        values: dict[str, Any] = header["values"]
+    except (zlib.error, struct.error, KeyError, TypeError, UnicodeDecodeError) as error:
+        raise ValueError(f"not a packed result: {error}") from error
+    return values, arrays
+
+
+def write_frame(stream: BinaryIO, data: bytes) -> None:
+    """One message into a pipe."""
+    stream.write(_FRAME.pack(len(data)) + data)
+    stream.flush()
+
+
+def read_frame(stream: BinaryIO) -> bytes | None:
+    """The next message of a pipe, waiting for it; None at its end, also in the middle of a message."""
+    head = stream.read(_FRAME.size)
+    if len(head) < _FRAME.size:
+        return None
+    (size,) = _FRAME.unpack(head)
+    data = stream.read(size)
+    return data if len(data) == size else None
+
+
+class Frames:
+    """Messages out of bytes that come in pieces."""
+
+    def __init__(self) -> None:
+        self._kept = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The messages completed by these bytes."""
+        self._kept += data
+        found = []
+        while len(self._kept) >= _FRAME.size:
+            (size,) = _FRAME.unpack_from(self._kept)
+            end = _FRAME.size + size
+            if len(self._kept) < end:
+                break
+            found.append(bytes(self._kept[_FRAME.size : end]))
+            del self._kept[:end]
+        return found

@@ -1,0 +1,218 @@
+"""Runs on this machine: worker processes that share nothing, so that one killed costs one try of one run.
+
+Process pools keep locks and queues that all workers share; a worker killed while it holds one stops them all. Here each
+worker has its own two pipes and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from gainful.experiments.execution import Task
+from gainful.experiments.frames import Frames, write_frame
+from gainful.experiments.worker import FAILURE, RESULT, RUN, STEP, STOP, STOPPED
+
+
+@dataclass(frozen=True)
+class Done:
+    """A run has finished; `data` is what `execution.packed` made."""
+
+    task: Task
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A run has not; `lost` where its worker was, so that another try may succeed."""
+
+    task: Task
+    kind: str
+    message: str
+    traceback: str
+    lost: bool
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far a run is."""
+
+    task: Task
+    step: int
+
+
+@dataclass(frozen=True)
+class Halted:
+    """A run has stopped because it was told to; it is in its checkpoint file."""
+
+    task: Task
+
+
+Event = Done | Failed | Step | Halted
+
+
+class Executor(Protocol):
+    """Something that executes tasks, `slots` at a time."""
+
+    slots: int
+
+    def submit(self, task: Task) -> None:
+        """Take one more; at most `slots` are under way."""
+
+    def wait(self, seconds: float) -> list[Event]:
+        """What has happened, after so many seconds at the latest."""
+
+    def stop(self) -> None:
+        """Ask the runs under way to stop at their next pause."""
+
+    def close(self) -> None:
+        """End everything at once."""
+
+
+class LocalPool:
+    """`jobs` worker processes, started when needed and replaced when they die."""
+
+    def __init__(self, jobs: int, timeout: float | None = None) -> None:
+        self.slots, self.timeout = jobs, timeout
+        self._idle: list[_Worker] = []
+        self._busy: list[_Worker] = []
+        self._selector = selectors.DefaultSelector()
+
+    def submit(self, task: Task) -> None:
+        """Give it to a worker that has nothing to do, or to a new one."""
+        worker = self._idle.pop() if self._idle else self._started()
+        self._busy.append(worker)
+        with contextlib.suppress(OSError):  # it has died: its end of the other pipe says so
+            worker.begin(task)
+
+    def _started(self) -> _Worker:
+        worker = _Worker()
+        self._selector.register(worker.output, selectors.EVENT_READ, worker)
+        return worker
+
+    def wait(self, seconds: float) -> list[Event]:
+        """What the workers say, and which of them have died or taken too long."""
+        events: list[Event] = []
+        for key, _ in self._selector.select(seconds):
+            worker: _Worker = key.data
+            data = os.read(worker.output.fileno(), 1 << 20)
+            for message in worker.frames.feed(data):
+                events += self._heard(worker, message)
+            if not data:
+                events += self._died(worker)
+        now = time.monotonic()
+        for worker in [w for w in self._busy if self.timeout is not None and now - w.since > self.timeout]:
+            assert worker.task is not None
+            task, worker.task = worker.task, None
+            self._forget(worker)
+            late = f"still running after {self.timeout:g} s, the limit for a run; raise --timeout"
+            events.append(Failed(task, "TimeoutError", late, "", lost=False))
+        return events
+
+    def _heard(self, worker: _Worker, message: bytes) -> Iterator[Event]:
+        task, kind, rest = worker.task, message[:1], message[1:]
+        assert task is not None
+        if kind == STEP:
+            yield Step(task, json.loads(rest)[0])
+            return
+        worker.task = None
+        self._busy.remove(worker)
+        self._idle.append(worker)
+        if kind == RESULT:
+            yield Done(task, rest)
+        elif kind == FAILURE:
+            yield Failed(task, **json.loads(rest), lost=False)
+        elif kind == STOPPED:
+            yield Halted(task)
+
+    def _died(self, worker: _Worker) -> Iterator[Event]:
+        task = worker.task
+        ending, words = self._forget(worker)
+        if task is not None:
+            yield Failed(task, "WorkerLost", f"its worker process {ending}", words, lost=True)
+
+    def _forget(self, worker: _Worker) -> tuple[str, str]:
+        self._selector.unregister(worker.output)
+        for workers in (self._busy, self._idle):
+            if worker in workers:
+                workers.remove(worker)
+        return worker.end()
+
+    def stop(self) -> None:
+        """Tell the busy workers to stop where they can go on from."""
+        for worker in self._busy:
+            worker.ask_to_stop()
+
+    def close(self) -> None:
+        """End all workers at once."""
+        for worker in [*self._busy, *self._idle]:
+            self._forget(worker)
+        self._selector.close()
+
+
+class _Worker:
+    """One process with its pipes, and the task it has."""
+
+    def __init__(self) -> None:
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "gainful.experiments.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=self._words, start_new_session=True,  # Ctrl-C is for the one who started it
+            env={**os.environ, **ONE_THREAD},
+        )  # fmt: skip
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self.output: Any = self._process.stdout
+        self._input: Any = self._process.stdin
+        self.frames, self.since = Frames(), 0.0
+        self.task: Task | None = None
+
+    def begin(self, task: Task) -> None:
+        self.task, self.since = task, time.monotonic()
+        write_frame(self._input, RUN + task.to_json().encode())
+
+    def ask_to_stop(self) -> None:
+        with contextlib.suppress(OSError):
+            write_frame(self._input, STOP)
+
+    def end(self) -> tuple[str, str]:
+        """Kill it; how it ended before, and its last words."""
+        try:
+            code: int | None = self._process.wait(0.2)
+        except subprocess.TimeoutExpired:
+            code = None
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._input, self.output):
+            with contextlib.suppress(OSError):
+                pipe.close()
+        self._words.seek(max(0, self._words.seek(0, os.SEEK_END) - 4000))
+        words = self._words.read().decode(errors="replace")
+        self._words.close()
+        return _ending(code), words
+
+
+def _ending(code: int | None) -> str:
+    if code is None:
+        return "closed its pipe"
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"was killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
+
+
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+"""For processes that run side by side."""

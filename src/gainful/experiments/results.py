@@ -1,0 +1,108 @@
+"""Every stored run as one tidy table."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gainful.errors import InvalidArgumentError, StoreError
+from gainful.experiments.frames import unpack
+from gainful.experiments.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_PER_RUN = (
+    "seed", "horizon", "gain", "span", "n_states", "n_actions", "episodes", "vacuous", "guarantee_holds", "tries",
+    "seconds", "planning_seconds", "acting_seconds", "results_version", "version", "run_id",
+)  # fmt: skip
+
+
+def results(folder: str | Path, *, older: bool = False) -> pd.DataFrame:
+    """One row per run and checkpoint: labels, parameters, seed, step, reward, regret, pseudo_regret, and more.
+
+    `environment` and `agent` are the labels of the spec, `parameters` both sets of parameters as JSON. Where the
+    optimal gain is unknown regrets are NaN. Runs of another results version are left out; `older` gives those alone.
+    """
+    import pandas as pd
+
+    with Store.read(folder) as store:
+        title = store.title
+        rows = list(store.runs(older=older))
+    curves, lengths = [], []
+    for row in rows:
+        try:
+            _, arrays = unpack(row["data"])
+        except ValueError as error:
+            raise StoreError(
+                f"{folder}: run {row['run_id']}: damaged: {error}; delete it from runs, and run again"
+            ) from error
+        gain = np.nan if row["gain"] is None else row["gain"]
+        steps, rewards = arrays["steps"], arrays["rewards"]
+        curves.append((steps, rewards, steps * gain - rewards, arrays["pseudo_regret"]))
+        lengths.append(len(steps))
+    repeated = np.repeat(np.arange(len(rows)), lengths)
+
+    def labels(texts: list[str]) -> Any:
+        codes, names = pd.factorize(np.array(texts, dtype=object))
+        return pd.Categorical.from_codes(codes[repeated], categories=pd.Index(names))
+
+    columns: dict[str, Any] = {
+        "experiment": labels([title] * len(rows)),
+        "environment": labels([row["environment_label"] for row in rows]),
+        "agent": labels([row["agent_label"] for row in rows]),
+        "parameters": labels([_parameters(row) for row in rows]),
+    }
+    names = ("step", "reward", "regret", "pseudo_regret")
+    for i, name in enumerate(names):
+        kind = np.int64 if name == "step" else np.float64
+        columns[name] = np.concatenate([curve[i] for curve in curves]) if curves else np.empty(0, dtype=kind)
+    for name in _PER_RUN:
+        values = [row[name] for row in rows]
+        if name in ("version", "run_id"):
+            columns[name] = labels(values)
+        else:
+            array = np.array(values, dtype=np.float64 if name in ("gain", "span") or "seconds" in name else np.int64)
+            columns[name] = (array.astype(bool) if name in ("vacuous", "guarantee_holds") else array)[repeated]
+    order = ["experiment", "environment", "agent", "parameters", "seed", *names]
+    return pd.DataFrame({name: columns[name] for name in [*order, *(n for n in _PER_RUN if n not in order)]})
+
+
+def _parameters(row: dict[str, Any]) -> str:
+    both = {"environment": json.loads(row["environment_parameters"]), "agent": json.loads(row["agent_parameters"])}
+    return json.dumps({"names": [row["environment"], row["agent"]], **both}, sort_keys=True, ensure_ascii=False)
+
+
+def export(folder: str | Path, file: str | Path, *, older: bool = False) -> int:
+    """Write the table to `file`, by its suffix .csv (also .csv.gz) or .parquet; the number of rows.
+
+    The file is complete or, if anything fails, as it was before.
+    """
+    target = Path(file)
+    suffixes = "".join(target.suffixes[-2:]).lower()
+    kind = next((k for k in (".parquet", ".csv", ".csv.gz") if suffixes.endswith(k)), None)
+    if kind is None:
+        raise InvalidArgumentError(f"{file}: expected a name that ends in .csv, .csv.gz or .parquet")
+    frame = results(folder, older=older)
+    temporary = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
+    try:
+        if kind == ".parquet":
+            try:
+                frame.to_parquet(temporary, index=False)
+            except ImportError as error:
+                raise InvalidArgumentError("Parquet needs pyarrow: pip install 'gainful[parquet]'") from error
+        else:
+            frame.to_csv(temporary, index=False, compression="gzip" if kind == ".csv.gz" else None)
+        os.replace(temporary, target)
+    except OSError as error:
+        raise StoreError(
+            f"{file}: cannot be written: {error.strerror or error}; check space and permissions"
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    return len(frame)

@@ -1,0 +1,375 @@
+"""The store of an experiment: one SQLite file, one transaction per finished run.
+
+The schema, version 1 (`PRAGMA user_version`; `PRAGMA application_id` is 0x6761696e, "gain"):
+
+configurations  one row per environment, agent and horizon: everything of a run but its seed
+planned         one row per run that the spec asks for
+runs            one row per finished run; `data` is a packed result (`gainful.experiments.frames`): steps, rewards,
+                pseudo_regret, episode_*, visits and actions
+environments    what is known of each environment: gain, where it comes from, span
+failures        one row per try that failed, with its traceback
+specs           the texts that were run, in order
+
+The file is in WAL mode: it can be read while a sweep writes. `results_version` says which runs may be compared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from gainful.errors import StoreError
+from gainful.experiments.configuration import RESULTS_VERSION, Configuration, hash_of
+from gainful.experiments.frames import unpack
+
+STORE_FILE = "runs.sqlite"
+APPLICATION_ID = 0x6761696E
+SCHEMA_VERSION = 1
+
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE specs (number INTEGER PRIMARY KEY, at REAL NOT NULL, text TEXT NOT NULL);
+CREATE TABLE configurations (
+    number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, environment TEXT NOT NULL,
+    environment_parameters TEXT NOT NULL, agent TEXT NOT NULL, agent_parameters TEXT NOT NULL,
+    horizon INTEGER NOT NULL, checkpoints TEXT NOT NULL, environment_label TEXT NOT NULL, agent_label TEXT NOT NULL
+);
+CREATE TABLE planned (
+    key TEXT PRIMARY KEY, configuration INTEGER NOT NULL REFERENCES configurations, seed INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE environments (key TEXT PRIMARY KEY, facts TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE runs (
+    run_id TEXT PRIMARY KEY, key TEXT NOT NULL, configuration INTEGER NOT NULL REFERENCES configurations,
+    seed INTEGER NOT NULL, results_version INTEGER NOT NULL, finished_at REAL NOT NULL, tries INTEGER NOT NULL,
+    gain REAL, gain_source TEXT NOT NULL, span REAL, span_is_oracle INTEGER NOT NULL, n_states INTEGER NOT NULL,
+    n_actions INTEGER NOT NULL, episodes INTEGER NOT NULL, vacuous INTEGER NOT NULL, guarantee TEXT NOT NULL,
+    guarantee_holds INTEGER NOT NULL, final_regret REAL, final_pseudo_regret REAL, seconds REAL NOT NULL,
+    planning_seconds REAL NOT NULL, acting_seconds REAL NOT NULL, version TEXT NOT NULL, "commit" TEXT,
+    python TEXT NOT NULL, platform TEXT NOT NULL, packages TEXT NOT NULL, data BLOB NOT NULL
+);
+CREATE INDEX runs_by_key ON runs (key);
+CREATE TABLE failures (
+    number INTEGER PRIMARY KEY, run_id TEXT NOT NULL, key TEXT NOT NULL, at REAL NOT NULL, try INTEGER NOT NULL,
+    kind TEXT NOT NULL, message TEXT NOT NULL, traceback TEXT NOT NULL
+);
+"""
+
+# from version n to n + 1, each run in one transaction
+_MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
+
+
+class Store:
+    """An experiment's file, open for one writer or any number of readers."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path, self._connection = path, connection
+
+    # ------------------------------------------------------------------ opening
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Self:
+        """For writing; made if it is not there. The caller holds the folder's lock."""
+        path = Path(folder) / STORE_FILE
+        with _told(path):
+            new = not path.exists() or path.stat().st_size == 0
+            connection = sqlite3.connect(path, isolation_level=None, timeout=30.0)
+            store = cls(path, connection)
+            try:
+                if new:
+                    connection.execute("PRAGMA journal_mode = WAL")
+                    with store.transaction():
+                        for statement in _SCHEMA.split(";\n"):
+                            if statement.strip():
+                                connection.execute(statement)
+                        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+                store._check()
+                damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+                if damage != "ok":
+                    raise StoreError(f"{path}: damaged: {damage}; {_RESCUE}")
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
+                store._migrate()
+            except BaseException:
+                connection.close()
+                raise
+        return store
+
+    @classmethod
+    def read(cls, folder: str | Path) -> Self:
+        """For reading only, also while a sweep writes; a folder, or the file itself."""
+        path = Path(folder)
+        path = path / STORE_FILE if path.is_dir() or not path.exists() else path
+        if not path.exists():
+            raise StoreError(f"{folder}: no experiment there (no {STORE_FILE}); gainful run SPEC --out {folder}")
+        with _told(path):
+            try:
+                connection = cls._connect_to_read(path, "mode=ro")
+            except sqlite3.OperationalError:
+                if path.with_name(path.name + "-wal").exists():
+                    raise
+                connection = cls._connect_to_read(path, "immutable=1")  # a folder where nothing can be written
+            store = cls(path, connection)
+            try:
+                store._check()
+                if store._schema < SCHEMA_VERSION:
+                    raise StoreError(
+                        f"{path}: written in version {store._schema} of the format; gainful run brings it up to date"
+                    )
+            except BaseException:
+                connection.close()
+                raise
+        return store
+
+    @staticmethod
+    def _connect_to_read(path: Path, how: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, isolation_level=None, timeout=30.0)
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @property
+    def _schema(self) -> int:
+        return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
+
+    def _check(self) -> None:
+        found = self._connection.execute("PRAGMA application_id").fetchone()[0]
+        if found != APPLICATION_ID:
+            raise StoreError(
+                f"{self.path}: an SQLite file, but no store of gainful; move it away, or choose another folder"
+            )
+        if self._schema > SCHEMA_VERSION:
+            raise StoreError(
+                f"{self.path}: written in version {self._schema} of the format, this gainful knows up to "
+                f"{SCHEMA_VERSION}; upgrade gainful"
+            )
+
+    def _migrate(self) -> None:
+        while (found := self._schema) < SCHEMA_VERSION:
+            with self.transaction():
+                _MIGRATIONS[found](self._connection)
+                self._connection.execute(f"PRAGMA user_version = {found + 1}")
+
+    def close(self) -> None:
+        """Fold the log of writes into the file, and close it."""
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All of it or nothing."""
+        with _told(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        with _told(self.path):
+            return self._connection.execute(query, values).fetchall()
+
+    # ------------------------------------------------------------------ what is asked for
+
+    def planned(self) -> list[Configuration]:
+        """Every run that the stored specs ask for."""
+        found = self._rows(
+            "SELECT environment, environment_parameters, agent, agent_parameters, horizon, checkpoints, seed "
+            "FROM planned JOIN configurations ON configurations.number = planned.configuration "
+            "ORDER BY configurations.number, seed"
+        )
+        return [
+            Configuration(e, json.loads(ep), a, json.loads(ap), T, tuple(json.loads(grid)), seed)
+            for e, ep, a, ap, T, grid, seed in found
+        ]
+
+    def plan(self, text: str, title: str, runs: Iterable[tuple[Configuration, str, str]]) -> None:
+        """Ask for these runs (configuration, environment label, agent label) too; labels are renewed."""
+        with self.transaction():
+            last = self._connection.execute("SELECT text FROM specs ORDER BY number DESC LIMIT 1").fetchone()
+            if last is None or last[0] != text:
+                self._connection.execute("INSERT INTO specs (at, text) VALUES (?, ?)", (time.time(), text))
+            self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('title', ?)", (title,))
+            numbers: dict[str, int] = {}
+            for configuration, environment_label, agent_label in runs:
+                key = without_seed(configuration)
+                if key not in numbers:
+                    c = configuration
+                    (numbers[key],) = self._connection.execute(
+                        "INSERT INTO configurations (key, environment, environment_parameters, agent, "
+                        "agent_parameters, horizon, checkpoints, environment_label, agent_label) "
+                        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                        "ON CONFLICT (key) DO UPDATE SET environment_label = excluded.environment_label, "
+                        "agent_label = excluded.agent_label RETURNING number",
+                        (key, c.environment, _text(c.environment_parameters), c.agent, _text(c.agent_parameters),
+                         c.horizon, json.dumps(c.checkpoints), environment_label, agent_label),
+                    ).fetchone()  # fmt: skip
+                self._connection.execute(
+                    "INSERT OR IGNORE INTO planned VALUES (?, ?, ?)",
+                    (configuration.key, numbers[key], configuration.seed),
+                )
+
+    @property
+    def title(self) -> str:
+        """Of the last spec."""
+        found = self._rows("SELECT value FROM meta WHERE key = 'title'")
+        return str(found[0][0]) if found else ""
+
+    @property
+    def spec_text(self) -> str:
+        """The last spec."""
+        found = self._rows("SELECT text FROM specs ORDER BY number DESC LIMIT 1")
+        return str(found[0][0]) if found else ""
+
+    def facts(self) -> dict[str, dict[str, Any]]:
+        """What is known of each environment, by its key."""
+        return {key: json.loads(text) for key, text in self._rows("SELECT key, facts FROM environments")}
+
+    def keep_facts(self, key: str, facts: dict[str, Any]) -> None:
+        """What is known of an environment from now on."""
+        with self.transaction():
+            self._connection.execute("INSERT OR REPLACE INTO environments VALUES (?, ?)", (key, _text(facts)))
+
+    # ------------------------------------------------------------------ what was found
+
+    def finished(self) -> set[str]:
+        """The ids of the runs of this results version."""
+        return {row[0] for row in self._rows("SELECT run_id FROM runs WHERE results_version = ?", RESULTS_VERSION)}
+
+    def keep(self, configuration: Configuration, data: bytes, tries: int) -> None:
+        """A finished run, once: the same run again changes nothing."""
+        values, arrays = unpack(data)
+        gain = values["gain"]
+        regret = None if gain is None else float(arrays["steps"][-1] * gain - arrays["rewards"][-1])
+        pseudo_regret = None if gain is None else float(arrays["pseudo_regret"][-1])
+        with self.transaction():
+            (number,) = self._connection.execute(
+                "SELECT configuration FROM planned WHERE key = ?", (configuration.key,)
+            ).fetchone()
+            v = values
+            self._connection.execute(
+                f"INSERT OR IGNORE INTO runs VALUES ({', '.join('?' * 28)})",
+                (
+                    v["run_id"], configuration.key, number, configuration.seed, v["results_version"], time.time(),
+                    tries, gain, v["gain_source"], v["span"], v["span_is_oracle"], v["n_states"], v["n_actions"],
+                    v["episodes"], v["vacuous"], v["guarantee"], v["guarantee_holds"], regret, pseudo_regret,
+                    v["seconds"], v["planning_seconds"], v["acting_seconds"], v["version"], v["commit"], v["python"],
+                    v["platform"], v["packages"], data,
+                ),
+            )  # fmt: skip
+
+    def keep_failure(self, run_id: str, key: str, attempt: int, kind: str, message: str, traceback: str) -> None:
+        """A try that failed."""
+        with self.transaction():
+            self._connection.execute(
+                "INSERT INTO failures (run_id, key, at, try, kind, message, traceback) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (run_id, key, time.time(), attempt, kind, message, traceback),
+            )
+
+    def progress(self) -> list[dict[str, Any]]:
+        """One record per configuration: labels, runs planned, finished, finished in other results versions, failed."""
+        return [
+            dict(zip(("environment", "agent", "horizon", "planned", "finished", "older", "failed"), row, strict=True))
+            for row in self._rows(
+                """
+                SELECT environment_label, agent_label, horizon, count(DISTINCT planned.key),
+                       count(DISTINCT CASE WHEN runs.results_version = ?1 THEN runs.run_id END),
+                       count(DISTINCT CASE WHEN runs.results_version <> ?1 THEN runs.run_id END),
+                       count(DISTINCT CASE WHEN failures.key IS NOT NULL AND runs.run_id IS NULL THEN planned.key END)
+                FROM planned JOIN configurations ON configurations.number = planned.configuration
+                LEFT JOIN runs ON runs.key = planned.key
+                LEFT JOIN (SELECT DISTINCT key FROM failures) AS failures ON failures.key = planned.key
+                GROUP BY configurations.number ORDER BY configurations.number
+                """,
+                RESULTS_VERSION,
+            )
+        ]
+
+    def failures(self) -> list[dict[str, Any]]:
+        """The last failed try of every run that has not finished since."""
+        names = ("environment", "agent", "seed", "try", "kind", "message", "traceback", "at", "run_id")
+        return [
+            dict(zip(names, row, strict=True))
+            for row in self._rows(
+                """
+                SELECT environment_label, agent_label, seed, try, kind, message, traceback, max(at), failures.run_id
+                FROM failures JOIN planned ON planned.key = failures.key
+                JOIN configurations ON configurations.number = planned.configuration
+                WHERE failures.run_id NOT IN (SELECT run_id FROM runs) GROUP BY failures.run_id ORDER BY at
+                """
+            )
+        ]
+
+    def runs(self, *, older: bool = False, data: bool = True) -> Iterator[dict[str, Any]]:
+        """The finished runs with their labels, in the order of the spec; `older` for other results versions."""
+        columns = [row[1] for row in self._rows("PRAGMA table_info(runs)") if data or row[1] != "data"]
+        fields = ", ".join(f'runs."{name}"' for name in columns)
+        query = (
+            "SELECT environment, environment_parameters, agent, agent_parameters, horizon, environment_label, "
+            f"agent_label, {fields} FROM runs JOIN configurations ON configurations.number = runs.configuration "
+            f"WHERE results_version {'<>' if older else '='} ? ORDER BY configurations.number, seed, run_id"
+        )
+        names = (
+            "environment", "environment_parameters", "agent", "agent_parameters", "horizon", "environment_label",
+            "agent_label", *columns,
+        )  # fmt: skip
+        with _told(self.path):
+            for row in self._connection.execute(query, (RESULTS_VERSION,)):
+                yield dict(zip(names, row, strict=True))
+
+
+_RESCUE = (
+    "restore a copy, or move the file away and run again (what SQLite can still read of it: sqlite3 FILE .recover)"
+)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """SQLite's errors in words that say what to do."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        text = str(error)
+        if "disk is full" in text or "disk I/O" in text:
+            raise StoreError(
+                f"{path}: {text}; every run stored before is safe: make room, and run the same command again"
+            ) from error
+        if "readonly" in text or "unable to open" in text:
+            reason = "the folder or the file cannot be written" if os.path.exists(path) else "cannot be made there"
+            raise StoreError(f"{path}: {text}: {reason}; check permissions") from error
+        if "locked" in text:
+            raise StoreError(f"{path}: {text}: another program holds it; close it and run again") from error
+        if isinstance(error, (sqlite3.IntegrityError, sqlite3.ProgrammingError)):
+            raise
+        raise StoreError(f"{path}: damaged, or no SQLite file: {text}; {_RESCUE}") from error
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror or error}; check space and permissions") from error
+
+
+def without_seed(configuration: Configuration) -> str:
+    """The key that all seeds of a configuration share."""
+    return hash_of({name: value for name, value in configuration.canonical().items() if name != "seed"})
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)

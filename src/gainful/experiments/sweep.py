@@ -1,0 +1,416 @@
+"""Running an experiment: what is missing is run, what finishes is stored at once; the same call again goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+import signal
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from gainful.errors import ExperimentError, GainfulError, InvalidArgumentError, StoreError
+from gainful.experiments.configuration import RESULTS_VERSION, Configuration, hash_of
+from gainful.experiments.estimate import Estimate, probe
+from gainful.experiments.execution import Task, environment_of
+from gainful.experiments.frames import unpack
+from gainful.experiments.pool import Done, Event, Executor, Failed, Halted, LocalPool, Step
+from gainful.experiments.resources import default_jobs, free_disk
+from gainful.experiments.spec import Spec, differences, read_spec
+from gainful.experiments.store import Store, without_seed
+from gainful.experiments.worker import described
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+CHECKPOINT_EVERY = 15.0
+"""Seconds of work that a killed run loses at most."""
+PATIENCE = 20.0
+"""Seconds that runs under way have to stop cleanly."""
+
+
+class Watcher(Protocol):
+    """Whoever wants to know how the sweep is doing."""
+
+    def preparing(self, words: str) -> None:
+        """Before any run: what is being done."""
+
+    def begins(self, sweep: State) -> None:
+        """The runs begin."""
+
+    def goes_on(self, sweep: State) -> None:
+        """Called several times a second."""
+
+    def failed(self, sweep: State, failure: Failed, attempt: int, again: bool) -> None:
+        """A try failed; `again`: there will be another."""
+
+
+class Silent:
+    """A watcher that says nothing."""
+
+    def preparing(self, words: str) -> None:
+        """Nothing."""
+
+    def begins(self, sweep: State) -> None:
+        """Nothing."""
+
+    def goes_on(self, sweep: State) -> None:
+        """Nothing."""
+
+    def failed(self, sweep: State, failure: Failed, attempt: int, again: bool) -> None:
+        """Nothing."""
+
+
+@dataclass
+class State:
+    """How far a sweep is."""
+
+    folder: Path
+    title: str
+    planned: int
+    stored: int
+    """Runs that were there when it began."""
+    jobs: int
+    estimate: Estimate
+    planned_by_agent: Counter[str]
+    finished_by_agent: Counter[str]
+    labels: dict[str, tuple[str, str]]
+    """Environment and agent of each run, by its id."""
+    finished: int = 0
+    failed: int = 0
+    steps: int = 0
+    """Made in this call, by finished runs and those under way."""
+    began: float = field(default_factory=time.monotonic)
+    work_left: float = 0.0
+    """Estimated CPU seconds of the runs to come."""
+    slower: float = 1.0
+    """How much more, in the clock's seconds, runs have taken than estimated."""
+    stopping: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+        return time.monotonic() - self.began
+
+    @property
+    def left(self) -> int:
+        """Runs to come."""
+        return self.planned - self.stored - self.finished - self.failed
+
+    @property
+    def seconds_left(self) -> float:
+        """A guess at when it will be done."""
+        return self.work_left * self.slower / max(1, min(self.jobs, self.left))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call has done."""
+
+    folder: Path
+    planned: int
+    finished: int
+    """All runs in the store that the spec asks for."""
+    ran: int
+    """Of them, finished in this call."""
+    failures: tuple[dict[str, Any], ...]
+    stopped: bool
+    """Whether it was told to stop before the end."""
+    seconds: float
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run the spec asks for is there."""
+        return self.finished == self.planned
+
+
+def run_experiment(
+    spec: Spec | str | Path, out: str | Path | None = None, *, jobs: int | None = None, dask: str | None = None,
+    timeout: float | None = None, tries: int = 3, fail_fast: bool = False, checkpoint_every: float = CHECKPOINT_EVERY,
+    watcher: Watcher | None = None,
+) -> Outcome:  # fmt: skip
+    """Run what `spec` asks for and its folder `out` does not yet hold.
+
+    `spec` is a TOML file or the name of a shipped one; `out` is by default `results/NAME`. Every finished run is stored
+    in one transaction; whatever dies, calling again finishes the sweep, long runs from their last checkpoint. Results
+    do not depend on `jobs` (by default as many as processors and memory allow) nor on `dask`, the address of a running
+    scheduler or "local". A run whose worker is lost is tried `tries` times; one that fails, or takes more than
+    `timeout` seconds, is reported and left out until the next call, and the others go on, unless `fail_fast`. A killed
+    run loses at most `checkpoint_every` seconds of work.
+
+    A folder that holds a sweep takes a changed spec only if it asks for all runs it asked for before; anything else is
+    an ExperimentError that says what differs. Ctrl-C lets the runs under way write their checkpoints, twice stops at
+    once.
+    """
+    given = {"tries": tries, "jobs": jobs, "timeout": timeout, "checkpoint_every": checkpoint_every}
+    for name, value in given.items():
+        if value is not None and not value > 0:
+            raise InvalidArgumentError(f"{name} is {value}, expected a number above 0")
+    asked = spec if isinstance(spec, Spec) else read_spec(spec)
+    folder = Path(out) if out is not None else Path("results") / asked.name
+    with _locked(folder), Store.open(folder) as store:
+        sweep = _Sweep(asked, folder, store, watcher or Silent(), tries, fail_fast, checkpoint_every)
+        return sweep.run(jobs, dask, timeout)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One writer at a time; the lock of a process that died is free."""
+    from filelock import FileLock, Timeout
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / "lock", timeout=0)
+        lock.acquire()
+    except Timeout as error:
+        raise ExperimentError(
+            f"{folder}: another gainful is running this experiment; wait for it, or stop it, and run again"
+        ) from error
+    except OSError as error:
+        raise StoreError(
+            f"{folder}: cannot be written: {error.strerror or error}; check permissions, or choose another with --out"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class _Sweep:
+    def __init__(
+        self, spec: Spec, folder: Path, store: Store, watcher: Watcher, tries: int, fail_fast: bool,
+        checkpoint_every: float,
+    ) -> None:  # fmt: skip
+        self.spec, self.folder, self.store, self.watcher = spec, folder, store, watcher
+        self.tries, self.fail_fast, self.checkpoint_every = tries, fail_fast, checkpoint_every
+        self.attempts: Counter[str] = Counter()
+        self.under_way: dict[str, int] = {}
+        """Steps known of each run that has begun."""
+        self.interrupted = False
+
+    # ------------------------------------------------------------------ before
+
+    def run(self, jobs: int | None, dask: str | None, timeout: float | None) -> Outcome:
+        began = time.monotonic()
+        runs = [
+            (configuration, labels.environment, labels.agent)
+            for configuration, labels in zip(self.spec.configurations(), self.spec.labels, strict=True)
+        ]
+        self._reconcile([configuration for configuration, _, _ in runs])
+        self.store.plan(self.spec.text, self.spec.title, runs)
+        finished = self.store.finished()
+        missing = [c for c, _, _ in runs if c.run_id not in finished]
+        by_id = {c.run_id: c for c in missing}
+        tasks = self._tasks(missing)
+        self.watcher.preparing("trying it out")
+        estimate = probe(self._one_each(tasks, by_id), self.watcher.preparing) if tasks else Estimate({}, 0, 0)
+        jobs = jobs or min(default_jobs(estimate.memory_per_run), max(1, len(tasks)))
+        self._check_room(estimate, len(tasks))
+        labels = {c.run_id: (e, a) for c, e, a in runs}
+        self.state = State(
+            self.folder, self.spec.title, len(runs), len(runs) - len(missing), jobs, estimate,
+            Counter(a for _, _, a in runs), Counter(labels[i][1] for i in finished if i in labels), labels,
+        )  # fmt: skip
+        self.cost = {i: estimate.seconds[without_seed(by_id[i])] for i in (task.run_id for task in tasks)}
+        self.state.work_left = sum(self.cost.values())
+        self.state.failed = len(missing) - len(tasks)
+        if tasks:
+            executor = self._executor(jobs, dask, timeout)
+            self.state.jobs = executor.slots
+            self.watcher.begins(self.state)
+            try:
+                with self._interruptible():
+                    self._execute(executor, deque(tasks), by_id)
+            finally:
+                executor.close()
+        self._clean_up()
+        wanted = {c.run_id for c, _, _ in runs}
+        return Outcome(
+            self.folder, len(runs), len(self.store.finished() & wanted), self.state.finished,
+            tuple(f for f in self.store.failures() if f["run_id"] in wanted), self.state.stopping,
+            time.monotonic() - began,
+        )  # fmt: skip
+
+    def _reconcile(self, asked: list[Configuration]) -> None:
+        """A changed spec may only ask for more."""
+        changed = differences((one.canonical() for one in self.store.planned()), asked)
+        if not changed.is_superset:
+            told = "\n".join(f"  {line}" for line in changed.lines)
+            raise ExperimentError(
+                f"{self.folder} holds a sweep that asks for runs which this spec does not:\n{told}\n"
+                "Keep what it asked for and add to it, or choose another folder (--out)"
+            )
+
+    def _tasks(self, missing: list[Configuration]) -> list[Task]:
+        """One per run, but those of environments that cannot be solved: they have failed already."""
+        known, tasks, broken = self.store.facts(), [], {}
+        checkpoints = self.folder / "checkpoints"
+        checkpoints.mkdir(exist_ok=True)
+        token_file = checkpoints / "token"
+        if not token_file.exists():
+            token_file.write_text(secrets.token_hex(16), encoding="utf-8")
+        token = token_file.read_text(encoding="utf-8")
+        for c in missing:
+            key = environment_key(c)
+            if key not in known and key not in broken:
+                self.watcher.preparing(f"solving {c.environment}")
+                try:
+                    known[key] = facts_of(environment_of(c))
+                    self.store.keep_facts(key, known[key])
+                except GainfulError as error:
+                    broken[key] = error
+            if key in broken:
+                self.store.keep_failure(c.run_id, c.key, 1, **described(broken[key]))
+                continue
+            facts = known[key]
+            tasks.append(
+                Task(
+                    c.run_id, json.loads(c.to_json()), facts["gain"], facts["gain_source"], facts["span"],
+                    str((checkpoints / c.run_id).absolute()), self.checkpoint_every, token,
+                )
+            )  # fmt: skip
+        return tasks
+
+    @staticmethod
+    def _one_each(tasks: list[Task], by_id: dict[str, Configuration]) -> list[tuple[str, Task]]:
+        return list({without_seed(by_id[task.run_id]): task for task in reversed(tasks)}.items())
+
+    def _check_room(self, estimate: Estimate, runs: int) -> None:
+        needed, free = int(1.2 * estimate.disk_per_run * runs), free_disk(self.folder)
+        if needed > free:
+            raise StoreError(
+                f"{self.folder}: {runs:,} runs need about {needed / 1e6:,.0f} MB, and {free / 1e6:,.0f} MB are free; "
+                "make room, or choose another folder (--out)"
+            )
+
+    def _executor(self, jobs: int, dask: str | None, timeout: float | None) -> Executor:
+        if dask is None:
+            return LocalPool(jobs, timeout)
+        from gainful.experiments.dask_executor import DaskExecutor
+
+        return DaskExecutor(dask, jobs, timeout)
+
+    # ------------------------------------------------------------------ the loop
+
+    def _execute(self, executor: Executor, waiting: deque[Task], by_id: dict[str, Configuration]) -> None:
+        state, running = self.state, 0
+        give_up_at = float("inf")
+        while running or (waiting and not state.stopping):
+            while waiting and running < executor.slots and not state.stopping:
+                task = waiting.popleft()
+                self.attempts[task.run_id] += 1
+                executor.submit(task)
+                running += 1
+            for event in executor.wait(0.2):
+                if isinstance(event, Step):
+                    self._stepped(event)
+                    continue
+                running -= 1
+                again = self._ended(event, by_id[event.task.run_id])
+                if again:
+                    waiting.appendleft(event.task)
+            if self.interrupted and not state.stopping:
+                state.stopping = True
+                executor.stop()
+                give_up_at = time.monotonic() + PATIENCE
+            if time.monotonic() > give_up_at:
+                return
+            self.watcher.goes_on(state)
+
+    def _stepped(self, event: Step) -> None:
+        """A run that continues from a checkpoint begins in the middle: only steps made now count."""
+        i = event.task.run_id
+        before = self.under_way.get(i, event.step)
+        self.state.steps += event.step - before
+        share = (event.step - before) / event.task.configuration["horizon"]
+        self.state.work_left = max(0.0, self.state.work_left - share * self.cost[i])
+        self.under_way[i] = event.step
+
+    def _ended(self, event: Event, configuration: Configuration) -> bool:
+        """Store what has come of a run; whether it is to be tried again."""
+        task, state = event.task, self.state
+        if isinstance(event, Done):
+            event = _checked(event)
+        if isinstance(event, Done):
+            self.store.keep(configuration, event.data, self.attempts[task.run_id])
+            with contextlib.suppress(OSError):
+                Path(task.checkpoint_file or "").unlink(missing_ok=True)
+            state.finished += 1
+            state.finished_by_agent[state.labels[task.run_id][1]] += 1
+            self._stepped(Step(task, configuration.horizon))
+            self.under_way.pop(task.run_id, None)
+            return False
+        if isinstance(event, Halted):
+            return False
+        assert isinstance(event, Failed)
+        attempt = self.attempts[task.run_id]
+        again = event.lost and attempt < self.tries and not state.stopping
+        self.store.keep_failure(task.run_id, configuration.key, attempt, event.kind, event.message, event.traceback)
+        self.watcher.failed(state, event, attempt, again)
+        if not again:
+            state.failed += 1
+            if self.fail_fast:
+                self.interrupted = True
+        return again
+
+    @contextlib.contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """SIGINT and SIGTERM ask for a clean stop; the second one is a KeyboardInterrupt."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def asked(_: int, __: FrameType | None) -> None:
+            if self.interrupted:
+                raise KeyboardInterrupt
+            self.interrupted = True
+
+        before = {s: signal.signal(s, asked) for s in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _clean_up(self) -> None:
+        """Checkpoints of runs that are stored, left by a kill between the two, are not needed."""
+        finished = self.store.finished()
+        for path in (self.folder / "checkpoints").iterdir():
+            if path.name in finished:
+                path.unlink(missing_ok=True)
+
+
+def _checked(event: Done) -> Done | Failed:
+    """A result made by other code (a worker elsewhere with another gainful) is a failure."""
+    values, _ = unpack(event.data)
+    if (values["run_id"], values["results_version"]) == (event.task.run_id, RESULTS_VERSION):
+        return event
+    message = (
+        f"made by gainful {values['version']} with results version {values['results_version']}, expected "
+        f"{RESULTS_VERSION}; install the same gainful on every worker"
+    )
+    return Failed(event.task, "ResultsVersionError", message, "", lost=False)
+
+
+def environment_key(configuration: Configuration) -> str:
+    """The key that all runs in one environment share."""
+    canonical = configuration.canonical()
+    return hash_of({name: canonical[name] for name in ("environment", "environment_parameters")})
+
+
+def facts_of(environment: Any) -> dict[str, Any]:
+    """Gain per step, where it comes from, and span; None where nobody knows."""
+    from gainful.experiments.learner import own_span
+    from gainful.mdp.model import MDP
+    from gainful.simulation.continuous import known_gain
+    from gainful.simulation.tabular import optimal_gain
+
+    if isinstance(environment, MDP):
+        return {"gain": optimal_gain(environment), "gain_source": "solved", "span": own_span(environment)}
+    gain, source = known_gain(environment, None)
+    return {"gain": None if gain != gain else gain, "gain_source": source, "span": own_span(environment)}
