@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from gainful.agents.uccrl import UCCRL
     from gainful.agents.ucrl2 import UCRL2
     from gainful.agents.ucrl2b import UCRL2B
+    from gainful.experiments.results import results
+    from gainful.experiments.sweep import run_experiment
     from gainful.mdp.model import MDP
     from gainful.mdp.structure import Structure, structure
     from gainful.mdp.units import Units
@@ -80,6 +82,8 @@ _HOME = {
     "load_agent": "gainful.agents.registry",
     "OptimisticQ": "gainful.agents.optimistic_q",
     "EpsilonGreedyQ": "gainful.agents.epsilon_greedy_q",
+    "results": "gainful.experiments.results",
+    "run_experiment": "gainful.experiments.sweep",
     "Run": "gainful.simulation.run",
     "simulate": "gainful.simulation.simulate",
     "simulate_many": "gainful.simulation.many",
@@ -123,6 +127,8 @@ __all__ = [
     "planning",
     "policy_iteration",
     "relative_value_iteration",
+    "results",
+    "run_experiment",
     "scopt",
     "simulate",
     "simulate_many",

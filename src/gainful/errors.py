@@ -31,7 +31,11 @@ class InvalidRunError(GainfulError, ValueError):
 
 
 class InvalidSpecError(GainfulError, ValueError):
-    """The description of an experiment is not one; the message names the line."""
+    """A spec cannot be run: `problems` lists everything that is wrong with it, each with path, line and message."""
+
+    def __init__(self, message: str, problems: Iterable[Any] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
 
 
 class StoreError(GainfulError, RuntimeError):

@@ -176,7 +176,7 @@ def status(folder: _Folder, as_json: _AsJson = False, debug: failures.Debug = Fa
             *([f"{row['older']:,}"] if older else []),
         )  # fmt: skip
     planned, finished = (sum(row[name] for row in progress) for name in ("planned", "finished"))
-    console.show(Text(title, style="bold"), grid, Text(f"{finished:,} of {planned:,} runs finished"))
+    console.show(Text(console.printable(title), style="bold"), grid, Text(f"{finished:,} of {planned:,} runs finished"))
     for failure in failed[:20]:
         _note(
             f"failed: {failure['agent']} in {failure['environment']}, seed {failure['seed']}, try {failure['try']}: "

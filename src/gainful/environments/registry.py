@@ -118,6 +118,11 @@ def make_continuous(name: str, **parameters: Any) -> ContinuousEnvironment:
     return env
 
 
+def factory(name: str) -> Callable[..., MDP]:
+    """The function that makes the MDP `name`."""
+    return _FACTORIES[name]
+
+
 def continuous_factory(name: str) -> Callable[..., ContinuousEnvironment]:
     """The function that makes the continuous environment `name`."""
     word = name.replace("-", "_")

@@ -160,12 +160,8 @@ def is_continuous(environment: str) -> bool:
 @cache
 def environment_parameters(name: str) -> dict[str, Parameter]:
     """Every parameter of the environment called `name`."""
-    factory: Any
-    if is_continuous(name):
-        factory = environments.continuous_factory(name)
-    else:
-        factory = environments._FACTORIES[name]
-    return {p.name: _parameter(p) for p in inspect.signature(factory).parameters.values()}
+    made_by: Any = environments.continuous_factory(name) if is_continuous(name) else environments.factory(name)
+    return {p.name: _parameter(p) for p in inspect.signature(made_by).parameters.values()}
 
 
 def check_agent(name: str) -> None:

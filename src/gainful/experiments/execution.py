@@ -170,7 +170,7 @@ def thinned(steps: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     """Which of increasing `steps` to keep: all, or about `most`, first and last among them.
 
     >>> thinned(np.arange(1, 101), 5).tolist()
-    [0, 2, 9, 31, 99]
+    [0, 3, 9, 31, 99]
     """
     n = len(steps)
     if n <= most:

@@ -64,7 +64,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
 
 from gainful.agents import registry as agent_registry
-from gainful.errors import GainfulError, InvalidArgumentError, UnknownNameError, suggestion
+from gainful.errors import GainfulError, InvalidArgumentError, InvalidSpecError, UnknownNameError, suggestion
 from gainful.experiments.configuration import (
     Configuration,
     agent_parameters,
@@ -77,6 +77,7 @@ from gainful.experiments.configuration import (
     parse_span,
     parse_steps,
 )
+from gainful.experiments.differences import shown
 from gainful.experiments.lines import Lines, Path, written
 
 MAX_RUNS = 1_000_000
@@ -102,14 +103,6 @@ class Problem(NamedTuple):
     path: Path
     line: int | None
     message: str
-
-
-class InvalidSpecError(GainfulError, ValueError):
-    """A spec cannot be run: `problems` lists everything that is wrong with it."""
-
-    def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
-        super().__init__(message)
-        self.problems = tuple(problems)
 
 
 class Labels(NamedTuple):
@@ -210,11 +203,22 @@ class Spec(Header):
 
     _resolved: _Sweep | None = PrivateAttr(default=None)
     _source: str = PrivateAttr(default="the spec")
+    _text: str = PrivateAttr(default="")
 
     @property
     def source(self) -> str:
         """The file it came from, as messages call it."""
         return self._source
+
+    @property
+    def name(self) -> str:
+        """The file's name without its suffix: what its folder of results is called."""
+        return "experiment" if self._source == "the spec" else self._source.removesuffix(".toml")
+
+    @property
+    def text(self) -> str:
+        """As it was written, or as JSON where it was made in Python."""
+        return self._text or self.model_dump_json(by_alias=True, exclude_defaults=True, indent=2)
 
     def configurations(self) -> list[Configuration]:
         """Every run: by environment, then agent, then seed, each as written."""
@@ -264,7 +268,9 @@ def read_spec(source: str | FilePath | Mapping[str, Any]) -> Spec:
     except (ValueError, RecursionError) as error:  # a number of thousands of digits; brackets in brackets in ...
         what = "nested too deeply" if isinstance(error, RecursionError) else "a number with too many digits"
         raise InvalidSpecError(f"{name}: {what}") from error
-    return _checked(data, name, Lines(text))
+    spec = _checked(data, name, Lines(text))
+    spec._text = text
+    return spec
 
 
 def shipped() -> list[tuple[str, str]]:
@@ -437,7 +443,7 @@ class _Point:
 
     @property
     def settings(self) -> str:
-        return ", ".join(f"{p} = {_text(self.given[p])}" for p in self.swept)
+        return ", ".join(f"{p} = {shown(self.given[p])}" for p in self.swept)
 
 
 class _Sweep:
@@ -445,7 +451,7 @@ class _Sweep:
 
     def __init__(
         self, header: Header | None, environments: dict[int, EnvironmentEntry], agents: dict[int, AgentEntry],
-        mentioned: Iterable[str] = (),
+        mentioned: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.problems: list[tuple[Path, str]] = []
         self.header = header
@@ -456,13 +462,14 @@ class _Sweep:
         self._mentioned = set(mentioned)
         for entry in environments.values():
             self._mentioned |= {entry.name, *([entry.label] if entry.label else [])}
-        n_seeds = len(header.seeds) if header else 1
+        n_seeds = len(header.seeds) if header is not None else 1
         for key, entries in (("environments", environments), ("agents", agents)):
             points = sum(_count(entry) for entry in entries.values())
             if points * n_seeds > MAX_RUNS:
                 self._too_many((key,), points * n_seeds, f"{points:,} {key} with {n_seeds:,} seeds")
                 return
         self._environments(environments)
+        self._lost = bool(self.problems or mentioned)  # an environment with a problem, where an agent may have run
         self._agents(agents)
         self._cross()
         if header is not None:
@@ -608,7 +615,7 @@ class _Sweep:
     def _label(self, point: _Point, entry: Entry, values: dict[str, Any], shared: set[str]) -> str | None:
         if entry.label is None:
             told = [*point.swept] if point.name not in shared else [*point.given]
-            parts = [f"{p} = {_text(values[p])}" for p in told if p in values]
+            parts = [f"{p} = {shown(values[p])}" for p in told if p in values]
             if point.name in shared and point.horizon is not None:
                 parts.append(f"{point.horizon:,} steps")
             return ", ".join([point.name, *parts])
@@ -624,7 +631,7 @@ class _Sweep:
                     near = suggestion(name, known) if name not in known else "write the name alone"
                     self._problem(path, f"'{{{name}{':' + form if form else ''}}}' is no parameter; {near}")
                     return None
-                label += _text(known[name])
+                label += shown(known[name])
         except ValueError as error:
             self._problem(path, f"{_short(entry.label)}: {error}; a brace itself is written twice")
             return None
@@ -697,7 +704,7 @@ class _Sweep:
         for i, entry in self._entries.items():
             if self.environments and not matches[("agents", i)] and not any(p == ("agents", i) for p, _ in refused):
                 named = {*(entry.only or ()), *(entry.except_ or ())}
-                if named <= self._mentioned and any(a.place == ("agents", i) for a in self.agents):
+                if named <= self._mentioned and not self._lost and any(a.place == ("agents", i) for a in self.agents):
                     self._problem(("agents", i), f"{entry.name} runs in no environment; see its only and except")
 
     def _horizon(self, environment: _Point, agent: _Point) -> int:
@@ -769,7 +776,7 @@ class _Sweep:
 
     def _tried(self, agent: _Point, environment: _Point, made: Any) -> bool:
         values, _ = agent_problems(agent.name, agent.given, is_continuous(environment.name))
-        horizon = self._horizon(environment, agent) if self.header else 1000
+        horizon = self._horizon(environment, agent) if self.header is not None else 1000
         if is_continuous(environment.name):
             if "span" in values and parse_span(values["span"]).is_oracle and not (made.law or made.grid_model):
                 self._problem(
@@ -836,120 +843,3 @@ def _evenly(items: Sequence[Any], most: int) -> Sequence[Any]:
     if len(items) <= most:
         return items
     return [items[i * (len(items) - 1) // (most - 1)] for i in range(most)]
-
-
-def _text(value: Any) -> str:
-    """A value in a label: 1.0 is 1."""
-    if isinstance(value, float) and value == math.floor(value) and abs(value) < 1e15:
-        return str(int(value))
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list):
-        return "[" + ", ".join(_text(item) for item in value) + "]"
-    return str(value)
-
-
-# ---------------------------------------------------------------------- a changed spec
-
-
-@dataclass(frozen=True)
-class Differences:
-    """What changed between a stored sweep and a spec."""
-
-    added: tuple[Configuration, ...]
-    """Runs of the spec that are not stored."""
-    missing: tuple[dict[str, Any], ...]
-    """Stored runs that are not in the spec."""
-    lines: tuple[str, ...]
-    """What that comes to, in words; empty where every stored run is still asked for."""
-
-    @property
-    def is_superset(self) -> bool:
-        """Whether every stored run is still asked for."""
-        return not self.missing
-
-
-def differences(old: Iterable[Mapping[str, Any]], new: Iterable[Configuration]) -> Differences:
-    """What is in a stored sweep (canonical forms) and not in a spec, and the other way round."""
-    stored = {_dumped(one): dict(one) for one in old}
-    wanted = {_dumped(one.canonical()): one for one in new}
-    added = [key for key in wanted if key not in stored]
-    missing = [key for key in stored if key not in wanted]
-    lines = _explained([stored[k] for k in missing], [json.loads(k) for k in added], stored, wanted) if missing else []
-    return Differences(tuple(wanted[k] for k in added), tuple(stored[k] for k in missing), tuple(lines))
-
-
-def _dumped(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
-
-
-MAX_COMPARED = 64  # runs of one agent, environment and seed among which the most similar one is looked for
-
-
-def _explained(
-    missing: list[dict[str, Any]], added: list[dict[str, Any]], stored: dict[str, Any], wanted: dict[str, Configuration]
-) -> list[str]:
-    present = {
-        "environment": {one.environment for one in wanted.values()},
-        "agent": {one.agent for one in wanted.values()},
-    }
-    seeds = {one.seed for one in wanted.values()}
-    candidates: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for one in added:
-        candidates.setdefault((one["environment"], one["agent"], one["seed"]), []).append(one)
-    counts: dict[str, int] = {}
-    gone_seeds: dict[int, int] = {}
-
-    def say(text: str) -> None:
-        counts[text] = counts.get(text, 0) + 1
-
-    for one in missing:
-        gone = next((kind for kind in ("agent", "environment") if one[kind] not in present[kind]), None)
-        if gone is not None:
-            say(f"{gone} '{one[gone]}' is gone")
-        elif one["seed"] not in seeds:
-            gone_seeds[one["seed"]] = gone_seeds.get(one["seed"], 0) + 1
-        else:
-            near = candidates.get((one["environment"], one["agent"], one["seed"]), [])
-            changes = min((_changes(one, other) for other in near[:MAX_COMPARED]), key=len, default=None)
-            if changes is None:
-                say(f"agent '{one['agent']}' in '{one['environment']}' is gone, or some of its parameters")
-            for change in changes or ():
-                say(change)
-    lines = []
-    for text, n in counts.items():
-        runs = f"all {n:,} runs" if n == len(stored) else f"{n:,} run{'s' if n > 1 else ''}"
-        lines.append(f"{text} for {runs}" if " -> " in text else f"{text} ({runs})")
-    if gone_seeds:
-        told = _ranges(sorted(gone_seeds))
-        n = sum(gone_seeds.values())
-        lines.append(f"seed{'s' if len(gone_seeds) > 1 else ''} {told} gone ({n:,} run{'s' if n > 1 else ''})")
-    return lines
-
-
-def _changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """Each thing that differs, as `old -> new`."""
-    found = []
-    if old["horizon"] != new["horizon"]:
-        found.append(f"horizon {old['horizon']} -> {new['horizon']}")
-    elif old["checkpoints"] != new["checkpoints"]:
-        found.append(f"checkpoints {len(old['checkpoints'])} -> {len(new['checkpoints'])} steps")
-    for kind in ("environment", "agent"):
-        before, after = old[f"{kind}_parameters"], new[f"{kind}_parameters"]
-        for name in dict.fromkeys([*before, *after]):
-            if before.get(name, "auto") != after.get(name, "auto"):
-                was, now = (_text(values.get(name, "auto")) for values in (before, after))
-                found.append(f"{kind} '{old[kind]}': {name} {was} -> {now}")
-    return found
-
-
-def _ranges(numbers: list[int]) -> str:
-    """5, 6, 7, 9 as 5 … 7, 9."""
-    parts: list[list[int]] = []
-    for n in numbers:
-        if parts and parts[-1][-1] == n - 1:
-            parts[-1].append(n)
-        else:
-            parts.append([n])
-    told = [str(p[0]) if len(p) == 1 else f"{p[0]} … {p[-1]}" for p in parts]
-    return ", ".join(told[:5] + (["…"] if len(told) > 5 else []))

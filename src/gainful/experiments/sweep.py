@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from gainful.errors import ExperimentError, GainfulError, InvalidArgumentError, StoreError
 from gainful.experiments.configuration import RESULTS_VERSION, Configuration, hash_of
+from gainful.experiments.differences import differences
 from gainful.experiments.estimate import Estimate, probe
 from gainful.experiments.execution import Task, environment_of
 from gainful.experiments.frames import unpack
 from gainful.experiments.pool import Done, Event, Executor, Failed, Halted, LocalPool, Step
 from gainful.experiments.resources import default_jobs, free_disk
-from gainful.experiments.spec import Spec, differences, read_spec
+from gainful.experiments.spec import Spec, read_spec
 from gainful.experiments.store import Store, without_seed
 from gainful.experiments.worker import described
 

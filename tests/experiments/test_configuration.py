@@ -1,0 +1,230 @@
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gainful.agents import registry as agents
+from gainful.environments import registry as environments
+from gainful.errors import InvalidArgumentError, UnknownAgentError, UnknownEnvironmentError
+from gainful.experiments.configuration import (
+    NOT_SETTABLE,
+    Configuration,
+    agent_parameters,
+    checkpoint_steps,
+    parse_bins,
+    parse_horizon,
+    parse_span,
+    parse_steps,
+)
+
+ONE = Configuration(
+    "riverswim", {"n_states": 6}, "scal-plus", {"bonus_scale": 0.1, "span": "auto"}, 1000, (10, 100, 1000), 3
+)
+
+
+def changed(**fields: Any) -> Configuration:
+    return dataclasses.replace(ONE, **fields)
+
+
+def test_the_identity_of_one_configuration_is_pinned() -> None:
+    # changes only where an environment or agent gets another parameter or default: every stored sweep notices
+    assert ONE.canonical() == {
+        "environment": "riverswim",
+        "environment_parameters": {"n_states": 6, "reward_law": "deterministic"},
+        "agent": "scal-plus",
+        "agent_parameters": {
+            "span": "auto", "delta": 0.05, "bonus": "appendix", "bonus_scale": 0.1, "mixture": "copy",
+            "replanning": None,
+        },
+        "horizon": 1000,
+        "checkpoints": [10, 100, 1000],
+        "seed": 3,
+    }  # fmt: skip
+    assert (ONE.key, ONE.run_id) == ("f9827bc5662e1b2ebe4f", "31b729b463a7cd3f859e")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"environment_parameters": {}},
+        {"environment_parameters": {"n_states": 6.0}},
+        {"environment_parameters": {"reward_law": "deterministic", "n_states": 6}},
+        {"agent_parameters": {"bonus_scale": 0.1}},
+        {"agent_parameters": {"span": "1.0 * auto", "bonus_scale": 1e-1}},
+        {"agent_parameters": {"span": "auto", "bonus_scale": 0.1, "delta": 0.05, "replanning": None}},
+    ],
+)
+def test_another_spelling_is_the_same_run(fields: dict[str, Any]) -> None:
+    assert changed(**fields).run_id == ONE.run_id
+    assert changed(**fields).canonical() == ONE.canonical()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"environment": "riverswim-maillard"},
+        {"environment_parameters": {"n_states": 7}},
+        {"environment_parameters": {"reward_law": "bernoulli"}},
+        {"agent": "optimistic-q"},
+        {"agent_parameters": {"bonus_scale": 0.1, "span": 6.0}},
+        {"agent_parameters": {"bonus_scale": 0.1, "span": "0.5*auto"}},
+        {"agent_parameters": {"bonus_scale": 0.1 + 1e-17 + 2e-17}},
+        {"agent_parameters": {"bonus_scale": 0.1, "delta": 0.1}},
+        {"horizon": 1001, "checkpoints": (10, 100, 1001)},
+        {"checkpoints": (10, 1000)},
+        {"seed": 4},
+    ],
+)
+def test_anything_else_is_another_run(fields: dict[str, Any]) -> None:
+    other = changed(**fields)
+    assert other.key != ONE.key
+    assert other.run_id != ONE.run_id
+
+
+def test_another_version_is_another_run_of_the_same_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gainful.experiments.configuration.RESULTS_VERSION", 2)
+    assert changed().key == ONE.key
+    assert changed().run_id != ONE.run_id
+
+
+def test_a_whole_number_written_as_a_float_is_the_same_and_minus_zero_is_zero() -> None:
+    def garnet(**parameters: Any) -> str:
+        return changed(environment="garnet", environment_parameters=parameters).key
+
+    assert garnet(n_states=5.0, branching=2) == garnet(branching=2.0, n_states=5)
+    assert garnet(reset_probability=-0.0) == garnet(reset_probability=0) == garnet()
+
+
+def test_lists_of_numbers_compare_as_numbers() -> None:
+    def queue(values: list[float]) -> str:
+        return changed(environment="access-control-queue", environment_parameters={"priorities": values}).key
+
+    assert queue([1, 2, 4, 8]) == queue([1.0, 2.0, 4.0, 8.0])
+    assert queue([1, 2, 4, 8]) == changed(environment="access-control-queue", environment_parameters={}).key
+    assert queue([1, 2, 4, 9]) != queue([1, 2, 4, 8])
+
+
+def test_what_is_left_to_a_continuous_environment_is_absent() -> None:
+    def lqg(agent: str, **parameters: Any) -> Configuration:
+        return changed(environment="lqg", environment_parameters={}, agent=agent, agent_parameters=parameters)
+
+    assert "bins" not in lqg("c-scal-plus").canonical()["agent_parameters"]
+    assert lqg("c-scal-plus", bins="auto", lipschitz="auto").key == lqg("c-scal-plus").key
+    assert lqg("c-scal-plus", bins=20.0).canonical()["agent_parameters"]["bins"] == 20
+    assert lqg("ucrl2b", bins=20).key != lqg("ucrl2b").key
+    assert lqg("c-scal-plus", lipschitz=2).key != lqg("c-scal-plus").key
+
+
+@given(st.floats(1e-6, 1e6), st.floats(1e-6, 1e6))
+def test_two_floats_are_one_run_exactly_if_they_are_equal(a: float, b: float) -> None:
+    keys = [changed(agent_parameters={"bonus_scale": x}).key for x in (a, b)]
+    assert (keys[0] == keys[1]) == (a == b)
+
+
+def test_json_there_and_back() -> None:
+    again = Configuration.from_json(ONE.to_json())
+    assert again == ONE
+    assert hash(again) == hash(ONE)
+    assert Configuration.from_json(ONE.canonical()).run_id == ONE.run_id
+    assert Configuration.from_json(json.dumps(dict(reversed(json.loads(ONE.to_json()).items())))).key == ONE.key
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"environment": 1}', ONE.to_json().replace('"seed":3', '"seed":true')]
+)
+def test_a_damaged_configuration_is_refused(text: str) -> None:
+    with pytest.raises(InvalidArgumentError):
+        Configuration.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"seed": -1}, "seed is -1"),
+        ({"seed": 2**63}, "2\\^63 - 1"),
+        ({"horizon": 0}, "horizon is 0"),
+        ({"checkpoints": ()}, "expected increasing steps"),
+        ({"checkpoints": (10, 10, 1000)}, "expected increasing steps"),
+        ({"checkpoints": (10, 100)}, "end at 1000"),
+        ({"environment_parameters": {"n_state": 6}}, "did you mean 'n_states'"),
+        ({"environment_parameters": {"n_states": 6.5}}, "whole number"),
+        ({"environment_parameters": {"n_states": True}}, "n_states is true"),
+        ({"agent_parameters": {"bonus_scale": "big"}}, 'bonus_scale is "big"'),
+        ({"agent_parameters": {"bonus_scale": float("nan")}}, "not plain JSON"),
+        ({"agent_parameters": {"bonus_scale": object()}}, "not plain JSON"),
+        ({"agent_parameters": {"bonus": 3}}, "expected a word"),
+        ({"agent_parameters": {"bins": 3}}, "finitely many states"),
+        ({"agent": "c-scal-plus", "agent_parameters": {}}, "is for points"),
+        ({"agent": "mbie-eb", "agent_parameters": {"discount": 0.9}}, "m: is missing"),
+    ],
+)
+def test_what_is_wrong_is_said(fields: dict[str, Any], said: str) -> None:
+    configuration = changed(**fields)
+    with pytest.raises(InvalidArgumentError, match=said):
+        configuration.canonical()
+
+
+@pytest.mark.parametrize("name", ["n_states", "n_actions", "reward_min", "reward_max", "allowed", "partition", "seed"])
+def test_what_the_run_decides_cannot_be_given(name: str) -> None:
+    configuration = changed(agent_parameters={name: 1})
+    with pytest.raises(InvalidArgumentError, match=f"cannot be told {name}"):
+        configuration.canonical()
+
+
+def test_unknown_names_suggest_the_nearest() -> None:
+    agent, environment = changed(agent="scal-pluss"), changed(environment="river-swim")
+    with pytest.raises(UnknownAgentError, match="did you mean 'scal-plus'"):
+        agent.canonical()
+    with pytest.raises(UnknownEnvironmentError, match="did you mean 'riverswim'"):
+        environment.canonical()
+    for name, said in (("regal", "not implementable"), ("discretized", "tabular agent's")):
+        configuration = changed(agent=name)
+        with pytest.raises(UnknownAgentError, match=said):
+            configuration.canonical()
+
+
+@pytest.mark.parametrize("agent", [*agents.names(), "c-scal-plus", "uccrl"])
+def test_every_agent_has_a_canonical_form(agent: str) -> None:
+    needs = {"mbie-eb": {"discount": 0.9, "m": 100}, "ucbvi": {"episode_length": 10}}.get(agent, {})
+    found = changed(environment="lqg", environment_parameters={}, agent=agent, agent_parameters=needs).canonical()
+    assert json.loads(json.dumps(found)) == found
+    assert not set(found["agent_parameters"]) & set(NOT_SETTABLE)
+    for name, parameter in agent_parameters(agent, True).items():
+        assert parameter.kind != "anything" or name == "policy", f"{agent} {name}: what kind of value is this?"
+
+
+@pytest.mark.parametrize("environment", [*environments.names(), *environments.continuous_names()])
+def test_every_environment_has_a_canonical_form_that_makes_it(environment: str) -> None:
+    found = changed(environment=environment, environment_parameters={}, agent="psrl", agent_parameters={}).canonical()
+    parameters = json.loads(json.dumps(found))["environment_parameters"]
+    make = environments.make if environment in environments.names() else environments.make_continuous
+    assert make(environment, **parameters).name
+
+
+@pytest.mark.parametrize("value", ["", "2.5", "*auto", "auto*2", "-1*auto", "0*auto", "nan*auto", "inf*auto", 0, -1.0])
+def test_no_span(value: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="span is"):
+        parse_span(value)
+
+
+@pytest.mark.parametrize("value", [True, None, [1], float("nan"), float("inf"), 10**400])
+def test_no_number_at_all(value: Any) -> None:
+    for parse in (parse_span, parse_steps, parse_bins, lambda v: parse_horizon(v, 5)):
+        with pytest.raises(InvalidArgumentError):
+            parse(value)
+
+
+def test_single_values() -> None:
+    assert parse_span(" 0.5 * auto").resolve(lambda: 4.0) == 2.0
+    assert parse_span(3).resolve(lambda: 1 / 0) == 3.0
+    assert parse_span("auto").is_oracle
+    assert not parse_span(3).is_oracle
+    assert parse_horizon("auto", 5) == 5
+    assert parse_horizon(1e3, 5) == 1000
+    assert parse_steps(1e15) == 10**15
+    assert parse_bins("auto") is None
+    assert checkpoint_steps([5, 2, 2], 10) == (2, 5, 10)
+    assert checkpoint_steps(1, 1000) == (1, 10, 100, 1000)

@@ -1,0 +1,212 @@
+"""The store: what it keeps, what it refuses, and what a damaged file says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gainful.errors import StoreError
+from gainful.experiments.configuration import RESULTS_VERSION, Configuration
+from gainful.experiments.execution import Task, execute
+from gainful.experiments.frames import pack, unpack
+from gainful.experiments.store import SCHEMA_VERSION, STORE_FILE, Store, without_seed
+
+
+def configuration(seed: int = 0, **changes: Any) -> Configuration:
+    given: dict[str, Any] = {
+        "environment": "riverswim", "environment_parameters": {}, "agent": "psrl", "agent_parameters": {},
+        "horizon": 100, "checkpoints": (10, 100), "seed": seed, **changes,
+    }  # fmt: skip
+    return Configuration(**given)
+
+
+def result(c: Configuration, gain: float | None = 0.5) -> bytes:
+    return execute(Task(c.run_id, c.canonical(), gain, "given", 6.3))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A store of two runs out of three."""
+    with Store.open(tmp_path) as store:
+        runs = [configuration(seed) for seed in range(3)]
+        store.plan("text", "two of three", [(c, "river", "PSRL") for c in runs])
+        for c in runs[:2]:
+            store.keep(c, result(c), tries=1)
+        store.keep_failure(runs[2].run_id, runs[2].key, 1, "MemoryError", "no memory", "Traceback …")
+    assert not list(tmp_path.glob("*-wal"))  # folded in
+    return tmp_path
+
+
+def test_what_was_stored_is_there(folder: Path) -> None:
+    with Store.read(folder) as store:
+        assert store.title == "two of three"
+        assert store.spec_text == "text"
+        assert [c.key for c in store.planned()] == [configuration(seed).key for seed in range(3)]
+        assert store.finished() == {configuration(seed).run_id for seed in range(2)}
+        (row,) = store.progress()
+        assert row == {
+            "environment": "river", "agent": "PSRL", "horizon": 100, "planned": 3, "finished": 2, "older": 0,
+            "failed": 1,
+        }  # fmt: skip
+        (failure,) = store.failures()
+        assert (failure["seed"], failure["kind"], failure["message"]) == (2, "MemoryError", "no memory")
+        rows = list(store.runs())
+    assert [row["seed"] for row in rows] == [0, 1]
+    values, arrays = unpack(rows[0]["data"])
+    assert rows[0]["final_regret"] == 100 * 0.5 - arrays["rewards"][-1]
+    assert arrays["steps"].tolist() == [10, 100]
+    assert values["results_version"] == RESULTS_VERSION
+    assert arrays["visits"].sum() == 100
+
+
+def test_a_run_is_stored_once(folder: Path) -> None:
+    with Store.open(folder) as store:
+        before = [row["finished_at"] for row in store.runs()]
+        store.keep(configuration(0), result(configuration(0)), tries=5)
+        assert [row["finished_at"] for row in store.runs()] == before
+
+
+def test_labels_are_renewed_and_runs_added(folder: Path) -> None:
+    with Store.open(folder) as store:
+        runs = [configuration(seed) for seed in range(4)]
+        store.plan("another text", "four", [(c, "the river", "posterior sampling") for c in runs])
+        assert len(store.planned()) == 4
+        assert {(r["environment_label"], r["agent_label"]) for r in store.runs()} == {
+            ("the river", "posterior sampling")
+        }
+        assert store.spec_text == "another text"
+
+
+def test_a_gain_that_nobody_knows(tmp_path: Path) -> None:
+    c = configuration()
+    with Store.open(tmp_path) as store:
+        store.plan("", "", [(c, "river", "PSRL")])
+        store.keep(c, result(c, gain=None), tries=1)
+        (row,) = store.runs()
+    assert (row["gain"], row["final_regret"], row["final_pseudo_regret"]) == (None, None, None)
+    assert np.isnan(unpack(row["data"])[1]["pseudo_regret"]).all()
+
+
+def test_runs_of_another_results_version_are_shown_and_never_mixed(folder: Path) -> None:
+    with sqlite3.connect(folder / STORE_FILE) as connection:
+        connection.execute("UPDATE runs SET results_version = 0, run_id = 'old' || run_id WHERE seed = 0")
+    with Store.read(folder) as store:
+        assert store.finished() == {configuration(1).run_id}
+        assert [row["seed"] for row in store.runs()] == [1]
+        assert [row["seed"] for row in store.runs(older=True)] == [0]
+        (row,) = store.progress()
+        assert (row["finished"], row["older"]) == (1, 1)
+
+
+def test_it_can_be_read_while_it_is_written(folder: Path) -> None:
+    with Store.open(folder) as writer:
+        writer.keep(configuration(2), result(configuration(2)), tries=2)
+        with Store.read(folder) as reader:
+            assert len(list(reader.runs())) == 3
+            with writer.transaction():
+                assert len(list(reader.runs())) == 3  # in the middle of a write
+
+
+def _delete_and_fail(store: Store) -> None:
+    with store.transaction():
+        store._connection.execute("DELETE FROM runs")
+        raise ZeroDivisionError
+
+
+def test_a_transaction_that_fails_leaves_nothing(folder: Path) -> None:
+    with Store.open(folder) as store:
+        with pytest.raises(ZeroDivisionError):
+            _delete_and_fail(store)
+        assert len(store.finished()) == 2
+
+
+# ---------------------------------------------------------------------- what cannot be read or written
+
+
+def test_there_is_no_experiment(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no experiment there"):
+        Store.read(tmp_path / "nowhere")
+
+
+def test_no_sqlite_file(tmp_path: Path) -> None:
+    (tmp_path / STORE_FILE).write_bytes(b"this is no database " * 100)
+    for way in (Store.open, Store.read):
+        with pytest.raises(StoreError, match="restore a copy"):
+            way(tmp_path)
+    assert (tmp_path / STORE_FILE).read_bytes().startswith(b"this is no database")
+
+
+def test_somebody_elses_sqlite_file(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / STORE_FILE) as connection:
+        connection.execute("CREATE TABLE t (x)")
+    for way in (Store.open, Store.read):
+        with pytest.raises(StoreError, match="no store of gainful"):
+            way(tmp_path)
+
+
+def test_a_store_of_a_newer_gainful(folder: Path) -> None:
+    with sqlite3.connect(folder / STORE_FILE) as connection:
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    for way in (Store.open, Store.read):
+        with pytest.raises(StoreError, match="upgrade gainful"):
+            way(folder)
+
+
+def test_a_damaged_store_is_told(folder: Path) -> None:
+    path = folder / STORE_FILE
+    data = bytearray(path.read_bytes())
+    for page in range(3, len(data) // 4096):
+        data[4096 * page : 4096 * page + 200] = os.urandom(200)
+    path.write_bytes(data)
+    with pytest.raises(StoreError, match="damaged"):
+        Store.open(folder)
+    assert path.read_bytes() == bytes(data)  # nothing was touched
+
+
+def test_a_full_disk_is_told_and_nothing_stored_is_lost(folder: Path) -> None:
+    with Store.open(folder) as store:
+        pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+        store._connection.execute(f"PRAGMA max_page_count = {pages}")  # SQLite's own "disk is full"
+        values, arrays = unpack(result(configuration(2)))
+        large = pack(values, {**arrays, "noise": np.frombuffer(os.urandom(10**6), dtype=np.uint8)})
+        with pytest.raises(StoreError, match="make room, and run the same command again"):
+            store.keep(configuration(2), large, tries=1)
+        assert len(store.finished()) == 2
+    with Store.open(folder) as store:
+        store.keep(configuration(2), result(configuration(2)), tries=1)
+        assert len(store.finished()) == 3
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written(folder: Path) -> None:
+    folder.chmod(0o500)
+    try:
+        with pytest.raises(StoreError, match="permissions"):
+            Store.open(folder)
+        with Store.read(folder) as store:
+            assert len(store.finished()) == 2
+    finally:
+        folder.chmod(0o700)
+
+
+def test_a_place_where_nothing_can_be_made() -> None:
+    with pytest.raises(StoreError, match="cannot be made there"):
+        Store.open("/proc/gainful")
+
+
+def test_a_copied_file_is_a_store_too(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.sqlite"
+    shutil.copy(folder / STORE_FILE, copy)
+    with Store.read(copy) as store:
+        assert len(store.finished()) == 2
+
+
+def test_seeds_share_a_configuration() -> None:
+    assert without_seed(configuration(0)) == without_seed(configuration(1))
+    assert without_seed(configuration(0)) != without_seed(configuration(0, horizon=50, checkpoints=(50,)))
