@@ -4,13 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: run test lint benchmark clean
+.PHONY: run test soak lint benchmark clean
 
 run: $(VENV)/.run-ready
-	@$(BIN)/gainful solve riverswim
+	@$(BIN)/gainful run quickstart
 
 test: lint
 	@$(BIN)/python -m pytest -n auto
+
+soak: $(VENV)/.test-ready
+	@GAINFUL_KILLS=200 $(BIN)/python -m pytest -q tests/experiments/test_crashes.py tests/experiments/test_dask.py
 
 lint: $(VENV)/.test-ready
 	@$(BIN)/ruff check

@@ -21,6 +21,7 @@ from gainful.experiments.pool import Failed
 from gainful.experiments.results import export, results
 from gainful.experiments.store import STORE_FILE, Store
 from gainful.experiments.sweep import Silent, State, run_experiment
+from gainful.experiments.workload import Workload
 from tests.experiments.sweeps import SPEC, bits, finished, started, workers_of, written
 
 RUNS = 21
@@ -350,3 +351,22 @@ def test_hostile_names_stay_text(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "[bold]x\\x1b[0m" in captured.out
     assert gainful(["status", str(tmp_path / "out")]) == 0
     assert "\x1b" not in capsys.readouterr().out
+
+
+def test_what_is_left_is_estimated_and_then_measured() -> None:
+    work = Workload([("a", "x", 100), ("b", "x", 100), ("c", "y", 10)], {"x": 4.0, "y": 1.0})
+    assert work.seconds == 9.0
+    work.stepped("a", 50)  # from a checkpoint: the first that is heard of it
+    assert (work.seconds, work.steps) == (7.0, 0)
+    work.stepped("a", 75)
+    assert (work.seconds, work.steps) == (6.0, 25)
+    work.finished("a", 1.0)  # 1 s for half a run: 2 s for one
+    assert (work.seconds, work.steps) == (3.0, 50)
+    work.stepped("b", 0)
+    work.stepped("b", 50)
+    assert work.seconds == 2.0
+    work.lost("b")  # to be tried again
+    assert work.seconds == 3.0
+    work.dropped("b")
+    work.finished("c", 0.5)  # nothing was heard of it before
+    assert (work.seconds, work.steps) == (0.0, 110)

@@ -85,7 +85,7 @@ def _report(outcome: Outcome, as_json: bool) -> None:
     from gainful.experiments.results import results
 
     frame = results(outcome.folder)
-    table = summary(frame) if len(frame) else None
+    table = _with_guarantees(summary(frame), frame) if len(frame) else None
     if as_json:
         facts = {
             "folder": str(outcome.folder), "planned": outcome.planned, "finished": outcome.finished,
@@ -112,6 +112,16 @@ def _report(outcome: Outcome, as_json: bool) -> None:
         _note("Next: the same command again makes what is missing")
 
 
+def _with_guarantees(table: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
+    """A column that says what is promised: "yes", "yes, c from an oracle", or "no"."""
+    runs = frame.drop_duplicates("run_id").groupby(["environment", "agent"], observed=True)
+    holds, told = runs["guarantee_holds"].all(), runs["span_is_oracle"].any()
+    words = []
+    for key in zip(table["environment"], table["agent"], strict=True):
+        words.append(("yes, c from an oracle" if told[key] else "yes") if holds[key] else "no")
+    return table.assign(guarantee=words)
+
+
 def _note(text: str) -> None:
     typer.echo(console.printable(text), err=True)
 
@@ -130,9 +140,20 @@ def summary_table(table: pd.DataFrame) -> Any:
     from rich.text import Text
 
     grid = Table(box=None, pad_edge=False, header_style="bold")
-    heads = ("environment", "agent", "runs", "steps", "regret", "95 % interval", "per step", "growth", "planning")
+    heads = (
+        "environment",
+        "agent",
+        "runs",
+        "steps",
+        "regret",
+        "95 % interval",
+        "per step",
+        "growth",
+        "planning",
+        "guarantee",
+    )
     for head in heads:
-        grid.add_column(head, justify="left" if head in ("environment", "agent") else "right")
+        grid.add_column(head, justify="left" if head in ("environment", "agent", "guarantee") else "right")
     last = None
     for row in table.to_dict("records"):
         name = str(row["environment"])
@@ -140,11 +161,15 @@ def summary_table(table: pd.DataFrame) -> Any:
         grid.add_row(
             Text("" if name == last else console.printable(name)), Text(console.printable(str(row["agent"]))),
             f"{row['runs']:,}", f"{row['final_step']:,}", _number(row["pseudo_regret_mean"]), interval,
-            numbers.digits(float(row["pseudo_regret_per_step"]), 2), f"{row['growth_exponent']:.2f}",
-            f"{row['planning_share']:.0%}",
+            numbers.digits(float(row["pseudo_regret_per_step"]), 2), _exponent(row["growth_exponent"]),
+            f"{row['planning_share']:.0%}", row["guarantee"],
         )  # fmt: skip
         last = name
     return grid
+
+
+def _exponent(x: float) -> str:
+    return "?" if x != x else f"{0.0 if abs(x) < 0.005 else x:.2f}"
 
 
 def _number(x: float) -> str:

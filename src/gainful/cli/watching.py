@@ -104,7 +104,8 @@ class SweepLine:
     def _say(self, text: str, transient: bool = False) -> None:
         text = console.printable(text)
         if self._console is None:
-            if not transient:
+            if not transient or time.monotonic() >= self._due:
+                self._due = time.monotonic() + LINE_EVERY
                 print(text, file=sys.stderr, flush=True)
         elif transient:
             from rich.live import Live
@@ -119,7 +120,7 @@ class SweepLine:
 
     def _line(self, sweep: State) -> str:
         made = sweep.stored + sweep.finished
-        rate = sweep.steps / max(sweep.seconds, 1e-9)
+        rate = sweep.workload.steps / max(sweep.seconds, 1e-9)
         text = f"{made:,} of {sweep.planned:,} runs, {rate / 1e6:.3g} M steps/s, {duration(sweep.seconds)}"
         if sweep.left:
             text += f", about {duration(sweep.seconds_left)} left"

@@ -1,39 +1,116 @@
-"""Runs on a Dask cluster: this machine keeps the store, workers anywhere make the runs.
+"""Runs on a Dask cluster: this process keeps the store, workers anywhere make the runs.
 
-A worker that is lost costs one try of the runs it had. If the scheduler is lost the sweep stops: every run stored
-before is safe, and the same command with a new scheduler goes on.
+A worker that is lost costs what its run did since the last checkpoint: Dask gives the run to another. If the scheduler
+is lost the sweep stops: every run stored before is safe, and the same command with a new scheduler goes on.
+
+Nothing here waits for the network but the start: results are fetched, and workers counted, on Dask's own event loop.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
+import logging
+import secrets
+import signal
+import struct
+import threading
 import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from gainful.errors import ExperimentError, InvalidArgumentError
 from gainful.experiments.execution import Stopped, Task, execute
-from gainful.experiments.pool import Done, Event, Failed, Halted
+from gainful.experiments.pool import Done, Event, Failed, Halted, Step
 from gainful.experiments.worker import described
 
 LOCAL = "local"
-PATIENCE = 15.0
+PATIENCE = 10.0
 """Seconds to wait for a scheduler to answer, and for a first worker."""
-AHEAD = 2
-"""Runs handed out per thread of the cluster, so that a worker need not wait for the next."""
+ALONE = 120.0
+"""Seconds without any worker after which a sweep gives up: workers that are replaced are back sooner."""
+COUNT_EVERY = 2.0
+"""Seconds between two looks at who works."""
+NOISY = ("distributed", "distributed.client", "distributed.gc", "tornado", "tornado.application", "asyncio")
+"""Loggers with levels of their own that speak of lost connections in tracebacks."""
+SAFE = "every run stored before is safe: "
+
+# ---------------------------------------------------------------------- on a worker
+
+DONE, FAILURE, STOPPED = b"D", b"F", b"S"
+"""The first byte of an answer; after DONE the step at which the run began here, and the packed result."""
+_halted: set[str] = set()
+"""Sweeps whose driver has said stop."""
 
 
-def execute_text(text: str, timeout: float | None) -> bytes:
-    """On a worker: one byte that says how it went, and the packed result or the error as JSON."""
-    began, task = time.monotonic(), Task.from_json(text)
+def execute_text(text: str, timeout: float | None, sweep: str) -> bytes:
+    """Make the run that `text` describes, and answer in bytes.
+
+    A run stops at its next pause, in its checkpoint, if it takes too long, if its sweep is halted, and if nobody wants
+    it any more: its driver has died, or this worker is leaving (then another one goes on with it).
+    """
+    task, began, seen = Task.from_json(text), time.monotonic(), []
+    resumed, left = Path(task.checkpoint_file or "").is_file(), _left_alone()
+
+    def late() -> bool:
+        return timeout is not None and time.monotonic() - began > timeout
+
+    def note(step: int, _: int) -> None:
+        if not seen:
+            seen.append(step)
+
     try:
-        late = None if timeout is None else lambda: time.monotonic() - began > timeout
-        return b"D" + execute(task, stop=late)
+        if sweep in _halted:
+            raise Stopped
+        data = execute(task, note, lambda: sweep in _halted or late() or left())
     except Stopped:
-        message = f"still running after {timeout:g} s, the limit for a run; raise --timeout"
-        return b"F" + json.dumps({"kind": "TimeoutError", "message": message, "traceback": ""}).encode()
+        if sweep in _halted:
+            return STOPPED
+        if late():
+            message = f"still running after {timeout:g} s, the limit for a run; raise --timeout"
+            return FAILURE + json.dumps({"kind": "TimeoutError", "message": message, "traceback": ""}).encode()
+        from distributed import Reschedule
+
+        raise Reschedule from None
     except Exception as error:
-        return b"F" + json.dumps(described(error)).encode()
+        return FAILURE + json.dumps(described(error)).encode()
+    first = 0 if not resumed else seen[0] if seen else task.configuration["horizon"]
+    return DONE + struct.pack("<q", first) + data
+
+
+def _left_alone() -> Callable[[], bool]:
+    """Says whether the run in this thread is of no use: cancelled, or its worker is closing."""
+    from distributed import get_worker
+
+    try:
+        worker: Any = get_worker()
+        key, tasks = worker.get_current_task(), worker.state.tasks
+    except (ValueError, AttributeError):  # no worker of Dask, or of another kind: go on to the end
+        return lambda: False
+
+    def left() -> bool:
+        known = tasks.get(key)
+        return known is None or known.state == "cancelled" or worker.status.name not in ("running", "paused")
+
+    return left
+
+
+def halt(sweep: str) -> None:
+    """Let the runs of a sweep stop here, those under way and those to come."""
+    _halted.add(sweep)
+
+
+def dask_setup(_: Any) -> None:
+    """In a worker of "local": Ctrl-C is for the one who started it."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+# ---------------------------------------------------------------------- here
 
 
 class DaskExecutor:
@@ -44,106 +121,178 @@ class DaskExecutor:
             from distributed import Client, LocalCluster
         except ImportError as error:
             raise InvalidArgumentError("--dask needs Dask: pip install 'gainful[dask]'") from error
-        self._timeout, self._cluster = timeout, None
-        if address == LOCAL:
-            self._cluster = LocalCluster(  # type: ignore[no-untyped-call]
-                n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
-            )  # fmt: skip
+        self._address, self._timeout, self._sweep = address, timeout, secrets.token_hex(8)
+        self._client: Any = None
+        self._cluster: Any = None
+        self._quiet = contextlib.ExitStack()
+        self._quiet.enter_context(_quiet())
         try:
-            self._client: Any = Client(  # type: ignore[no-untyped-call]
+            if address == LOCAL:
+                self._cluster = LocalCluster(  # type: ignore[no-untyped-call]
+                    n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=None,
+                    silence_logs=logging.CRITICAL + 1, preload=[__name__],
+                    scheduler_kwargs={"allowed_failures": 0},  # a lost worker is a try, as in the local pool
+                )  # fmt: skip
+            self._client = Client(  # type: ignore[no-untyped-call]
                 self._cluster or address, timeout=PATIENCE, set_as_default=False
             )
             self._client.wait_for_workers(1, timeout=PATIENCE)
-        except (OSError, ValueError, TimeoutError) as error:
-            self._close_cluster()
-            raise ExperimentError(
-                f"--dask {address}: no scheduler with a worker answers there within {PATIENCE:g} s ({error}); start "
-                "them (dask scheduler, dask worker ADDRESS) and run again"
-            ) from error
-        self._address = address
-        self._ended: SimpleQueue[tuple[Task, Any]] = SimpleQueue()
+            self.slots = sum(self._client.nthreads().values())
+        except BaseException as error:
+            connected = self._client is not None
+            self.close()
+            if not isinstance(error, Exception):
+                raise
+            raise _unreachable(address, connected, error) from error
+        self._ended: SimpleQueue[tuple[Task, Any, bytes, BaseException | None]] = SimpleQueue()
         self._under_way: dict[str, tuple[Task, Any]] = {}
-        self._counted = 0.0
-        self.slots = 1
-        self._count()
-
-    def _count(self) -> None:
-        """The cluster may grow and shrink."""
-        if time.monotonic() - self._counted > 2.0:
-            self._counted = time.monotonic()
-            threads = sum(w["nthreads"] for w in self._client.scheduler_info(n_workers=-1)["workers"].values())
-            self.slots = max(1, AHEAD * threads)
+        self._submitted = 0
+        self._counted = self._worked = time.monotonic()
+        self._counting = False
+        self._lost = ""
+        """Why the scheduler is taken for dead."""
 
     def submit(self, task: Task) -> None:
         """Hand it to the scheduler."""
-        future = self._client.submit(
-            execute_text, task.to_json(), self._timeout, key=f"gainful-{task.run_id}-{time.time_ns()}", pure=False
-        )
+        self._submitted += 1
+        key = f"gainful-{self._submitted}-{task.run_id}-{self._sweep}"  # a number second: one prefix in Dask's books
+        try:
+            future = self._client.submit(execute_text, task.to_json(), self._timeout, self._sweep, key=key, pure=False)
+        except Exception as error:  # the client has closed; `wait` says so
+            self._lost = self._lost or str(error)
+            return
         self._under_way[task.run_id] = task, future
-        future.add_done_callback(lambda done: self._ended.put((task, done)))
+        self._client.loop.add_callback(self._follow, task, future)
+
+    async def _follow(self, task: Task, future: Any) -> None:
+        """On the event loop: the result is fetched as soon as it is there."""
+        try:
+            self._ended.put((task, future, await future, None))
+        except (Exception, asyncio.CancelledError) as error:
+            self._ended.put((task, future, b"", error))
 
     def wait(self, seconds: float) -> list[Event]:
-        """What has come back; ExperimentError where the scheduler is gone."""
+        """What has come back; ExperimentError where the scheduler, or every worker, is gone."""
+        if time.monotonic() - self._counted > COUNT_EVERY and not self._counting:
+            self._counting = True
+            self._client.loop.add_callback(self._count)
         found: list[Event] = []
-        try:
-            task, future = self._ended.get(timeout=seconds)
+        with contextlib.suppress(Empty):
+            found += self._heard(*self._ended.get(timeout=seconds))
             while True:
-                if task.run_id in self._under_way:
-                    found.append(self._outcome(task, future))
-                task, future = self._ended.get_nowait()
-        except Empty:
-            pass
-        if self._client.status != "running":
-            raise ExperimentError(
-                f"the Dask scheduler {self._address} is gone; every run stored before is safe: start it again, with "
-                "workers, and run the same command"
-            )
-        self._count()
+                found += self._heard(*self._ended.get_nowait())
+        if not found:
+            self._check()
         return found
 
-    def _outcome(self, task: Task, future: Any) -> Event:
-        status, data = future.status, b""
-        kind, message = "WorkerLost", f"Dask says: {status}"
-        if status == "finished":
-            try:
-                data = future.result(timeout=PATIENCE)
-            except Exception as error:  # its worker died with the result
-                kind, message = type(error).__name__, str(error)
-        elif status == "error":
-            reason = future.exception(timeout=PATIENCE)
-            kind, message = type(reason).__name__, str(reason)
-        elif self._client.status != "running":
-            return Halted(task)
+    def _check(self) -> None:
+        if self._lost or self._client.status != "running":
+            raise ExperimentError(
+                f"the Dask scheduler {self._address} is gone; {SAFE}start it again, with workers, and run the same "
+                "command"
+            )
+        if time.monotonic() - self._worked > ALONE:
+            raise ExperimentError(
+                f"the Dask cluster {self._address} has had no worker for {ALONE:g} s; {SAFE}start workers, and run "
+                "the same command"
+            )
+
+    async def _count(self) -> None:
+        """On the event loop: the cluster may grow and shrink, and a scheduler that does not answer is gone."""
+        try:
+            threads = sum((await asyncio.wait_for(self._client.nthreads(), PATIENCE)).values())
+        except (Exception, asyncio.CancelledError) as error:
+            self._lost = str(error) or type(error).__name__
+            return
+        self.slots = max(1, threads)
+        self._counted = time.monotonic()
+        if threads:
+            self._worked = self._counted
+        self._counting = False
+
+    def _heard(self, task: Task, future: Any, answer: bytes, error: BaseException | None) -> Iterator[Event]:
+        if self._under_way.get(task.run_id, (None, None))[1] is not future:
+            return  # of an earlier try
+        if self._client.status != "running" and error is not None:
+            return  # cancelled with the connection; it stays under way
+        if isinstance(error, OSError):  # a finished run could not be fetched from the scheduler
+            self._lost = self._lost or str(error)
+            return
         del self._under_way[task.run_id]
         future.release()
-        if data[:1] == b"D":
-            return Done(task, data[1:])
-        if data[:1] == b"F":
-            return Failed(task, **json.loads(data[1:]), lost=False)
-        return Failed(task, kind, message, "", lost=True)
+        kind, rest = answer[:1], answer[1:]
+        if error is not None:
+            yield _failed(task, error)
+        elif kind == DONE:
+            yield Step(task, struct.unpack_from("<q", rest)[0])
+            yield Done(task, rest[8:])
+        elif kind == STOPPED:
+            yield Halted(task)
+        else:
+            yield Failed(task, **json.loads(rest), lost=False)
 
     def stop(self) -> None:
-        """Take back what has not begun; runs under way on other machines stay in their last checkpoint."""
-        for task, future in self._under_way.values():
-            self._ended.put((task, _Cancelled()))
-            future.cancel()
+        """Let runs under way write their checkpoints and come back; those that have not begun come back at once."""
+
+        async def tell() -> None:
+            with contextlib.suppress(Exception, asyncio.CancelledError):
+                await self._client.run(halt, self._sweep, on_error="ignore")
+
+        self._client.loop.add_callback(tell)
 
     def close(self) -> None:
-        """Leave the cluster; end it if it was started here."""
-        for _, future in self._under_way.values():
-            try:
-                future.cancel()
-            except Exception:
-                break  # the scheduler is gone
-        self._client.close(timeout=2)
-        self._close_cluster()
-
-    def _close_cluster(self) -> None:
-        if self._cluster is not None:
-            self._cluster.close(timeout=5)
+        """Leave the cluster, which forgets the runs under way; end it if it was started here."""
+        with self._quiet:
+            for part, seconds in ((self._client, 2.0), (self._cluster, 5.0)):
+                if part is not None:
+                    with contextlib.suppress(Exception):
+                        part.close(timeout=seconds)
 
 
-class _Cancelled:
-    """Stands for the future of a run that was taken back."""
+def _failed(task: Task, error: BaseException) -> Failed:
+    """What Dask says of a run that gave no answer of its own."""
+    from distributed import KilledWorker
 
-    status = "cancelled"
+    if isinstance(error, KilledWorker):
+        last = getattr(error.last_worker, "address", error.last_worker)
+        words = f"the worker {last} died with it (out of memory?)"
+        if error.allowed_failures:
+            words = f"{error.allowed_failures + 1} workers died with it, the last of them {last} (out of memory?)"
+        return Failed(task, "WorkerLost", words, "", lost=True)
+    told = described(error)
+    if "Cancelled" in told["kind"]:
+        return Failed(task, "WorkerLost", f"taken back by the cluster: {told['message']}", "", lost=True)
+    told["message"] += "; install the same gainful on the scheduler and on every worker"
+    return Failed(task, **told, lost=False)
+
+
+def _unreachable(address: str, connected: bool, error: Exception) -> Exception:
+    if isinstance(error, ValueError) and not connected:
+        return InvalidArgumentError(f"--dask {address}: {error}; expected an address such as tcp://head:8786, or local")
+    if address == LOCAL:
+        return ExperimentError(f"--dask local: no cluster could be started here ({error}); run without --dask")
+    if connected:
+        return ExperimentError(
+            f"--dask {address}: the scheduler has no worker after {PATIENCE:g} s; start some (dask worker {address} "
+            "--nthreads 1 --nworkers auto) and run again"
+        )
+    return ExperimentError(
+        f"--dask {address}: no Dask scheduler answers there within {PATIENCE:g} s ({error}); start one (dask "
+        "scheduler) and workers (dask worker ADDRESS), and run again"
+    )
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Dask's log lines and warnings are for those who run a cluster; errors reach the user as ours."""
+    loggers = [logging.getLogger(name) for name in NOISY]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="distributed")
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)

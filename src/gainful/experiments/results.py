@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _PER_RUN = (
-    "seed", "horizon", "gain", "span", "n_states", "n_actions", "episodes", "vacuous", "guarantee_holds", "tries",
-    "seconds", "planning_seconds", "acting_seconds", "results_version", "version", "run_id",
+    "seed", "horizon", "gain", "span", "n_states", "n_actions", "episodes", "vacuous", "guarantee_holds",
+    "span_is_oracle", "tries", "seconds", "planning_seconds", "acting_seconds", "results_version", "version", "run_id",
 )  # fmt: skip
 
 
@@ -68,7 +68,9 @@ def results(folder: str | Path, *, older: bool = False) -> pd.DataFrame:
             columns[name] = labels(values)
         else:
             array = np.array(values, dtype=np.float64 if name in ("gain", "span") or "seconds" in name else np.int64)
-            columns[name] = (array.astype(bool) if name in ("vacuous", "guarantee_holds") else array)[repeated]
+            columns[name] = (array.astype(bool) if name in ("vacuous", "guarantee_holds", "span_is_oracle") else array)[
+                repeated
+            ]
     order = ["experiment", "environment", "agent", "parameters", "seed", *names]
     return pd.DataFrame({name: columns[name] for name in [*order, *(n for n in _PER_RUN if n not in order)]})
 

@@ -25,6 +25,7 @@ from gainful.experiments.resources import default_jobs, free_disk
 from gainful.experiments.spec import Spec, read_spec
 from gainful.experiments.store import Store, without_seed
 from gainful.experiments.worker import described
+from gainful.experiments.workload import Workload
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -82,15 +83,10 @@ class State:
     finished_by_agent: Counter[str]
     labels: dict[str, tuple[str, str]]
     """Environment and agent of each run, by its id."""
+    workload: Workload
     finished: int = 0
     failed: int = 0
-    steps: int = 0
-    """Made in this call, by finished runs and those under way."""
     began: float = field(default_factory=time.monotonic)
-    work_left: float = 0.0
-    """Estimated CPU seconds of the runs to come."""
-    slower: float = 1.0
-    """How much more, in the clock's seconds, runs have taken than estimated."""
     stopping: bool = False
 
     @property
@@ -106,7 +102,7 @@ class State:
     @property
     def seconds_left(self) -> float:
         """A guess at when it will be done."""
-        return self.work_left * self.slower / max(1, min(self.jobs, self.left))
+        return self.workload.seconds / max(1, min(self.jobs, self.left))
 
 
 @dataclass(frozen=True)
@@ -190,8 +186,6 @@ class _Sweep:
         self.spec, self.folder, self.store, self.watcher = spec, folder, store, watcher
         self.tries, self.fail_fast, self.checkpoint_every = tries, fail_fast, checkpoint_every
         self.attempts: Counter[str] = Counter()
-        self.under_way: dict[str, int] = {}
-        """Steps known of each run that has begun."""
         self.interrupted = False
 
     # ------------------------------------------------------------------ before
@@ -216,9 +210,11 @@ class _Sweep:
         self.state = State(
             self.folder, self.spec.title, len(runs), len(runs) - len(missing), jobs, estimate,
             Counter(a for _, _, a in runs), Counter(labels[i][1] for i in finished if i in labels), labels,
+            Workload(
+                ((c.run_id, without_seed(c), c.horizon) for c in (by_id[task.run_id] for task in tasks)),
+                estimate.seconds,
+            ),
         )  # fmt: skip
-        self.cost = {i: estimate.seconds[without_seed(by_id[i])] for i in (task.run_id for task in tasks)}
-        self.state.work_left = sum(self.cost.values())
         self.state.failed = len(missing) - len(tasks)
         if tasks:
             executor = self._executor(jobs, dask, timeout)
@@ -309,7 +305,7 @@ class _Sweep:
                 running += 1
             for event in executor.wait(0.2):
                 if isinstance(event, Step):
-                    self._stepped(event)
+                    state.workload.stepped(event.task.run_id, event.step)
                     continue
                 running -= 1
                 again = self._ended(event, by_id[event.task.run_id])
@@ -323,15 +319,6 @@ class _Sweep:
                 return
             self.watcher.goes_on(state)
 
-    def _stepped(self, event: Step) -> None:
-        """A run that continues from a checkpoint begins in the middle: only steps made now count."""
-        i = event.task.run_id
-        before = self.under_way.get(i, event.step)
-        self.state.steps += event.step - before
-        share = (event.step - before) / event.task.configuration["horizon"]
-        self.state.work_left = max(0.0, self.state.work_left - share * self.cost[i])
-        self.under_way[i] = event.step
-
     def _ended(self, event: Event, configuration: Configuration) -> bool:
         """Store what has come of a run; whether it is to be tried again."""
         task, state = event.task, self.state
@@ -343,8 +330,7 @@ class _Sweep:
                 Path(task.checkpoint_file or "").unlink(missing_ok=True)
             state.finished += 1
             state.finished_by_agent[state.labels[task.run_id][1]] += 1
-            self._stepped(Step(task, configuration.horizon))
-            self.under_way.pop(task.run_id, None)
+            state.workload.finished(task.run_id, unpack(event.data)[0]["seconds"])
             return False
         if isinstance(event, Halted):
             return False
@@ -353,7 +339,10 @@ class _Sweep:
         again = event.lost and attempt < self.tries and not state.stopping
         self.store.keep_failure(task.run_id, configuration.key, attempt, event.kind, event.message, event.traceback)
         self.watcher.failed(state, event, attempt, again)
-        if not again:
+        if again:
+            state.workload.lost(task.run_id)
+        else:
+            state.workload.dropped(task.run_id)
             state.failed += 1
             if self.fail_fast:
                 self.interrupted = True
@@ -379,10 +368,10 @@ class _Sweep:
                 signal.signal(number, handler)
 
     def _clean_up(self) -> None:
-        """Checkpoints of runs that are stored, left by a kill between the two, are not needed."""
+        """Checkpoints of stored runs, and files that a kill left half written, are not needed."""
         finished = self.store.finished()
         for path in (self.folder / "checkpoints").iterdir():
-            if path.name in finished:
+            if path.name in finished or path.name.endswith(".tmp"):
                 path.unlink(missing_ok=True)
 
 

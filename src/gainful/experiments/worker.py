@@ -44,7 +44,7 @@ def serve() -> None:
     threading.Thread(target=listen, daemon=True).start()
     while True:
         text = tasks.get()
-        told = time.monotonic()
+        told = -TELL_EVERY
 
         def tell(step: int, horizon: int) -> None:
             nonlocal told
