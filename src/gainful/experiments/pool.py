@@ -137,16 +137,16 @@ class LocalPool:
 
     def _died(self, worker: _Worker) -> Iterator[Event]:
         task = worker.task
-        ending, words = self._forget(worker)
+        ending, words = self._forget(worker, died=True)
         if task is not None:
             yield Failed(task, "WorkerLost", f"its worker process {ending}", words, lost=True)
 
-    def _forget(self, worker: _Worker) -> tuple[str, str]:
+    def _forget(self, worker: _Worker, died: bool = False) -> tuple[str, str]:
         self._selector.unregister(worker.output)
         for workers in (self._busy, self._idle):
             if worker in workers:
                 workers.remove(worker)
-        return worker.end()
+        return worker.end(died)
 
     def stop(self) -> None:
         """Tell the busy workers to stop where they can go on from."""
@@ -185,12 +185,12 @@ class _Worker:
         with contextlib.suppress(OSError):
             write_frame(self._input, STOP)
 
-    def end(self) -> tuple[str, str]:
-        """Kill it; how it ended before, and its last words."""
-        try:
-            code: int | None = self._process.wait(0.2)
-        except subprocess.TimeoutExpired:
-            code = None
+    def end(self, died: bool) -> tuple[str, str]:
+        """Kill it; how it ended if it had `died` before, and its last words."""
+        code: int | None = None
+        if died:  # its pipe closes a moment before its exit code is known
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = self._process.wait(1.0)
         self._process.kill()
         self._process.wait()
         for pipe in (self._input, self.output):

@@ -187,6 +187,7 @@ class _Sweep:
         self.tries, self.fail_fast, self.checkpoint_every = tries, fail_fast, checkpoint_every
         self.attempts: Counter[str] = Counter()
         self.interrupted = False
+        self._environment_keys: dict[tuple[str, str], str] = {}
 
     # ------------------------------------------------------------------ before
 
@@ -200,29 +201,27 @@ class _Sweep:
         self.store.plan(self.spec.text, self.spec.title, runs)
         finished = self.store.finished()
         missing = [c for c, _, _ in runs if c.run_id not in finished]
-        by_id = {c.run_id: c for c in missing}
-        tasks = self._tasks(missing)
+        self._token = self._token_of_the_folder()
+        waiting = self._solvable(missing)
+        self.kinds = {c.run_id: without_seed(c) for c in waiting}
         self.watcher.preparing("trying it out")
-        estimate = probe(self._one_each(tasks, by_id), self.watcher.preparing) if tasks else Estimate({}, 0, 0)
-        jobs = jobs or min(default_jobs(estimate.memory_per_run), max(1, len(tasks)))
-        self._check_room(estimate, len(tasks))
+        estimate = probe(self._one_each(waiting), self.watcher.preparing) if waiting else Estimate({}, 0, 0)
+        jobs = jobs or min(default_jobs(estimate.memory_per_run), max(1, len(waiting)))
+        self._check_room(estimate, len(waiting))
         labels = {c.run_id: (e, a) for c, e, a in runs}
         self.state = State(
             self.folder, self.spec.title, len(runs), len(runs) - len(missing), jobs, estimate,
             Counter(a for _, _, a in runs), Counter(labels[i][1] for i in finished if i in labels), labels,
-            Workload(
-                ((c.run_id, without_seed(c), c.horizon) for c in (by_id[task.run_id] for task in tasks)),
-                estimate.seconds,
-            ),
+            Workload(((c.run_id, self.kinds[c.run_id], c.horizon) for c in waiting), estimate.seconds),
         )  # fmt: skip
-        self.state.failed = len(missing) - len(tasks)
-        if tasks:
+        self.state.failed = len(missing) - len(waiting)
+        if waiting:
             executor = self._executor(jobs, dask, timeout)
             self.state.jobs = executor.slots
             self.watcher.begins(self.state)
             try:
                 with self._interruptible():
-                    self._execute(executor, deque(tasks), by_id)
+                    self._execute(executor, deque(waiting))
             finally:
                 executor.close()
         self._clean_up()
@@ -243,39 +242,52 @@ class _Sweep:
                 "Keep what it asked for and add to it, or choose another folder (--out)"
             )
 
-    def _tasks(self, missing: list[Configuration]) -> list[Task]:
-        """One per run, but those of environments that cannot be solved: they have failed already."""
-        known, tasks, broken = self.store.facts(), [], {}
-        checkpoints = self.folder / "checkpoints"
-        checkpoints.mkdir(exist_ok=True)
-        token_file = checkpoints / "token"
-        if not token_file.exists():
-            token_file.write_text(secrets.token_hex(16), encoding="utf-8")
-        token = token_file.read_text(encoding="utf-8")
+    def _solvable(self, missing: list[Configuration]) -> list[Configuration]:
+        """All but the runs of environments that cannot be solved: those have failed already."""
+        self.facts, broken, found = self.store.facts(), {}, []
         for c in missing:
-            key = environment_key(c)
-            if key not in known and key not in broken:
+            key = self._environment_key(c)
+            if key not in self.facts and key not in broken:
                 self.watcher.preparing(f"solving {c.environment}")
                 try:
-                    known[key] = facts_of(environment_of(c))
-                    self.store.keep_facts(key, known[key])
+                    self.facts[key] = facts_of(environment_of(c))
+                    self.store.keep_facts(key, self.facts[key])
                 except GainfulError as error:
                     broken[key] = error
             if key in broken:
                 self.store.keep_failure(c.run_id, c.key, 1, **described(broken[key]))
-                continue
-            facts = known[key]
-            tasks.append(
-                Task(
-                    c.run_id, json.loads(c.to_json()), facts["gain"], facts["gain_source"], facts["span"],
-                    str((checkpoints / c.run_id).absolute()), self.checkpoint_every, token,
-                )
-            )  # fmt: skip
-        return tasks
+            else:
+                found.append(c)
+        return found
 
-    @staticmethod
-    def _one_each(tasks: list[Task], by_id: dict[str, Configuration]) -> list[tuple[str, Task]]:
-        return list({without_seed(by_id[task.run_id]): task for task in reversed(tasks)}.items())
+    def _environment_key(self, c: Configuration) -> str:
+        """Known by its values: a sweep asks for the same few a million times."""
+        written = c.environment, json.dumps(c.environment_parameters, sort_keys=True)
+        if written not in self._environment_keys:
+            self._environment_keys[written] = environment_key(c)
+        return self._environment_keys[written]
+
+    def _task(self, c: Configuration) -> Task:
+        """What a worker is told."""
+        facts = self.facts[self._environment_key(c)]
+        file = (self.folder / "checkpoints" / c.run_id).absolute()
+        return Task(
+            c.run_id, json.loads(c.to_json()), facts["gain"], facts["gain_source"], facts["span"], str(file),
+            self.checkpoint_every, self._token,
+        )  # fmt: skip
+
+    def _token_of_the_folder(self) -> str:
+        """By which a worker knows that it sees the same folder."""
+        file = self.folder / "checkpoints" / "token"
+        file.parent.mkdir(exist_ok=True)
+        if not file.exists():
+            file.write_text(secrets.token_hex(16), encoding="utf-8")
+        return file.read_text(encoding="utf-8")
+
+    def _one_each(self, runs: list[Configuration]) -> list[tuple[str, Task]]:
+        """A task per kind of run."""
+        first = {self.kinds[c.run_id]: c for c in reversed(runs)}
+        return [(kind, self._task(c)) for kind, c in first.items()]
 
     def _check_room(self, estimate: Estimate, runs: int) -> None:
         needed, free = int(1.2 * estimate.disk_per_run * runs), free_disk(self.folder)
@@ -294,23 +306,25 @@ class _Sweep:
 
     # ------------------------------------------------------------------ the loop
 
-    def _execute(self, executor: Executor, waiting: deque[Task], by_id: dict[str, Configuration]) -> None:
+    def _execute(self, executor: Executor, waiting: deque[Configuration]) -> None:
         state, running = self.state, 0
+        under_way: dict[str, Configuration] = {}
         give_up_at = float("inf")
         while running or (waiting and not state.stopping):
             while waiting and running < executor.slots and not state.stopping:
-                task = waiting.popleft()
-                self.attempts[task.run_id] += 1
-                executor.submit(task)
+                c = waiting.popleft()
+                self.attempts[c.run_id] += 1
+                under_way[c.run_id] = c
+                executor.submit(self._task(c))
                 running += 1
             for event in executor.wait(0.2):
                 if isinstance(event, Step):
                     state.workload.stepped(event.task.run_id, event.step)
                     continue
                 running -= 1
-                again = self._ended(event, by_id[event.task.run_id])
-                if again:
-                    waiting.appendleft(event.task)
+                c = under_way.pop(event.task.run_id)
+                if self._ended(event, c):
+                    waiting.appendleft(c)
             if self.interrupted and not state.stopping:
                 state.stopping = True
                 executor.stop()
