@@ -251,6 +251,10 @@ class SCALPlus(EpisodicAgent):
         """ScOpt on the estimated MDP with bonus, to precision r_max/√t."""
         return self._plan_locally(statistics, t) if self.replanning == "local" else self._plan_fully(statistics, t)
 
+    def bonuses(self) -> NDArray[np.float64]:
+        """(S,A) the bonus of every pair, if a plan were made now; in the user's units of reward."""
+        return self._bonuses(self.statistics.visits, self.t + 1).reshape(self.n_states, self.n_actions)
+
     def _shown(self, statistics: Statistics, t: int) -> dict[str, Any]:
         """Bonus b_k (S,A) and rewards r̄ + b_k (S*A,), if somebody looks."""
         if self.on_episode is None:

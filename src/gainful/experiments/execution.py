@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gainful.agents.scal_plus import SCALPlus
 from gainful.errors import GainfulError, InvalidRunError
 from gainful.experiments.configuration import Configuration
 from gainful.experiments.frames import pack
@@ -156,6 +157,11 @@ def packed(life: Any, learner: Learner, task: Task, seconds: float) -> bytes:
         plan = agent.current
         if plan is not None:
             arrays["actions"] = np.asarray(plan.actions, dtype=np.int32)
+            arrays["values"] = np.asarray(plan.values, dtype=np.float64)
+            cells = getattr(agent, "inner", agent)
+            bonus = cells.bonuses() if isinstance(cells, SCALPlus) else plan.details.get("bonus")
+            if bonus is not None:
+                arrays["bonus"] = np.asarray(bonus, dtype=np.float64)
     guarantee = agent.guarantee
     values = {
         "run_id": task.run_id, "gain": task.gain, "gain_source": task.gain_source,
