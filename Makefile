@@ -23,7 +23,7 @@ lint: $(VENV)/.test-ready
 
 benchmark: $(VENV)/.test-ready
 	@$(PIP) install -e ".[benchmarks]"
-	@for name in planning planning_cost learning replanning continuous; do \
+	@for name in planning planning_cost learning replanning continuous experiments; do \
 	  echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 $(VENV)/bin/python:

@@ -113,11 +113,13 @@ def overhead(quick: bool) -> None:
 # ---------------------------------------------------------------------- store
 
 READING = """
-import json, resource, sys, time
+import json, sys, time
 import pandas
 from gainful.experiments.aggregates import curves, summary
 from gainful.experiments.results import results
-def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def peak():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
 start, done = peak(), []
 began = time.process_time(); frame = results(sys.argv[1]); done.append(time.process_time() - began)
 read = peak()
@@ -125,12 +127,12 @@ began = time.process_time(); summary(frame); done.append(time.process_time() - b
 began = time.process_time(); curves(frame); done.append(time.process_time() - began)
 print(json.dumps([done, [start, read, peak()], len(frame), int(frame.memory_usage(deep=True).sum())]))
 """
-"""A process of its own, so that its peak memory is that of reading."""
+"""A process of its own; ru_maxrss would count the peak of the one that started it."""
 
 
 def filled(folder: Path, seeds: int) -> None:
     """A store in which every run has the result of one that was made."""
-    spec = spec_of(AGENTS, 1e7, seeds, title="many runs")
+    spec = spec_of(AGENTS, 3e7, seeds, title="many runs")
     runs = spec.configurations()
     facts = facts_of(environment_of(runs[0]))
     made = {}
@@ -150,8 +152,8 @@ def filled(folder: Path, seeds: int) -> None:
         for c, data in zip(runs, packed, strict=True):
             store.keep(c, data, 1)
         ended = time.process_time()
-    per_run = 1e3 * (ended - planned) / len(runs)
-    print(f"\n{len(runs):,} runs of {len(runs[0].checkpoints)} checkpoints, {len(packed[0]):,} bytes packed")
+    per_run, size = 1e3 * (ended - planned) / len(runs), sum(map(len, packed)) // len(runs)
+    print(f"\n{len(runs):,} runs of {len(runs[0].checkpoints)} checkpoints, {size:,} bytes each when packed")
     print(f"  {'planned in':<28} {planned - began:8.2f} s")
     print(f"  {'stored in':<28} {ended - planned:8.2f} s, {per_run:.2f} ms each, a transaction each")
 
@@ -171,7 +173,7 @@ def store(quick: bool) -> None:
         print(f"  {'results()':<28} {times[0]:8.2f} s, {rows:,} rows, {table / 1e6:.0f} MB of table")
         print(f"  {'summary()':<28} {times[1]:8.2f} s")
         print(f"  {'curves()':<28} {times[2]:8.2f} s")
-        megabytes = [n * (1 if sys.platform == "darwin" else 1024) / 1e6 for n in (start, read, peak)]
+        megabytes = [1024 * n / 1e6 for n in (start, read, peak)]
         print(
             f"  {'peak memory':<28} {megabytes[2]:8.0f} MB, {megabytes[1]:.0f} of it reached in results(), "
             f"{megabytes[0]:.0f} before anything"

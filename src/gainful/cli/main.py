@@ -17,7 +17,8 @@ from gainful.cli import solve as solve_command
 app = typer.Typer(
     name="gainful",
     help="Learning to act for the long run: average-reward Markov decision processes.",
-    epilog="Exit codes: 0 done, 1 failed (bad data, no answer), 2 misuse. Results go to stdout, all else to stderr.",
+    epilog="Exit codes: 0 done, 1 failed (bad data, no answer), 2 misuse, 130 interrupted. "
+    "Results go to stdout, all else to stderr.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # plain text: narrow terminals, pipes, and twice as quick

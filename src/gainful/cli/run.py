@@ -95,35 +95,49 @@ def _report(outcome: Outcome, as_json: bool) -> None:
         console.write([json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False), "\n"])
     elif table is not None:
         console.show(summary_table(table))
-    for failure in outcome.failures[:20]:
-        _note(
-            f"failed: {failure['agent']} in {failure['environment']}, seed {failure['seed']}, try {failure['try']}: "
-            f"{failure['kind']}: {failure['message']}"
-        )
-    if len(outcome.failures) > 20:
-        _note(f"… and {len(outcome.failures) - 20} more (gainful status {outcome.folder} --json has the tracebacks)")
-    _note(
-        f"{outcome.finished:,} of {outcome.planned:,} runs are stored in {outcome.folder}, {outcome.ran:,} of them "
-        f"made now in {duration(outcome.seconds)}"
-    )
+    _tell(list(outcome.failures))
+    made = f"{outcome.ran:,} of them made now in {duration(outcome.seconds)}" if outcome.ran else "none was made now"
+    _note(f"{outcome.finished:,} of {outcome.planned:,} runs are stored in {outcome.folder}, {made}")
     if outcome.complete:
         _note(f"Next: gainful export {outcome.folder} --csv runs.csv, or in Python gf.results('{outcome.folder}')")
+    elif outcome.failures and all(failure["kind"] not in PASSING for failure in outcome.failures):
+        _note(
+            f"Next: mend what failed (gainful status {outcome.folder} --json has the tracebacks), then the same "
+            "command again"
+        )
     else:
         _note("Next: the same command again makes what is missing")
 
 
+PASSING = ("WorkerLost", "KilledWorker", "TimeoutError", "MemoryError")
+"""Failures that another call may not meet again."""
+
+
+def _tell(found: list[dict[str, Any]]) -> None:
+    """Failures, those of the same kind together."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for failure in found:
+        place = (failure["agent"], failure["environment"], failure["kind"], failure["message"])
+        groups.setdefault(place, []).append(failure["seed"])
+    for (agent, environment, kind, message), seeds in list(groups.items())[:20]:
+        which = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
+        _note(f"failed: {agent} in {environment}, {which}: {kind}: {message}")
+    if len(groups) > 20:
+        _note(f"… and {len(groups) - 20} kinds more")
+
+
 def _with_guarantees(table: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
-    """A column that says what is promised: "yes", "yes, c from an oracle", or "no"."""
+    """A column that says what is promised: "yes", "oracle c" (yes, but it was told the model's own span), or "no"."""
     runs = frame.drop_duplicates("run_id").groupby(["environment", "agent"], observed=True)
     holds, told = runs["guarantee_holds"].all(), runs["span_is_oracle"].any()
     words = []
     for key in zip(table["environment"], table["agent"], strict=True):
-        words.append(("yes, c from an oracle" if told[key] else "yes") if holds[key] else "no")
+        words.append(("oracle c" if told[key] else "yes") if holds[key] else "no")
     return table.assign(guarantee=words)
 
 
 def _note(text: str) -> None:
-    typer.echo(console.printable(text), err=True)
+    typer.echo(console.printable(text, keep="\n").replace("\n", "\n    "), err=True)
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -135,35 +149,33 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def summary_table(table: pd.DataFrame) -> Any:
-    """The regret of every agent in every environment, for people."""
+    """The regret of every agent in every environment, for people; fewer columns where the terminal is narrow."""
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    narrow = Console().is_terminal and Console().width < 110
     grid = Table(box=None, pad_edge=False, header_style="bold")
-    heads = (
-        "environment",
-        "agent",
-        "runs",
-        "steps",
-        "regret",
-        "95 % interval",
-        "per step",
-        "growth",
-        "planning",
-        "guarantee",
-    )
+    heads = ["environment", "agent", "runs", "steps", "regret", "95 % interval", "growth", "guarantee"]
+    if not narrow:
+        heads[6:6], heads[-1:-1] = ["per step"], ["planning"]
     for head in heads:
-        grid.add_column(head, justify="left" if head in ("environment", "agent", "guarantee") else "right")
+        words = head in ("environment", "agent", "guarantee")
+        grid.add_column(head, justify="left" if words else "right", no_wrap=not words)
     last = None
     for row in table.to_dict("records"):
         name = str(row["environment"])
-        interval = f"{_number(row['pseudo_regret_mean_low'])} … {_number(row['pseudo_regret_mean_high'])}"
-        grid.add_row(
-            Text("" if name == last else console.printable(name)), Text(console.printable(str(row["agent"]))),
-            f"{row['runs']:,}", f"{row['final_step']:,}", _number(row["pseudo_regret_mean"]), interval,
-            numbers.digits(float(row["pseudo_regret_per_step"]), 2), _exponent(row["growth_exponent"]),
-            f"{row['planning_share']:.0%}", row["guarantee"],
-        )  # fmt: skip
+        low, high = row["pseudo_regret_mean_low"], row["pseudo_regret_mean_high"]
+        cells = {
+            "environment": Text("" if name == last else console.printable(name)),
+            "agent": Text(console.printable(str(row["agent"]))), "runs": f"{row['runs']:,}",
+            "steps": f"{row['final_step']:,}", "regret": _number(row["pseudo_regret_mean"]),
+            "95 % interval": "" if low != low else f"{_number(low)} … {_number(high)}",
+            "per step": numbers.digits(float(row["pseudo_regret_per_step"]), 2),
+            "growth": _exponent(row["growth_exponent"]), "planning": f"{row['planning_share']:.0%}",
+            "guarantee": str(row["guarantee"]),
+        }  # fmt: skip
+        grid.add_row(*(cells[head] for head in heads))
         last = name
     return grid
 
@@ -202,11 +214,7 @@ def status(folder: _Folder, as_json: _AsJson = False, debug: failures.Debug = Fa
         )  # fmt: skip
     planned, finished = (sum(row[name] for row in progress) for name in ("planned", "finished"))
     console.show(Text(console.printable(title), style="bold"), grid, Text(f"{finished:,} of {planned:,} runs finished"))
-    for failure in failed[:20]:
-        _note(
-            f"failed: {failure['agent']} in {failure['environment']}, seed {failure['seed']}, try {failure['try']}: "
-            f"{failure['kind']}: {failure['message']}"
-        )
+    _tell(failed)
     if older:
         _note(
             "older results: of another results version; they are kept, and mixed with nothing (gf.results(older=True))"

@@ -92,7 +92,7 @@ class SweepLine:
         what_next = f"try {attempt + 1} follows" if again else "left out until the next gainful run"
         self._say(
             f"failed: {agent} in {environment}, seed {failure.task.configuration['seed']}: {failure.kind}: "
-            f"{failure.message}; {what_next}"
+            f"{failure.message.splitlines()[0]}; {what_next}"
         )
 
     def end(self) -> None:
@@ -139,5 +139,8 @@ class SweepLine:
                 Text(console.printable(name)), ProgressBar(total=planned, completed=done, width=20),
                 Text(f"{done:,}/{planned:,}"),
             )  # fmt: skip
-        whole = ProgressBar(total=sweep.planned, completed=sweep.stored + sweep.finished, width=60)
+        whole = Table.grid()  # a bar by itself does not end its line
+        whole.add_row(
+            ProgressBar(total=sweep.planned, completed=sweep.stored + sweep.finished + sweep.under_way, width=60)
+        )
         return Group(agents, whole, Text(self._line(sweep)))

@@ -31,9 +31,9 @@ class Estimate:
 def probe(tasks: Iterable[tuple[str, Task]], say: Callable[[str], None]) -> Estimate:
     """Run each configuration for a moment; `tasks` are one per configuration, with its key.
 
-    Acting is taken to grow with the number of steps; planning with its logarithm where the second half of the probe
-    planned for at most a third of the time of the first (episodes that double), and with the steps otherwise. A
-    configuration whose turn does not come costs what its agent costs elsewhere. Errors are left to the runs.
+    Acting is taken to go on at the pace of the second half of the probe; planning to grow with a power of the steps
+    that the two halves give, at most in proportion to them, and for episodes that double at most by S·A·log₂(T/T_0)
+    plans. A configuration whose turn does not come costs what its agent costs elsewhere. Errors are left to the runs.
     """
     listed = list(tasks)
     seconds: dict[str, float] = {}
@@ -46,9 +46,12 @@ def probe(tasks: Iterable[tuple[str, Task]], say: Callable[[str], None]) -> Esti
         environment = environment_of(configuration)
         kind = configuration.agent, hasattr(environment, "law")
         try:
-            if kind not in compiled:
-                say(f"trying {configuration.agent} in {configuration.environment}")
-                _life(replace(configuration, horizon=COMPILING_STEPS), task).finish()
+            if kind not in compiled or spent <= PROBE_SECONDS:
+                if kind not in compiled:
+                    say(f"trying {configuration.agent} in {configuration.environment}")
+                _life(
+                    replace(configuration, horizon=COMPILING_STEPS), task
+                ).finish()  # and what is compiled is not timed
                 compiled.add(kind)
             if spent > PROBE_SECONDS:
                 continue
@@ -79,22 +82,28 @@ def _life(configuration: Configuration, task: Task) -> Any:
 
 
 def _cost(configuration: Configuration, task: Task) -> tuple[float, int]:
+    """CPU seconds and bytes of a run."""
     T = min(configuration.horizon, PROBE_STEPS)
     life = _life(replace(configuration, horizon=T), task)
-    half: list[float] = []
+    half: list[tuple[int, float, float]] = []
 
     def note(step: int, _: int) -> None:
         if not half and step >= T // 2:
-            half.append(life.planning_seconds)
+            half.append((step, life.planning_seconds, life.acting_seconds))
 
     life.finish(note)
     planning, acting = life.planning_seconds, life.acting_seconds
-    first = half[0] if half else planning
-    more = configuration.horizon / T
-    if planning - first <= first / 3:
-        growth = 1.0 + math.log(more) / math.log(max(T, 3))
-    else:
-        growth = more
+    step, planned, acted = half[0] if half and half[0][0] < T else (0, 0.0, 0.0)
     learner = learner_of(configuration, environment_of(configuration), task.span)
     size = len(packed(life, learner, task, 0.0)) * len(configuration.checkpoints) // len(checkpoint_steps(20, T))
-    return acting * more + planning * growth, size + 600
+    more = configuration.horizon / T
+    if more > 1.0:
+        power = math.log(planning / planned) / math.log(T / step) if 0.0 < planned < planning else 0.0
+        growth = more ** min(1.0, power)
+        agent = life.agent
+        if agent.current is not None and agent.current.doubling:
+            plans = agent.n_states * agent.n_actions * math.log2(more)
+            growth = min(growth, 1.0 + plans / max(1, len(agent.episodes)))
+        planning *= growth
+        acting += (acting - acted) / (T - step) * (configuration.horizon - T)
+    return acting + planning, size + 600

@@ -168,8 +168,9 @@ def packed(life: Any, learner: Learner, task: Task, seconds: float) -> bytes:
         "span": None if "span" not in learner.options else float(learner.options["span"]),
         "span_is_oracle": learner.span_is_oracle, "n_states": agent.n_states, "n_actions": agent.n_actions,
         "episodes": len(episodes), "vacuous": bool(run.vacuous), "guarantee": str(guarantee),
-        "guarantee_holds": bool(guarantee.holds), "seconds": seconds,
-        "planning_seconds": run.planning_seconds, "acting_seconds": run.acting_seconds, **provenance(),
+        "guarantee_holds": bool(guarantee.holds), "call_seconds": seconds,
+        "seconds": run.planning_seconds + run.acting_seconds, "planning_seconds": run.planning_seconds,
+        "acting_seconds": run.acting_seconds, **provenance(),
     }  # fmt: skip
     return pack(values, arrays)
 

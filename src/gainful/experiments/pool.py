@@ -79,6 +79,10 @@ class Executor(Protocol):
         """End everything at once."""
 
 
+GRACE = 5.0
+"""Seconds that a run which has taken too long has to write its checkpoint."""
+
+
 class LocalPool:
     """`jobs` worker processes, started when needed and replaced when they die."""
 
@@ -108,16 +112,23 @@ class LocalPool:
             data = os.read(worker.output.fileno(), 1 << 20)
             for message in worker.frames.feed(data):
                 events += self._heard(worker, message)
-            if not data:
+            if not data:  # the end of its pipe
                 events += self._died(worker)
         now = time.monotonic()
         for worker in [w for w in self._busy if self.timeout is not None and now - w.since > self.timeout]:
-            assert worker.task is not None
-            task, worker.task = worker.task, None
-            self._forget(worker)
-            late = f"still running after {self.timeout:g} s, the limit for a run; raise --timeout"
-            events.append(Failed(task, "TimeoutError", late, "", lost=False))
+            if not worker.late:
+                worker.late = True
+                worker.ask_to_stop()  # in its checkpoint file, for a call with more patience
+            elif now - worker.since > self.timeout + GRACE:
+                assert worker.task is not None
+                events.append(self._too_late(worker.task))
+                worker.task = None
+                self._forget(worker)
         return events
+
+    def _too_late(self, task: Task) -> Failed:
+        message = f"still running after {self.timeout:g} s, the limit for a run; raise --timeout"
+        return Failed(task, "TimeoutError", message, "", lost=False)
 
     def _heard(self, worker: _Worker, message: bytes) -> Iterator[Event]:
         task, kind, rest = worker.task, message[:1], message[1:]
@@ -126,9 +137,14 @@ class LocalPool:
             yield Step(task, json.loads(rest)[0])
             return
         worker.task = None
-        self._busy.remove(worker)
-        self._idle.append(worker)
-        if kind == RESULT:
+        if worker.late:  # it was told to stop, and takes no more
+            self._forget(worker)
+        else:
+            self._busy.remove(worker)
+            self._idle.append(worker)
+        if kind == STOPPED and worker.late:
+            yield self._too_late(task)
+        elif kind == RESULT:
             yield Done(task, rest)
         elif kind == FAILURE:
             yield Failed(task, **json.loads(rest), lost=False)
@@ -174,7 +190,7 @@ class _Worker:
         assert self._process.stdout is not None
         self.output: Any = self._process.stdout
         self._input: Any = self._process.stdin
-        self.frames, self.since = Frames(), 0.0
+        self.frames, self.since, self.late = Frames(), 0.0, False
         self.task: Task | None = None
 
     def begin(self, task: Task) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gainful.errors import InvalidArgumentError, StoreError
 from gainful.experiments.frames import unpack
@@ -33,19 +34,11 @@ def results(folder: str | Path, *, older: bool = False) -> pd.DataFrame:
 
     with Store.read(folder) as store:
         title = store.title
-        rows = list(store.runs(older=older))
-    curves, lengths = [], []
-    for row in rows:
-        try:
-            _, arrays = unpack(row["data"])
-        except ValueError as error:
-            raise StoreError(
-                f"{folder}: run {row['run_id']}: damaged: {error}; delete it from runs, and run again"
-            ) from error
-        gain = np.nan if row["gain"] is None else row["gain"]
-        steps, rewards = arrays["steps"], arrays["rewards"]
-        curves.append((steps, rewards, steps * gain - rewards, arrays["pseudo_regret"]))
-        lengths.append(len(steps))
+        rows, curves, lengths = [], [], []
+        for row in store.runs(older=older):
+            rows.append(row)
+            curves.append(_curve(folder, row))
+            lengths.append(len(curves[-1][0]))
     repeated = np.repeat(np.arange(len(rows)), lengths)
 
     def labels(texts: list[str]) -> Any:
@@ -73,6 +66,19 @@ def results(folder: str | Path, *, older: bool = False) -> pd.DataFrame:
             ]
     order = ["experiment", "environment", "agent", "parameters", "seed", *names]
     return pd.DataFrame({name: columns[name] for name in [*order, *(n for n in _PER_RUN if n not in order)]})
+
+
+def _curve(folder: str | Path, row: dict[str, Any]) -> tuple[NDArray[Any], ...]:
+    """Steps, rewards, regret and pseudo-regret of a stored run, whose packed result is let go."""
+    try:
+        _, arrays = unpack(row.pop("data"))
+    except ValueError as error:
+        raise StoreError(
+            f"{folder}: run {row['run_id']}: damaged: {error}; delete it from runs, and run again"
+        ) from error
+    gain = np.nan if row["gain"] is None else row["gain"]
+    steps, rewards = arrays["steps"].copy(), arrays["rewards"].copy()
+    return steps, rewards, steps * gain - rewards, arrays["pseudo_regret"].copy()
 
 
 def _parameters(row: dict[str, Any]) -> str:

@@ -110,12 +110,7 @@ class Store:
         if not path.exists():
             raise StoreError(f"{folder}: no experiment there (no {STORE_FILE}); gainful run SPEC --out {folder}")
         with _told(path):
-            try:
-                connection = cls._connect_to_read(path, "mode=ro")
-            except sqlite3.OperationalError:
-                if path.with_name(path.name + "-wal").exists():
-                    raise
-                connection = cls._connect_to_read(path, "immutable=1")  # a folder where nothing can be written
+            connection = cls._connect_to_read(path)
             store = cls(path, connection)
             try:
                 store._check()
@@ -129,14 +124,28 @@ class Store:
         return store
 
     @staticmethod
-    def _connect_to_read(path: Path, how: str) -> sqlite3.Connection:
-        connection = sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, isolation_level=None, timeout=30.0)
-        try:
-            connection.execute("SELECT count(*) FROM sqlite_master")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+    def _connect_to_read(path: Path) -> sqlite3.Connection:
+        """Where the folder can be written SQLite tidies up after itself; elsewhere its log is only read."""
+        ways = ["mode=rw", "mode=ro"] if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else ["mode=ro"]
+        if not path.with_name(path.name + "-wal").exists():
+            ways.append("immutable=1")
+        for way in ways:
+            connection = sqlite3.connect(
+                f"{path.resolve().as_uri()}?{way}", uri=True, isolation_level=None, timeout=30.0
+            )
+            try:
+                connection.execute("PRAGMA query_only = ON")
+                connection.execute("SELECT count(*) FROM sqlite_master")
+            except sqlite3.OperationalError:
+                connection.close()
+                if way == ways[-1]:
+                    raise
+            except BaseException:
+                connection.close()
+                raise
+            else:
+                return connection
+        raise AssertionError
 
     @property
     def _schema(self) -> int:

@@ -100,6 +100,11 @@ class State:
         return self.planned - self.stored - self.finished - self.failed
 
     @property
+    def under_way(self) -> float:
+        """The runs that have begun, each as the share of it that is made."""
+        return self.workload.under_way
+
+    @property
     def seconds_left(self) -> float:
         """A guess at when it will be done."""
         return self.workload.seconds / max(1, min(self.jobs, self.left))
@@ -188,6 +193,8 @@ class _Sweep:
         self.attempts: Counter[str] = Counter()
         self.interrupted = False
         self._environment_keys: dict[tuple[str, str], str] = {}
+        self.unsolvable: list[tuple[Configuration, GainfulError]] = []
+        """Environments that cannot be solved: the first run of each, and why."""
 
     # ------------------------------------------------------------------ before
 
@@ -198,7 +205,7 @@ class _Sweep:
             for configuration, labels in zip(self.spec.configurations(), self.spec.labels, strict=True)
         ]
         self._reconcile([configuration for configuration, _, _ in runs])
-        self.store.plan(self.spec.text, self.spec.title, runs)
+        self.store.plan(self.spec.text, self.spec.title or self.spec.name, runs)
         finished = self.store.finished()
         missing = [c for c, _, _ in runs if c.run_id not in finished]
         self._token = self._token_of_the_folder()
@@ -210,11 +217,14 @@ class _Sweep:
         self._check_room(estimate, len(waiting))
         labels = {c.run_id: (e, a) for c, e, a in runs}
         self.state = State(
-            self.folder, self.spec.title, len(runs), len(runs) - len(missing), jobs, estimate,
+            self.folder, self.spec.title or self.spec.name, len(runs), len(runs) - len(missing), jobs, estimate,
             Counter(a for _, _, a in runs), Counter(labels[i][1] for i in finished if i in labels), labels,
             Workload(((c.run_id, self.kinds[c.run_id], c.horizon) for c in waiting), estimate.seconds),
         )  # fmt: skip
         self.state.failed = len(missing) - len(waiting)
+        for c, error in self.unsolvable:
+            task = Task(c.run_id, json.loads(c.to_json()), None, "", None)
+            self.watcher.failed(self.state, Failed(task, **described(error), lost=False), 1, again=False)
         if waiting:
             executor = self._executor(jobs, dask, timeout)
             self.state.jobs = executor.slots
@@ -254,6 +264,7 @@ class _Sweep:
                     self.store.keep_facts(key, self.facts[key])
                 except GainfulError as error:
                     broken[key] = error
+                    self.unsolvable.append((c, error))
             if key in broken:
                 self.store.keep_failure(c.run_id, c.key, 1, **described(broken[key]))
             else:
@@ -344,7 +355,7 @@ class _Sweep:
                 Path(task.checkpoint_file or "").unlink(missing_ok=True)
             state.finished += 1
             state.finished_by_agent[state.labels[task.run_id][1]] += 1
-            state.workload.finished(task.run_id, unpack(event.data)[0]["seconds"])
+            state.workload.finished(task.run_id, unpack(event.data)[0]["call_seconds"])
             return False
         if isinstance(event, Halted):
             return False

@@ -54,6 +54,11 @@ class Workload:
         return self._measured[kind][1] if kind in self._measured else self._estimate[kind]
 
     @property
+    def under_way(self) -> float:
+        """The shares made of the runs that have begun, summed."""
+        return sum(step / self._run[run_id][1] for run_id, step in self._step.items())
+
+    @property
     def seconds(self) -> float:
         """What is left, run one after the other."""
         whole = sum(n * self.seconds_of(kind) for kind, n in self._left.items())
