@@ -32,7 +32,7 @@ name = "psrl"
 name = "c-scal-plus"
 only = ["lqg"]
 """
-TIMES = ("seconds", "call_seconds", "planning_seconds", "acting_seconds")
+TIMES = ("commit", "seconds", "call_seconds", "planning_seconds", "acting_seconds")
 """What two runs of the same bits may differ in."""
 
 

@@ -19,6 +19,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from multiprocessing import resource_tracker
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -53,7 +54,8 @@ def execute_text(text: str, timeout: float | None, sweep: str) -> bytes:
     A run stops at its next pause, in its checkpoint, if it takes too long, if its sweep is halted, and if nobody wants
     it any more: its driver has died, or this worker is leaving (then another one goes on with it).
     """
-    task, began, seen = Task.from_json(text), time.monotonic(), []
+    task, began = Task.from_json(text), time.monotonic()
+    seen: list[int] = []
     resumed, left = Path(task.checkpoint_file or "").is_file(), _left_alone()
 
     def late() -> bool:
@@ -104,12 +106,6 @@ def halt(sweep: str) -> None:
     _halted.add(sweep)
 
 
-def dask_setup(_: Any) -> None:
-    """In a worker of "local": Ctrl-C is for the one who started it."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
 # ---------------------------------------------------------------------- here
 
 
@@ -119,8 +115,16 @@ class DaskExecutor:
     def __init__(self, address: str, jobs: int, timeout: float | None = None) -> None:
         try:
             from distributed import Client, LocalCluster
+            from distributed.comm.addressing import get_address_host_port
         except ImportError as error:
             raise InvalidArgumentError("--dask needs Dask: pip install 'gainful[dask]'") from error
+        if address != LOCAL:
+            try:
+                get_address_host_port(address if "://" in address else f"tcp://{address}")
+            except ValueError as error:
+                raise InvalidArgumentError(
+                    f"--dask {address!r}: {error}; expected an address such as tcp://head:8786, or local"
+                ) from error
         self._address, self._timeout, self._sweep = address, timeout, secrets.token_hex(8)
         self._client: Any = None
         self._cluster: Any = None
@@ -128,16 +132,17 @@ class DaskExecutor:
         self._quiet.enter_context(_quiet())
         try:
             if address == LOCAL:
-                self._cluster = LocalCluster(  # type: ignore[no-untyped-call]
-                    n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=None,
-                    silence_logs=logging.CRITICAL + 1, preload=[__name__],
-                    scheduler_kwargs={"allowed_failures": 0},  # a lost worker is a try, as in the local pool
-                )  # fmt: skip
+                with _ctrl_c_later():
+                    self._cluster = LocalCluster(  # type: ignore[no-untyped-call]
+                        n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None,
+                        memory_limit=None, silence_logs=logging.CRITICAL + 1,
+                        scheduler_kwargs={"allowed_failures": 0},  # a lost worker is a try, as in the local pool
+                    )  # fmt: skip
             self._client = Client(  # type: ignore[no-untyped-call]
                 self._cluster or address, timeout=PATIENCE, set_as_default=False
             )
             self._client.wait_for_workers(1, timeout=PATIENCE)
-            self.slots = sum(self._client.nthreads().values())
+            self.slots = max(1, sum(self._client.nthreads().values()))
         except BaseException as error:
             connected = self._client is not None
             self.close()
@@ -145,7 +150,7 @@ class DaskExecutor:
                 raise
             raise _unreachable(address, connected, error) from error
         self._ended: SimpleQueue[tuple[Task, Any, bytes, BaseException | None]] = SimpleQueue()
-        self._under_way: dict[str, tuple[Task, Any]] = {}
+        self._under_way: dict[str, Any] = {}
         self._submitted = 0
         self._counted = self._worked = time.monotonic()
         self._counting = False
@@ -161,7 +166,7 @@ class DaskExecutor:
         except Exception as error:  # the client has closed; `wait` says so
             self._lost = self._lost or str(error)
             return
-        self._under_way[task.run_id] = task, future
+        self._under_way[task.run_id] = future
         self._client.loop.add_callback(self._follow, task, future)
 
     async def _follow(self, task: Task, future: Any) -> None:
@@ -211,7 +216,7 @@ class DaskExecutor:
         self._counting = False
 
     def _heard(self, task: Task, future: Any, answer: bytes, error: BaseException | None) -> Iterator[Event]:
-        if self._under_way.get(task.run_id, (None, None))[1] is not future:
+        if task.run_id not in self._under_way or self._under_way[task.run_id] is not future:
             return  # of an earlier try
         if self._client.status != "running" and error is not None:
             return  # cancelled with the connection; it stays under way
@@ -242,7 +247,7 @@ class DaskExecutor:
 
     def close(self) -> None:
         """Leave the cluster, which forgets the runs under way; end it if it was started here."""
-        with self._quiet:
+        with self._quiet, _ctrl_c_ignored():
             for part, seconds in ((self._client, 2.0), (self._cluster, 5.0)):
                 if part is not None:
                     with contextlib.suppress(Exception):
@@ -266,9 +271,7 @@ def _failed(task: Task, error: BaseException) -> Failed:
     return Failed(task, **told, lost=False)
 
 
-def _unreachable(address: str, connected: bool, error: Exception) -> Exception:
-    if isinstance(error, ValueError) and not connected:
-        return InvalidArgumentError(f"--dask {address}: {error}; expected an address such as tcp://head:8786, or local")
+def _unreachable(address: str, connected: bool, error: Exception) -> ExperimentError:
     if address == LOCAL:
         return ExperimentError(f"--dask local: no cluster could be started here ({error}); run without --dask")
     if connected:
@@ -280,6 +283,30 @@ def _unreachable(address: str, connected: bool, error: Exception) -> Exception:
         f"--dask {address}: no Dask scheduler answers there within {PATIENCE:g} s ({error}); start one (dask "
         "scheduler) and workers (dask worker ADDRESS), and run again"
     )
+
+
+@contextlib.contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """SIGINT comes at the end; threads and processes started here, and those they start, never see it."""
+    resource_tracker.ensure_running()  # which would let the signal through again where it starts later
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _ctrl_c_ignored() -> Iterator[None]:
+    """For the seconds of the end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

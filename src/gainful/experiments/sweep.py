@@ -322,6 +322,7 @@ class _Sweep:
         under_way: dict[str, Configuration] = {}
         give_up_at = float("inf")
         while running or (waiting and not state.stopping):
+            state.jobs = executor.slots  # a cluster may grow and shrink
             while waiting and running < executor.slots and not state.stopping:
                 c = waiting.popleft()
                 self.attempts[c.run_id] += 1
