@@ -166,7 +166,7 @@ def summary_table(table: pd.DataFrame) -> Any:
     for row in table.to_dict("records"):
         name = str(row["environment"])
         low, high = row["pseudo_regret_mean_low"], row["pseudo_regret_mean_high"]
-        cells = {
+        cells: dict[str, Any] = {
             "environment": Text("" if name == last else console.printable(name)),
             "agent": Text(console.printable(str(row["agent"]))), "runs": f"{row['runs']:,}",
             "steps": f"{row['final_step']:,}", "regret": _number(row["pseudo_regret_mean"]),

@@ -115,11 +115,12 @@ class LocalPool:
             if not data:  # the end of its pipe
                 events += self._died(worker)
         now = time.monotonic()
-        for worker in [w for w in self._busy if self.timeout is not None and now - w.since > self.timeout]:
+        limit = float("inf") if self.timeout is None else self.timeout
+        for worker in [w for w in self._busy if now - w.since > limit]:
             if not worker.late:
                 worker.late = True
                 worker.ask_to_stop()  # in its checkpoint file, for a call with more patience
-            elif now - worker.since > self.timeout + GRACE:
+            elif now - worker.since > limit + GRACE:
                 assert worker.task is not None
                 events.append(self._too_late(worker.task))
                 worker.task = None
