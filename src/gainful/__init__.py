@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
-    from gainful import environments, errors, planning
+    from gainful import environments, errors, planning, plot
     from gainful.agents.c_scal_plus import CSCALPlus
     from gainful.agents.discretized import Discretized
     from gainful.agents.epsilon_greedy_q import EpsilonGreedyQ
@@ -88,7 +88,7 @@ _HOME = {
     "simulate": "gainful.simulation.simulate",
     "simulate_many": "gainful.simulation.many",
 }
-_MODULES = ("environments", "errors", "planning")
+_MODULES = ("environments", "errors", "planning", "plot")
 
 __all__ = [
     "KLUCRL",
@@ -125,6 +125,7 @@ __all__ = [
     "hitting_times",
     "load_agent",
     "planning",
+    "plot",
     "policy_iteration",
     "relative_value_iteration",
     "results",

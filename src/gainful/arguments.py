@@ -58,7 +58,8 @@ def real(
     below = number <= low if low_open else number < low
     above = number >= high if high_open else number > high
     if not math.isfinite(number) or below or above:
-        raise InvalidArgumentError(f"{name} is {value!r}, expected {wanted}")
+        found = f"{number:g}" if math.isfinite(number) else f"{value!r}"
+        raise InvalidArgumentError(f"{name} is {found}, expected {wanted}")
     return number
 
 

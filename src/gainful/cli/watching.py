@@ -22,7 +22,7 @@ def duration(seconds: float) -> str:
     """In words.
 
     >>> duration(3.2), duration(75), duration(7300), duration(200_000)
-    ('3 s', '1 min 15 s', '2 h 2 min', '2 d 8 h')
+    ('3 s', '1 min 15 s', '2 h 1 min', '2 d 7 h')
     """
     whole = round(seconds)
     for large, small, size, step in (("d", "h", 86400, 3600), ("h", "min", 3600, 60), ("min", "s", 60, 1)):

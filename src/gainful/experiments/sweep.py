@@ -130,6 +130,28 @@ class Outcome:
         """Whether every run the spec asks for is there."""
         return self.finished == self.planned
 
+    def _repr_html_(self) -> str:
+        """For notebooks: how many runs there are, where, and what to do next."""
+        from html import escape
+
+        folder = str(self.folder)
+        if self.complete:
+            do = f"gf.plot.regret({folder!r}), gf.results({folder!r})"
+        elif self.failures:
+            do = f"mend what failed (gainful status {folder} --json has the tracebacks), then the same call again"
+        else:
+            do = "the same call again makes what is missing"
+        facts = {
+            "planned": f"{self.planned:,} runs",
+            "finished": f"{self.finished:,}, {self.ran:,} of them now in {self.seconds:,.1f} s",
+            "failed": f"{len(self.failures):,}",
+            "folder": folder,
+            "next": do,
+        }
+        lines = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts.items())
+        said = "stopped early" if self.stopped else "complete" if self.complete else "not complete"
+        return f"<div><strong>Experiment, {said}</strong><table>{lines}</table></div>"
+
 
 def run_experiment(
     spec: Spec | str | Path, out: str | Path | None = None, *, jobs: int | None = None, dask: str | None = None,

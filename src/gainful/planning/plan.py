@@ -99,6 +99,33 @@ class Plan:
             f"{self.mdp.n_states} states, {self.method}, {count})"
         )
 
+    def _repr_html_(self) -> str:
+        """For notebooks: what is known of the gain, and the first states with action and bias."""
+        from html import escape
+
+        low, high = self.gain_bounds
+        facts = {
+            self.mdp.units.gain_name: f"{self.gain:.10g}",
+            "certified": f"in [{low:.12g}, {high:.12g}], {high - low:.1e} wide",
+            "span of the bias": f"{self.span:.6g}",
+            "found by": f"{self.method}, {self.sweeps:,} sweep{'' if self.sweeps == 1 else 's'}",
+        }
+        lines = [f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts.items()]
+        shown = min(30, self.mdp.n_states)
+        rows = [
+            f"<tr><td>{escape(self.mdp.state_name(s))}</td><td>{escape(self._action_at(s))}</td>"
+            f"<td>{self.bias[s]:.6g}</td></tr>"
+            for s in range(shown)
+        ]
+        left = self.mdp.n_states - shown
+        more = f"<p>… and {left:,} more states; <code>plan.to_frame()</code> has all of them</p>" if left else ""
+        name = f" of {escape(self.mdp.name)}" if self.mdp.name else ""
+        return (
+            f"<div><strong>Plan{name}</strong><table>{''.join(lines)}</table>"
+            "<table><thead><tr><th>state</th><th>action</th><th>bias</th></tr></thead>"
+            f"<tbody>{''.join(rows)}</tbody></table>{more}</div>"
+        )
+
 
 def make_plan(
     mdp: MDP,

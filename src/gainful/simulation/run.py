@@ -43,6 +43,38 @@ class Run:
         """The number of steps simulated."""
         return int(self.steps[-1])
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the numbers of the run, and its pseudo-regret against steps, both axes logarithmic."""
+        from html import escape
+
+        curve = self.pseudo_regret if np.isfinite(self.pseudo_regret[-1]) else self.regret
+        name = "pseudo-regret" if curve is self.pseudo_regret else "regret"
+        last, seconds = float(curve[-1]), self.planning_seconds + self.acting_seconds
+        known = np.isfinite(last)
+        facts = {
+            "horizon": f"{self.horizon:,} steps",
+            "optimal gain per step": f"{self.gain:.10g}" if np.isfinite(self.gain) else "unknown",
+            "reward": f"{float(self.rewards[-1]):.8g}, {float(self.rewards[-1]) / self.horizon:.6g} per step",
+            name: f"{last:.6g}, {last / self.horizon:.3g} per step" if known else "unknown",
+            "episodes": f"{len(self.episodes):,}",
+            "speed": f"{self.horizon / seconds:,.3g} steps per second of CPU" if seconds > 0.0 else "too fast to tell",
+            "seed": f"{self.seed}",
+        }
+        lines = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts.items())
+        drawn = np.isfinite(curve) & (curve > 0.0)
+        picture = ""
+        if drawn.sum() > 1:
+            x, y = np.log(self.steps[drawn]), np.log(curve[drawn])
+            px = 2.0 + 196.0 * (x - x[0]) / (x[-1] - x[0])
+            py = 46.0 - 44.0 * (y - y.min()) / (float(np.ptp(y)) or 1.0)
+            points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(px, py, strict=True))
+            picture = (
+                '<svg width="200" height="48" viewBox="0 0 200 48" role="img">'
+                f"<title>{name} against steps, both logarithmic</title>"
+                f'<polyline points="{points}" fill="none" stroke="currentColor" stroke-width="1.5"/></svg>'
+            )
+        return f"<div><strong>Run</strong><table>{lines}</table>{picture}</div>"
+
 
 def log_checkpoints(horizon: int, per_decade: int = 20) -> NDArray[np.int64]:
     """About `per_decade` steps per factor of ten, from 1 to `horizon`, both included.

@@ -1,0 +1,13 @@
+"""Figures for papers, with matplotlib: regret curves, the graph of an MDP, cells of a partition, gain estimates.
+
+Every function returns a matplotlib Figure, which a notebook shows and `figure.savefig("name.pdf")` writes; given `ax`
+it draws there. Nothing touches pyplot or any global setting. Needs the extra: pip install 'gainful[figures]'.
+"""
+
+from gainful.plot.cells import partition
+from gainful.plot.curves import regret
+from gainful.plot.estimates import episodes
+from gainful.plot.files import figures
+from gainful.plot.graph import mdp
+
+__all__ = ["episodes", "figures", "mdp", "partition", "regret"]

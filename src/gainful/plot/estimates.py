@@ -1,0 +1,67 @@
+"""What the planner of every episode believed the gain to be."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gainful.arguments import finite
+from gainful.errors import InvalidArgumentError
+from gainful.plot.style import COLOURS, INK, calm, checked_axes, figure_of, heading, needs_matplotlib, new_figure
+from gainful.simulation.run import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def episodes(run_or_agent: Any, gain: float | None = None, ax: Axes | None = None) -> Figure:
+    """The gain that each episode's plan promised, with the planner's bracket, against the optimal gain; log steps.
+
+    An optimistic agent begins above g* and comes down to it. `gain` is g* per step, to be maximised; a Run knows its
+    own. A promise holds from its episode's first step to the next one's.
+    """
+    needs_matplotlib()
+    records = getattr(run_or_agent, "episodes", None)
+    if not (isinstance(records, np.ndarray) and records.dtype.names and "gain_low" in records.dtype.names):
+        raise InvalidArgumentError(
+            f"{type(run_or_agent).__name__} has no records of episodes, expected a Run or an agent"
+        )
+    if len(records) == 0:
+        raise InvalidArgumentError("there is no episode yet, expected at least one; simulate first")
+    if gain is not None and not finite(gain):
+        raise InvalidArgumentError(f"gain is {gain!r}, expected a number, or None")
+    if gain is None and isinstance(run_or_agent, Run) and math.isfinite(run_or_agent.gain):
+        gain = run_or_agent.gain
+    # a run may be a part of its agent's life: the last record can lie beyond its number of steps
+    lived = run_or_agent.horizon if isinstance(run_or_agent, Run) else getattr(run_or_agent, "t", 0)
+    steps = np.append(records["step"], max(int(lived), int(records["step"][-1]) + 1))
+    promised, low, high = (np.append(records[n], records[n][-1]) for n in ("gain", "gain_low", "gain_high"))
+
+    if ax is None:
+        figure = new_figure(6.2, 3.6)
+        figure.set_layout_engine("constrained", w_pad=0.1, h_pad=0.1)
+        axes = figure.subplots()
+    else:
+        axes = checked_axes(ax)
+    axes.fill_between(steps, low, high, step="post", color=COLOURS[0], alpha=0.2, linewidth=0)
+    axes.plot(steps, promised, drawstyle="steps-post", color=COLOURS[0], linewidth=1.6, label="_promised")
+    if len(records) <= 200:
+        axes.plot(steps[:-1], promised[:-1], ".", color=COLOURS[0], markersize=4, label="_episodes")
+    axes.set_xscale("log")
+    axes.set_xlim(steps[0], steps[-1])
+    calm(axes)
+    if gain is not None:
+        axes.axhline(gain, color=INK, linewidth=1.0, linestyle=(0, (4, 2)))
+        axes.margins(y=0.08)
+        axes.annotate(
+            f"g* = {gain:.6g}", (1, gain), xycoords=("axes fraction", "data"), xytext=(-2, -3),
+            textcoords="offset points", ha="right", va="top", fontsize=9, color=INK,
+        )  # fmt: skip
+    axes.set_xlabel("steps", fontsize=10)
+    axes.set_ylabel("gain of the episode's plan", fontsize=10)
+    count = f"{len(records):,} episode{'' if len(records) == 1 else 's'}"
+    heading(axes, "Gain estimates", f"{count}, each with the bracket of its planner")
+    return figure_of(axes)

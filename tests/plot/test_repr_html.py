@@ -1,0 +1,104 @@
+"""What notebooks show: escaped, without scripts, without colours of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import gainful as gf
+from gainful.experiments.sweep import Outcome
+
+EVIL = "<script>alert('x')</script>&\"$"
+
+
+def checked(thing: Any) -> ElementTree.Element:
+    """Well-formed, and nothing that runs, loads or paints."""
+    html = thing._repr_html_()
+    for word in ("<script", "http", "src=", "background", "color:", "onerror"):
+        assert word not in html
+    return ElementTree.fromstring(html)
+
+
+def cells(tree: ElementTree.Element, table: int = 0) -> list[list[str]]:
+    return [["".join(c.itertext()) for c in row] for row in tree.findall(".//table")[table].iter("tr")]
+
+
+def test_a_plan_shows_gain_bracket_span_and_states() -> None:
+    plan = gf.solve(gf.environments.riverswim(6))
+    tree = checked(plan)
+    facts = dict(cells(tree))
+    assert facts["average reward per step"] == f"{plan.gain:.10g}"
+    assert facts["span of the bias"] == f"{plan.span:.6g}"
+    assert f"[{plan.gain_bounds[0]:.12g}, {plan.gain_bounds[1]:.12g}]" in facts["certified"]
+    assert f"{plan.sweeps:,} sweep" in facts["found by"]
+    rows = cells(tree, 1)
+    assert rows[0] == ["state", "action", "bias"]
+    assert rows[1] == ["left bank", "right", "0"]
+    assert len(rows) == 7
+
+
+def test_a_large_plan_shows_thirty_states() -> None:
+    tree = checked(gf.solve(gf.environments.taxi()))
+    assert len(cells(tree, 1)) == 31
+    assert "370 more states" in "".join(tree.itertext())
+
+
+def test_hostile_names_are_escaped() -> None:
+    mdp = gf.MDP([[[1.0]]], [[1.0]], state_labels=[EVIL], action_labels=[EVIL], name=EVIL)
+    tree = checked(gf.solve(mdp))
+    assert cells(tree, 1)[1] == [EVIL, EVIL, "0"]
+    assert EVIL in "".join(tree.itertext())
+    failed = Outcome(Path(EVIL), 3, 1, 1, ({"run_id": "x"},), False, 1.0)
+    assert dict(cells(checked(failed)))["folder"] == str(Path(EVIL))
+
+
+def test_a_run_shows_its_numbers_and_its_curve() -> None:
+    run = gf.simulate(gf.PSRL(6, 2), gf.environments.riverswim(6), 1000, seed=3)
+    tree = checked(run)
+    facts = dict(cells(tree))
+    assert facts["horizon"] == "1,000 steps"
+    assert facts["optimal gain per step"] == f"{run.gain:.10g}"
+    assert facts["pseudo-regret"].startswith(f"{run.pseudo_regret[-1]:.6g}, ")
+    assert facts["episodes"] == f"{len(run.episodes):,}"
+    line = tree.find(".//polyline")
+    assert line is not None
+    points = np.array([[float(x) for x in p.split(",")] for p in line.attrib["points"].split()])
+    assert len(points) == (run.pseudo_regret > 0).sum()
+    assert (points >= 0).all()
+    assert (points <= [200, 48]).all()
+    assert line.attrib["stroke"] == "currentColor"
+
+
+@pytest.mark.parametrize("value", [np.nan, 0.0, -1.0])
+def test_a_run_without_a_positive_regret_has_no_curve(value: float) -> None:
+    run = gf.simulate(gf.PSRL(6, 2), gf.environments.riverswim(6), 100)
+    flat = np.full(run.steps.size, value)
+    odd = replace(run, regret=flat.copy(), pseudo_regret=flat, gain=value, planning_seconds=0.0, acting_seconds=0.0)
+    tree = checked(odd)
+    assert tree.find(".//polyline") is None
+    if np.isnan(value):
+        assert dict(cells(tree))["regret"] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("finished", "failures", "stopped", "title", "following"),
+    [
+        (3, (), False, "complete", "gf.plot.regret('out')"),
+        (2, (), True, "stopped early", "the same call again"),
+        (2, ({"run_id": "x"},), False, "not complete", "gainful status out"),
+    ],
+)
+def test_an_outcome_says_what_to_do_next(
+    finished: int, failures: Any, stopped: bool, title: str, following: str
+) -> None:
+    tree = checked(Outcome(Path("out"), 3, finished, 1, failures, stopped, 2.0))
+    assert tree[0].text == f"Experiment, {title}"
+    facts = dict(cells(tree))
+    assert facts["planned"] == "3 runs"
+    assert facts["failed"] == str(len(failures))
+    assert following in facts["next"]
