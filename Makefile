@@ -8,6 +8,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 run: $(VENV)/.run-ready
 	@$(BIN)/gainful run quickstart
+	@$(BIN)/gainful report results/quickstart
 
 test: lint
 	@$(BIN)/python -m pytest -n auto
@@ -23,7 +24,7 @@ lint: $(VENV)/.test-ready
 
 benchmark: $(VENV)/.test-ready
 	@$(PIP) install -e ".[benchmarks]"
-	@for name in planning planning_cost learning replanning continuous experiments; do \
+	@for name in planning planning_cost learning replanning continuous experiments report; do \
 	  echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 $(VENV)/bin/python:

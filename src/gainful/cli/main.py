@@ -11,6 +11,7 @@ import typer
 from gainful.cli import failures
 from gainful.cli import learn as learn_command
 from gainful.cli import list as list_command
+from gainful.cli import report as report_command
 from gainful.cli import run as run_command
 from gainful.cli import solve as solve_command
 
@@ -29,6 +30,7 @@ app.command("solve", no_args_is_help=True)(solve_command.solve)
 app.command("learn", no_args_is_help=True)(learn_command.learn)
 app.command("run", no_args_is_help=True)(run_command.run)
 app.command("status", no_args_is_help=True)(run_command.status)
+app.command("report", no_args_is_help=True)(report_command.report)
 app.command("export", no_args_is_help=True)(run_command.export)
 app.add_typer(list_command.app, name="list")
 

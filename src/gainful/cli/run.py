@@ -99,7 +99,7 @@ def _report(outcome: Outcome, as_json: bool) -> None:
     made = f"{outcome.ran:,} of them made now in {duration(outcome.seconds)}" if outcome.ran else "none was made now"
     _note(f"{outcome.finished:,} of {outcome.planned:,} runs are stored in {outcome.folder}, {made}")
     if outcome.complete:
-        _note(f"Next: gainful export {outcome.folder} --csv runs.csv, or in Python gf.results('{outcome.folder}')")
+        _note(f"Next: gainful report {outcome.folder}, gainful export, or in Python gf.results('{outcome.folder}')")
     elif outcome.failures and all(failure["kind"] not in PASSING for failure in outcome.failures):
         _note(
             f"Next: mend what failed (gainful status {outcome.folder} --json has the tracebacks), then the same "

@@ -1,0 +1,111 @@
+"""What the report of a large experiment costs: 20 agents x 10 environments x 100 seeds, about 140 checkpoints each.
+
+    python benchmarks/report.py [--quick]
+
+The runs are two that were made, with noise, under other labels and seeds; writing them takes longer than the report.
+Measured in a process of its own: seconds from the import to the file, peak memory, and the size of the page beyond
+plotly's bundle.
+"""
+
+from __future__ import annotations
+
+import os
+
+for _variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ[_variable] = "1"
+
+import importlib
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gainful.experiments.execution import Task, environment_of, execute
+from gainful.experiments.frames import pack, unpack
+from gainful.experiments.spec import read_spec
+from gainful.experiments.store import STORE_FILE, Store
+from gainful.experiments.sweep import facts_of
+
+LIMITS = {"seconds": 60.0, "megabytes": 1000.0}
+
+REPORTING = """
+import json, resource, sys, time
+began = time.perf_counter(), time.process_time()
+from gainful.report.page import write_report
+file = write_report(sys.argv[1])
+took = time.perf_counter() - began[0], time.process_time() - began[1]
+print(json.dumps([*took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file.stat().st_size]))
+"""
+
+
+def spec_of(agents: int, environments: int, seeds: int) -> Any:
+    return read_spec(
+        {
+            "title": "Many runs", "horizon": 1e7, "seeds": seeds, "checkpoints": 20,
+            "environments": [
+                {"name": "riverswim", "label": f"RiverSwim {6 + i}", "parameters": {"n_states": 6 + i}}
+                for i in range(environments)
+            ],
+            "agents": [
+                {
+                    "name": "scal-plus", "label": f"SCAL+, bonus_scale = {1.0 / (1 + i):.3f}",
+                    "parameters": {"bonus_scale": 1.0 / (1 + i)},
+                }
+                for i in range(agents)
+            ],
+        }
+    )  # fmt: skip
+
+
+def fill(folder: Path, agents: int, environments: int, seeds: int) -> int:
+    """A store of runs that look alike but differ; their number."""
+    spec = spec_of(agents, environments, seeds)
+    runs = spec.configurations()
+    made: dict[str, Any] = {}
+    rng = np.random.default_rng(0)
+    labelled = [(c, labels.environment, labels.agent) for c, labels in zip(runs, spec.labels, strict=True)]
+    with Store.open(folder) as store:
+        store.plan(spec.text, spec.title, labelled)
+        store._connection.execute("PRAGMA synchronous = OFF")
+        for c, environment, _ in labelled:
+            if environment not in made:
+                facts = facts_of(environment_of(c))
+                task = Task(c.run_id, json.loads(c.to_json()), facts["gain"], facts["gain_source"], facts["span"])
+                made[environment] = unpack(execute(task))
+            values, arrays = made[environment]
+            scale = c.agent_parameters["bonus_scale"] * np.exp(0.2 * rng.standard_normal())
+            noise = np.cumsum(rng.standard_normal(arrays["steps"].size)) * 5.0
+            changed = {
+                **arrays, "rewards": arrays["rewards"] - noise,
+                "pseudo_regret": arrays["pseudo_regret"] * scale + noise,
+            }  # fmt: skip
+            store.keep(c, pack({**values, "run_id": c.run_id}, changed), 1)
+    return len(runs)
+
+
+def main(quick: bool) -> None:
+    agents, environments, seeds = (20, 2, 25) if quick else (20, 10, 100)
+    with tempfile.TemporaryDirectory() as name:
+        began = time.perf_counter()
+        n = fill(Path(name), agents, environments, seeds)
+        size = (Path(name) / STORE_FILE).stat().st_size
+        print(f"{n:,} runs stored in {time.perf_counter() - began:.0f} s, {size / 1e6:.0f} MB")
+        command = [sys.executable, "-c", REPORTING, name]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    seconds, cpu, peak, page = json.loads(done.stdout)
+    bundle = len(importlib.import_module("plotly.offline").get_plotlyjs().encode())
+    megabytes = 1024 * peak / 1e6
+    print(f"  {'report written in':<28} {seconds:8.1f} s, {cpu:.1f} s of CPU time (limit {LIMITS['seconds']:.0f} s)")
+    print(f"  {'peak memory':<28} {megabytes:8.0f} MB (limit {LIMITS['megabytes']:.0f} MB)")
+    print(f"  {'page':<28} {page / 1e6:8.1f} MB, {(page - bundle) / 1e6:.1f} MB beyond plotly's bundle")
+    if seconds > LIMITS["seconds"] or megabytes > LIMITS["megabytes"]:
+        sys.exit("too slow or too large")
+
+
+if __name__ == "__main__":
+    main("--quick" in sys.argv)

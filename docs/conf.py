@@ -1,0 +1,104 @@
+"""Sphinx: `sphinx-build -W -b html docs docs/_build`. Nothing is fetched, neither by the build nor by the pages."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.utils.math import latex2mathml
+
+os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / "gainful-docs-cache"))
+
+HERE = Path(__file__).parent
+VERSION = re.search(
+    r'^__version__ = "(.+)"', (HERE.parent / "src/gainful/__init__.py").read_text("utf-8"), re.MULTILINE
+)
+assert VERSION is not None
+
+project = "gainful"
+author = "The gainful developers"
+version = release = VERSION.group(1)
+project_copyright = author
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["_build", "Thumbs.db", ".DS_Store"]
+suppress_warnings = ["myst.header"]  # tables written by benchmarks have their own level of headings
+
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
+myst_heading_anchors = 4  # `page.md#a-heading` works here as it does on GitHub
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 100
+
+html_theme = "furo"
+html_title = "gainful"
+html_static_path = ["_static"]
+html_css_files = ["gainful.css"]
+html_copy_source = False
+html_show_sphinx = False
+html_show_copyright = False
+html_theme_options: dict[str, Any] = {
+    "navigation_with_keys": True,
+    "light_css_variables": {"color-brand-primary": "#1b6ca8", "color-brand-content": "#1b6ca8"},
+    "dark_css_variables": {"color-brand-primary": "#7ab8e6", "color-brand-content": "#7ab8e6"},
+}
+pygments_style = "friendly"
+pygments_dark_style = "github-dark"
+html_math_renderer = "mathml"
+
+
+# ---------------------------------------------------------------------- formulas: MathML, which browsers draw
+
+
+def write_math(writer: Any, node: nodes.Element) -> None:
+    """LaTeX to MathML with docutils' own converter; a formula it cannot read is a warning, and so an error."""
+    block = isinstance(node, nodes.math_block)
+    source = re.sub(r"\\(begin|end)\{(align|gather)\}", r"\\\1{\2*}", node.astext().strip())
+    source = re.sub(r"\\(begin|end)\{equation\*?\}", "", source)
+    try:
+        found = latex2mathml.tex2mathml(source, as_block=block)
+    except Exception as error:
+        from sphinx.util import logging
+
+        logging.getLogger(__name__).warning("formula %r: %s", source, error, location=node)
+        found = f"<code>{writer.encode(source)}</code>"
+    if block:
+        wrapper = node.parent.get("ids", []) if node.parent is not None else []
+        anchor = "".join(f' id="{name}"' for name in node.get("ids", [])[:1] if name not in wrapper)
+        found = f'<div class="math-block"{anchor}>{found}</div>\n'
+    writer.body.append(found)
+    raise nodes.SkipNode
+
+
+# ---------------------------------------------------------------------- the list on the first page is the menu
+
+SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", flags=re.MULTILINE | re.DOTALL)
+ENTRY = re.compile(r"^- \[.+?\]\((?!https?:)([^)#]+)\.md\)", flags=re.MULTILINE)
+
+
+def write_menu(_app: Any, docname: str, source: list[str]) -> None:
+    """Every section of index.md that lists pages becomes one of the menu: on GitHub it stays a plain list of links."""
+    if docname != "index":
+        return
+    menus = []
+    for title, text in SECTION.findall(source[0]):
+        pages = [page for page in ENTRY.findall(text) if not page.startswith("..")]
+        if pages:
+            menus.append("\n".join(["```{toctree}", ":hidden:", f":caption: {title}", "", *pages, "```"]))
+    source[0] += "\n\n" + "\n\n".join(menus) + "\n"
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Called by Sphinx."""
+    app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
+    app.connect("source-read", write_menu)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

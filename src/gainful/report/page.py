@@ -1,0 +1,527 @@
+"""One HTML file that holds everything it needs: it opens from a disk, without a network, and asks for nothing.
+
+Text that comes from a spec or a store is escaped where it enters HTML, and what the script reads is JSON in which no
+`<` is left; a content security policy names the two scripts by their hashes, so that nothing else can run, and allows
+no request.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import importlib
+import json
+import os
+import secrets
+import time
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gainful.errors import InvalidArgumentError, StoreError
+from gainful.report import tables
+from gainful.report.collect import STATISTICS, Environment, Group, Report, bites, collect, listed
+
+REPORT_FILE = "report.html"
+MOST_FAILURES = 100
+"""Failures shown with their tracebacks."""
+
+
+def write_report(folder: str | Path, file: str | Path | None = None) -> Path:
+    """Write the report of an experiment, by default to `report.html` in its folder; where it is.
+
+    The file is complete or, if anything fails, as it was before.
+    """
+    return save_page(collect(folder), file if file is not None else Path(folder) / REPORT_FILE)
+
+
+def save_page(report: Report, file: str | Path) -> Path:
+    """Write the page of a report that has been collected."""
+    target = Path(file)
+    if target.is_dir():
+        raise InvalidArgumentError(f"{file}: is a folder, expected the name of a file such as {REPORT_FILE}")
+    temporary = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
+    try:
+        temporary.write_text(page(report), encoding="utf-8", errors="replace", newline="\n")
+        os.replace(temporary, target)
+    except OSError as error:
+        raise StoreError(
+            f"{file}: cannot be written: {error.strerror or error}; check space and permissions, or choose another "
+            "with --html"
+        ) from error
+    finally:
+        if temporary.exists():
+            temporary.unlink()
+    return target
+
+
+def page(report: Report) -> str:
+    """The whole page."""
+    bundle, script = _bundle(), _asset("page.js")
+    policy = (
+        f"default-src 'none'; script-src {_hash(bundle)} {_hash(script)}; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    title = report.title or "Experiment"
+    sections = "".join(_environment(report, e, i) for i, e in enumerate(report.environments))
+    links = [(f"env-{i}", e.label) for i, e in enumerate(report.environments)] + [("origin", "Spec and provenance")]
+    if report.failures:
+        links.append(("failures", "Failures"))
+    nav = "".join(f'<a href="#{place}">{_text(name)}</a>' for place, name in links)
+    notes = "".join(f"<p>{_text(part)}</p>" for part in report.notes.split("\n\n") if part.strip())
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_text(policy)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="gainful">
+<title>{_text(title)}</title>
+<style>
+{_asset("page.css")}</style>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the results</a>
+<div class="top"><nav aria-label="Sections">{nav}</nav><button type="button" id="theme">Dark</button></div>
+<main id="main">
+<header>
+<h1>{_text(title)}</h1>
+<p class="lead">{_text(_lead(report))}</p>
+{f'<div class="notes">{notes}</div>' if notes else ""}
+<noscript><p>The tables are complete without scripts; the charts need them.</p></noscript>
+</header>
+{_tools(report)}
+{sections}
+{_origin(report)}
+{_failures(report)}
+<footer>Made {time.strftime("%Y-%m-%d %H:%M", time.gmtime())} UTC by gainful. Everything is in this file; it asks the
+network for nothing.</footer>
+</main>
+<script type="application/json" id="data">{_json(_data(report))}</script>
+<script>{bundle}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+# ---------------------------------------------------------------------- parts
+
+
+def _lead(report: Report) -> str:
+    planned, finished = (sum(row[name] for row in report.progress) for name in ("planned", "finished"))
+    runs = f"{finished:,} runs" if finished == planned else f"{finished:,} of {planned:,} runs"
+    return (
+        f"{runs}: {_count(len(report.agents), 'agent')}, {_count(len(report.environments), 'environment')}, "
+        f"{_count(len(report.seeds), 'seed')}"
+    )
+
+
+_CHOICES: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
+    ("Measure", "measure", (("pseudo_regret", "pseudo-regret"), ("regret", "realised"))),
+    ("Centre", "centre", (("mean", "mean"), ("median", "median"), ("iqm", "IQM"))),
+    ("x axis", "x", (("log", "log"), ("linear", "linear"))),
+    ("y axis", "y", (("log", "log"), ("linear", "linear"))),
+)
+
+
+def _tools(report: Report) -> str:
+    groups = []
+    for name, key, values in _CHOICES:
+        buttons = "".join(
+            f'<button type="button" data-key="{key}" data-value="{value}" aria-pressed="{_truth(i == 0)}">{word}'
+            "</button>"
+            for i, (value, word) in enumerate(values)
+        )
+        groups.append(
+            f'<span class="choice" role="group" aria-label="{name}"><span>{name}</span><span>{buttons}</span></span>'
+        )
+    shown = max((len(c.seeds) for e in report.environments for g in e.groups for c in g.curves.values()), default=0)
+    most = max((g.row["runs"] for e in report.environments for g in e.groups), default=0)
+    some = f" ({shown} of {most} seeds)" if shown < most else ""
+    for key, word, on in (
+        ("step", "per step", False),
+        ("bands", "bands", True),
+        ("seeds", f"single runs{some}", False),
+    ):
+        groups.append(
+            f'<span class="choice"><span><button type="button" data-key="{key}" aria-pressed="{_truth(on)}">{word}'
+            "</button></span></span>"
+        )
+    return f'<div class="tools" role="toolbar" aria-label="How regret curves are shown">{"".join(groups)}</div>'
+
+
+def _few(report: Report) -> bool:
+    """Whether bands help: more of them hide each other."""
+    return max(len(e.groups) for e in report.environments) <= 8
+
+
+def _environment(report: Report, environment: Environment, i: int) -> str:
+    name = _text(environment.label)
+    parts = [
+        f'<section id="env-{i}" aria-labelledby="env-{i}-name">',
+        f'<h2 id="env-{i}-name">{name}</h2>',
+        f'<p class="sub">{_text(_made_as(environment))}{_text(tables.subtitle(environment))}</p>',
+        _table(report, environment, i, tables.headline(environment), f"Regret of every agent in {environment.label}"),
+        _remarks(environment),
+        _promises(environment),
+        _part("Regret", _regret_section(environment, i)),
+        _part("Optimism", _optimism_section(environment, i)),
+        _part("What planning costs", _planning_section(report, environment, i)),
+        _part("Bonus against visits", _bonus_section(environment, i)),
+        _part("The problem, and what was learned", _problem_section(environment, i)),
+        "</section>",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _part(head: str, content: str) -> str:
+    return f'<div class="part"><h3>{head}</h3>{content}</div>'
+
+
+def _made_as(environment: Environment) -> str:
+    given = ", ".join(f"{name} = {_shown(value)}" for name, value in environment.parameters.items())
+    return f"{environment.name} with {given}: " if given else f"{environment.name}: "
+
+
+def _table(
+    report: Report, environment: Environment, i: int, columns: list[tables.Column], caption: str, bar: int = -1
+) -> str:
+    keyed = " keyed" if bar < 0 else ""
+    head = "".join(
+        f'<th scope="col" aria-sort="none" class="{_class(c, j)}{keyed if j == 0 else ""}" title="{_text(c.about)}">'
+        f'<button type="button" class="sort">{_text(c.head)}</button></th>'
+        for j, c in enumerate(columns)
+    )
+    rows = []
+    for r, group in enumerate(environment.groups):
+        cells = []
+        for j, c in enumerate(columns):
+            value = c.values[r]
+            data = f'data-value="{_text("" if value is None else value if isinstance(value, str) else repr(value))}"'
+            name = f'data-column="{c.key}"'
+            if j == 0:
+                key = _key(report.agents.index(group.agent), i, group.agent) if bar < 0 else ""
+                cells.append(f'<th scope="row" class="word agent{keyed}" {data} {name}>{key}{_text(c.texts[r])}</th>')
+                continue
+            style = f' style="--share:{float(value):.4f}"' if j == bar and isinstance(value, float) else ""
+            kind = _class(c, j) + (" share" if style else "")
+            if c.key == "guarantee" and "no guarantee" in c.texts[r]:
+                kind += " none"
+            about = f' title="{_text(group.row["guarantee_text"])}"' if c.key == "guarantee" else ""
+            cells.append(f'<td class="{kind}"{style}{about} {data} {name}>{_text(c.texts[r])}</td>')
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    kind = "headline" if bar < 0 else "planning"
+    return (
+        f'<div class="box" tabindex="0" role="region" aria-label="{_text(caption)}">'
+        f'<table class="sortable {kind}"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+    )
+
+
+def _class(column: tables.Column, j: int) -> str:
+    return (
+        "word agent" if j == 0 else "word" if not column.numeric else "range" if "interval" in column.head else "number"
+    )
+
+
+def _key(index: int, environment: int, agent: str) -> str:
+    return (
+        f'<button type="button" class="key" data-env="{environment}" data-agent="{index}" aria-pressed="true" '
+        f'aria-label="{_text(f"Show the curve of {agent}")}"><svg viewBox="0 0 22 10" aria-hidden="true">'
+        f'<line x1="1" y1="5" x2="21" y2="5" stroke-width="3" data-agent="{index}"/></svg></button>'
+    )
+
+
+def _remarks(environment: Environment) -> str:
+    notes = [f"{g.agent}: {g.row['note']}." for g in environment.groups if g.row["note"]]
+    return "".join(f'<p class="caption">{_text(note)}</p>' for note in notes)
+
+
+def _promises(environment: Environment) -> str:
+    items = "".join(f"<dt>{_text(g.agent)}</dt><dd>{_text(_promise(g))}</dd>" for g in environment.groups)
+    return f"<details><summary>What is promised, and why not</summary><dl>{items}</dl></details>"
+
+
+def _promise(group: Group) -> str:
+    row, text = group.row, str(group.row["guarantee_text"])
+    if row["guarantee"] == "yes, c from an oracle":
+        text += "; here c is the model's own span, which a learner would not know"
+    if row["vacuous_runs"]:
+        text += (
+            f"; vacuous in {row['vacuous_runs']} of {row['runs']} runs: at the end the bounds were still so wide that "
+            "the data did not matter"
+        )
+    return text
+
+
+def _regret_section(environment: Environment, i: int) -> str:
+    if not any(g.curves for g in environment.groups):
+        return '<p class="why">No curves: the runs of no agent share a checkpoint.</p>'
+    what = "Mean over runs with the band between the quartiles."
+    if environment.gain is None:
+        what = "Nobody knows the optimal gain here, so the reward per step is shown: mean and quartiles over runs."
+    return (
+        f'<p class="caption">{what} Click a name in the legend, or its key in the table, to hide it; double-click to '
+        "see it alone.</p>"
+        + _chart("regret", i, f"Regret curves of {len(environment.groups)} agents in {environment.label}", f"low-{i}")
+        + f'<p class="why" id="low-{i}" hidden>A logarithmic scale leaves out values at or below 0; choose the linear '
+        "one to see them.</p>"
+    )
+
+
+def _optimism_section(environment: Environment, i: int) -> str:
+    shown = [g for g in environment.groups if g.optimism]
+    if not shown:
+        return '<p class="why">No run stored a planner\'s gain.</p>'
+    target = "the optimal gain g*" if environment.gain is not None else "the optimal gain, which nobody knows here"
+    return (
+        f'<p class="caption">The gain of each episode\'s plan with its certified bracket, against {target}: the run '
+        "with the lowest seed of each agent.</p>"
+        + _chart("optimism", i, f"Gain of the plans of {len(shown)} agents over episodes in {environment.label}")
+    )
+
+
+def _planning_section(report: Report, environment: Environment, i: int) -> str:
+    table = _table(
+        report, environment, i, tables.planning(environment), f"Cost of planning in {environment.label}", bar=1
+    )
+    return (
+        '<p class="caption">CPU time per run, mean over runs. A sweep is one pass of the planner over all states.</p>'
+        + table
+    )
+
+
+def _bonus_section(environment: Environment, i: int) -> str:
+    shown = [g for g in environment.groups if g.bonus]
+    if not shown:
+        return '<p class="why">No agent here stores a bonus, or the problem is too large to keep it.</p>'
+    return (
+        '<p class="caption">One point per pair of state and action that was visited, at the end of the run with the '
+        "lowest seed.</p>" + _chart("bonus", i, f"Bonus against visits of {len(shown)} agents in {environment.label}")
+    )
+
+
+def _problem_section(environment: Environment, i: int) -> str:
+    plans = [g for g in environment.groups if _drawable(environment, g)]
+    drawing = environment.drawing
+    if drawing is None:
+        return f'<p class="why">Not drawn: {_text(environment.no_drawing)}.</p>'
+    if not plans:
+        return '<p class="why">Not drawn: no run stored its last plan.</p>'
+    options = "".join(f'<option value="{j}">{_text(g.agent)}</option>' for j, g in enumerate(plans))
+    graph = (
+        f'<div class="graph" id="graph-{i}" tabindex="0" role="region" aria-label="Graph of the problem"></div>'
+        '<p class="caption">Area: visits. Colour: value v of the last plan, the stronger the higher. '
+        "Bold arrows: the learned policy; faint ones: other actions. Orange ring: the span constraint bites, v = min v "
+        "+ c.</p>"
+        if drawing.places
+        else '<p class="why">No graph: there are too many arrows to see anything.</p>'
+    )
+    return (
+        f'<div class="row"><label for="plan-{i}">Agent</label><select class="plan" id="plan-{i}" data-env="{i}">'
+        f'{options}</select></div><p class="caption" id="story-{i}" aria-live="polite"></p>{graph}'
+        '<div class="pair"><div>'
+        + _chart("visits", i, "Visits of every state and action")
+        + '<p class="caption">Visits; a dot marks the action of the last plan.</p></div><div>'
+        + _chart("values", i, "Value of every state")
+        + '<p class="caption">Values of the last plan; an orange diamond marks a state where the span constraint bites.'
+        "</p></div></div>"
+    )
+
+
+def _chart(kind: str, i: int, about: str, note: str = "") -> str:
+    more = f' data-note="{note}"' if note else ""
+    return (
+        f'<div class="chart" data-chart="{kind}" data-env="{i}"{more} role="figure" aria-label="{_text(about)}"></div>'
+    )
+
+
+def _origin(report: Report) -> str:
+    seeds = ", ".join(map(str, report.seeds[:20])) + (f", … ({len(report.seeds):,})" if len(report.seeds) > 20 else "")
+    if len(report.seeds) > 3 and report.seeds == list(range(report.seeds[0], report.seeds[-1] + 1)):
+        seeds = f"{report.seeds[0]} … {report.seeds[-1]}"
+    facts = [
+        ("Seeds", seeds),
+        ("Time", f"{_duration(report.seconds)}, all runs added up"),
+        ("Finished", f"{_moment(report.first_finished)} to {_moment(report.last_finished)}"),
+    ]
+    for made in report.made_by:
+        commit = f", commit {made['commit'][:12]}{'+' * made['commit'].endswith('+')}" if made["commit"] else ""
+        versions = (
+            f"gainful {made['version']}{commit}, results version {made['results_version']}, Python {made['python']}, "
+            f"{made['packages']}, {made['platform']}"
+        )
+        facts.append((f"{_count(made['runs'], 'run')} made by", versions))
+    older = sum(row["older"] for row in report.progress)
+    if older:
+        facts.append(("Left out", f"{_count(older, 'run')} of another results version"))
+    listed_facts = "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in facts)
+    return (
+        '<section id="origin" aria-labelledby="origin-name"><h2 id="origin-name">Spec and provenance</h2>'
+        f"<dl>{listed_facts}</dl><details><summary>The spec</summary><pre>{_text(report.spec)}</pre></details>"
+        "</section>"
+    )
+
+
+def _failures(report: Report) -> str:
+    if not report.failures:
+        return ""
+    items = []
+    for failure in report.failures[:MOST_FAILURES]:
+        head = f"{failure['agent']} in {failure['environment']}, seed {failure['seed']}, try {failure['try']}"
+        what = f"{failure['kind']}: {failure['message']}"
+        trace = f"<pre>{_text(failure['traceback'])}</pre>" if failure["traceback"] else ""
+        items.append(f"<details><summary>{_text(head)}</summary><p>{_text(what)}</p>{trace}</details>")
+    more = len(report.failures) - MOST_FAILURES
+    rest = f'<p class="why">… and {more:,} more: gainful status DIR --json has them all.</p>' if more > 0 else ""
+    return (
+        '<section id="failures" aria-labelledby="failures-name"><h2 id="failures-name">Failures</h2>'
+        f'<p class="sub">{_count(len(report.failures), "run")} failed and left out of everything above.</p>'
+        f"{''.join(items)}{rest}</section>"
+    )
+
+
+# ---------------------------------------------------------------------- data for the script
+
+
+def _data(report: Report) -> dict[str, Any]:
+    grids: dict[bytes, int] = {}
+    steps: list[list[int]] = []
+
+    def grid(of: NDArray[np.int64]) -> int:
+        known = of.tobytes()
+        if known not in grids:
+            grids[known] = len(steps)
+            steps.append([int(x) for x in of])
+        return grids[known]
+
+    environments = []
+    for i, e in enumerate(report.environments):
+        agents = []
+        for g in e.groups:
+            agents.append(
+                {
+                    "name": g.agent, "index": report.agents.index(g.agent),
+                    "curves": {
+                        measure: {
+                            "grid": grid(c.steps), "statistics": _packed([c.statistics[s] for s in STATISTICS]),
+                            "places": np.searchsorted(c.steps, c.seed_steps).tolist(), "seeds": c.seeds,
+                            "runs": _packed(c.runs),
+                        }
+                        for measure, c in g.curves.items()
+                    },
+                    "optimism": _packed(list(g.optimism.values())) if g.optimism else None,
+                    "bonus": _packed(list(g.bonus.values())) if g.bonus else None,
+                }
+            )  # fmt: skip
+        plans = {str(j): _plan(e, g) for j, g in enumerate(g for g in e.groups if _drawable(e, g))}
+        horizon = max((int(c.steps[-1]) for g in e.groups for c in g.curves.values()), default=1)
+        environments.append(
+            {
+                "index": i, "label": e.label, "gain": e.gain, "horizon": horizon, "agents": agents, "plans": plans,
+                "chosen": "0" if plans else None, "drawing": _drawing(e) if plans else None,
+            }
+        )  # fmt: skip
+    return {"grids": steps, "environments": environments, "bands": _few(report)}
+
+
+def _drawable(environment: Environment, group: Group) -> bool:
+    if environment.drawing is None or not group.last_plan:
+        return False
+    shape = len(environment.drawing.states), len(environment.drawing.actions)
+    plan = group.last_plan
+    return (
+        plan["visits"].shape == shape
+        and plan["values"].shape == shape[:1]
+        and plan["actions"].shape == shape[:1]
+        and bool(np.isfinite(plan["values"]).all())
+    )
+
+
+def _plan(environment: Environment, group: Group) -> dict[str, Any]:
+    plan = group.last_plan
+    biting = bites(plan["values"], plan["span"])
+    drawing = environment.drawing
+    assert drawing is not None
+    spread = float(plan["values"].max() - plan["values"].min())
+    if plan["span"] is None:
+        told = f"sp(v) = {spread:.4g}; this agent constrains no span."
+    elif biting:
+        names = ", ".join(drawing.states[s] for s in biting[:8]) + (", …" if len(biting) > 8 else "")
+        told = f"sp(v) = {spread:.4g} and c = {plan['span']:.4g}: the span constraint bites in {names}."
+    else:
+        told = f"sp(v) = {spread:.4g} and c = {plan['span']:.4g}: the span constraint bites nowhere."
+    return {
+        "actions": listed(plan["actions"]), "values": listed(plan["values"]),
+        "visits": [listed(row) for row in plan["visits"]], "span": plan["span"], "bites": biting,
+        "story": f"Seed {plan['seed']}, last plan: {told}",
+    }  # fmt: skip
+
+
+def _drawing(environment: Environment) -> dict[str, Any]:
+    d = environment.drawing
+    assert d is not None
+    return {
+        "states": d.states, "actions": d.actions, "allowed": d.allowed.tolist(), "shape": d.shape, "places": d.places,
+        "transitions": d.transitions,
+    }  # fmt: skip
+
+
+def _packed(values: ArrayLike) -> str:
+    """float32, little-endian, in base64."""
+    return base64.b64encode(np.asarray(values, dtype="<f4").tobytes()).decode("ascii")
+
+
+# ---------------------------------------------------------------------- text
+
+
+def _json(value: Any) -> str:
+    """JSON in which nothing can end a script element."""
+    written = json.dumps(value, allow_nan=False, separators=(",", ":"))  # ASCII: every other character as \\uXXXX
+    return written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _text(text: str) -> str:
+    """For HTML, in elements and in quoted attributes; control characters written out."""
+    plain = "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+    return html.escape(plain, quote=True)
+
+
+def _bundle() -> str:
+    plotly = importlib.import_module("plotly.offline")
+    return str(plotly.get_plotlyjs()).replace("</script", "<\\/script")
+
+
+def _asset(name: str) -> str:
+    return (resources.files("gainful.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _hash(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode('ascii')}'"
+
+
+def _truth(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n:,} {word}" + ("" if n == 1 else "s")
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.3g} h"
+
+
+def _moment(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at))

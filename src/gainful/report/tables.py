@@ -1,0 +1,224 @@
+"""The headline tables: which columns there are, and how their numbers are written."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gainful.report.collect import Environment
+
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its head, a word of explanation, the text and the value to sort by of every row."""
+
+    head: str
+    about: str
+    texts: list[str]
+    values: list[float | str | None]
+    numeric: bool = True
+    key: str = ""
+    """The field of the row that it shows."""
+
+
+def headline(environment: Environment) -> list[Column]:
+    """The columns of an environment's table, one entry per agent."""
+    rows = [group.row for group in environment.groups]
+    regret = [row["pseudo_regret_mean"] for row in rows]
+    columns = [
+        _words("Agent", "as the spec calls it", rows, "agent", lambda row: str(row["agent"])),
+        _numbers("Runs", "finished runs, one per seed", rows, "runs", counts),
+    ]
+    if len({row["final_step"] for row in rows}) > 1:
+        columns.append(_numbers("Steps", "the last step that all runs share", rows, "final_step", counts))
+    columns += [
+        _numbers("Pseudo-regret", "mean over runs at the last step", rows, "pseudo_regret_mean", amounts),
+        _interval("95 % interval", "Student's interval of the mean", rows, "pseudo_regret_mean", amounts, regret),
+        _numbers("Per step", "mean pseudo-regret over the number of steps", rows, "pseudo_regret_per_step", rates),
+    ]
+    if any(row["pseudo_regret_mean"] is None for row in rows):
+        columns.append(_numbers("Reward per step", "mean over runs", rows, "reward_per_step", rates))
+    columns += [
+        _numbers("Growth", "regret grows like steps to this power, last decade", rows, "growth_exponent", exponents),
+        _interval("95 % interval", "of the growth exponent", rows, "growth", exponents),
+        _numbers("Planning", "share of CPU time spent planning", rows, "planning_share", shares),
+        _numbers("Episodes", "mean over runs", rows, "episodes", amounts),
+        _words("Guarantee", "whether a theorem covers these constants", rows, "guarantee", mark),
+    ]
+    return columns
+
+
+def planning(environment: Environment) -> list[Column]:
+    """The columns of what planning costs."""
+    rows = [group.row for group in environment.groups]
+    return [
+        _words("Agent", "as the spec calls it", rows, "agent", lambda row: str(row["agent"])),
+        _numbers("Planning", "share of CPU time spent planning", rows, "planning_share", shares),
+        _numbers("Planning, s", "CPU seconds per run", rows, "planning_seconds", rates),
+        _numbers("Acting, s", "CPU seconds per run", rows, "acting_seconds", rates),
+        _numbers("Episodes", "mean over runs", rows, "episodes", amounts),
+        _numbers("Sweeps per episode", "mean over the recorded episodes", rows, "sweeps_per_episode", rates),
+    ]
+
+
+def mark(row: dict[str, Any]) -> str:
+    """The guarantee in a word, with a mark where it says nothing yet."""
+    n = row["vacuous_runs"]
+    if not n:
+        return str(row["guarantee"])
+    where = "" if n == row["runs"] else f" in {n} of {row['runs']} runs"
+    return f"{row['guarantee']}; vacuous{where}"
+
+
+def markdown(environments: Sequence[Environment], title: str) -> str:
+    """All headline tables as Markdown."""
+    lines = [f"# {_inline(title)}", ""] if title else []
+    for environment in environments:
+        columns = headline(environment)
+        lines += [f"## {_inline(environment.label)}", "", f"{_inline(subtitle(environment))}", ""]
+        cells = [[_inline(c.head), *map(_inline, c.texts)] for c in columns]
+        widths = [max(3, *map(len, column)) for column in cells]
+        for i in range(len(columns[0].texts) + 1):
+            row = [
+                cell[i].rjust(w) if c.numeric else cell[i].ljust(w)
+                for c, cell, w in zip(columns, cells, widths, strict=True)
+            ]
+            lines.append("| " + " | ".join(row) + " |")
+            if i == 0:
+                rules = ("-" * (w - 1) + (":" if c.numeric else "-") for c, w in zip(columns, widths, strict=True))
+                lines.append("| " + " | ".join(rules) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def subtitle(environment: Environment) -> str:
+    """What the environment is, in one line."""
+    steps = {group.row["final_step"] for group in environment.groups}
+    states = "states are points" if environment.continuous else f"{environment.n_states:,} states"
+    parts = [states, f"{environment.n_actions:,} actions", f"optimal gain {_gain(environment)}"]
+    if len(steps) == 1 and None not in steps:
+        parts.append(f"at step {steps.pop():,}")
+    return ", ".join(parts)
+
+
+def _gain(environment: Environment) -> str:
+    if environment.gain is None:
+        return UNKNOWN
+    computed = re.match(r"OracleGain\(([^,()]+)", environment.gain_source)  # on a grid: with its error
+    return computed[1] if computed else f"{environment.gain:.6g}"
+
+
+def _inline(text: str) -> str:
+    """One line of Markdown in which nothing is markup."""
+    plain = " ".join(text.split())
+    return "".join("\\" + c if c in "\\`*_{}[]<>|#$~" else c for c in plain)
+
+
+# ---------------------------------------------------------------------- columns
+
+
+def _numbers(head: str, about: str, rows: list[dict[str, Any]], key: str, write: Writer) -> Column:
+    values = [row[key] for row in rows]
+    return Column(head, about, write(values), values, key=key)
+
+
+def _words(
+    head: str, about: str, rows: list[dict[str, Any]], key: str, text: Callable[[dict[str, Any]], str]
+) -> Column:
+    texts = [text(row) for row in rows]
+    return Column(head, about, texts, list(texts), numeric=False, key=key)
+
+
+def _interval(
+    head: str, about: str, rows: list[dict[str, Any]], key: str, write: Writer, like: Sequence[float | None] = ()
+) -> Column:
+    """Low … high, written as finely as the column `like`; sorted by the width."""
+    lows, highs = [row[f"{key}_low"] for row in rows], [row[f"{key}_high"] for row in rows]
+    n = len(rows)
+    texts = write([*lows, *highs, *like])
+    shown = [
+        "–" if low is None or high is None else f"{texts[i]} … {texts[n + i]}"
+        for i, (low, high) in enumerate(zip(lows, highs, strict=True))
+    ]
+    widths = [None if a is None or b is None else b - a for a, b in zip(lows, highs, strict=True)]
+    return Column(head, about, shown, list(widths), key=f"{key}_low")
+
+
+# ---------------------------------------------------------------------- numbers
+
+Writer = Callable[[Sequence[Any]], list[str]]
+"""Numbers of one column as text, None as "unknown"."""
+
+
+def counts(values: Sequence[int | None]) -> list[str]:
+    """Whole numbers.
+
+    >>> counts([5, 1000000, None])
+    ['5', '1,000,000', 'unknown']
+    """
+    return [UNKNOWN if x is None else f"{x:,}" for x in values]
+
+
+def amounts(values: Sequence[float | None]) -> list[str]:
+    """Numbers of one size: the same decimals all the way down, about four digits of the largest.
+
+    >>> amounts([143899.2, 2248.4, -37.0]), amounts([2.941, 0.5])
+    (['143,899', '2,248', '−37'], ['2.941', '0.500'])
+    """
+    largest = max((abs(x) for x in values if x is not None), default=0.0)
+    decimals = 3 if largest < 10 else 2 if largest < 100 else 1 if largest < 1000 else 0
+    if 0.0 < largest < 0.1:
+        return rates(values)
+    return [UNKNOWN if x is None else _signed(f"{x:z,.{decimals}f}") for x in values]
+
+
+def rates(values: Sequence[float | None]) -> list[str]:
+    """Numbers of several sizes: the same decimals, two digits of the smallest, if six decimals do; else three digits.
+
+    >>> rates([0.01439, 0.00022, 0.0]), rates([0.5, 2.9e-07]), rates([3.08, 0.0018])
+    (['0.01439', '0.00022', '0.00000'], ['0.500', '2.90e−7'], ['3.0800', '0.0018'])
+    """
+    sizes = [abs(x) for x in values if x is not None and x != 0.0]
+    decimals = 1 - math.floor(math.log10(min(sizes))) if sizes else 0
+    if 0 <= decimals <= 6 and max(sizes, default=0.0) < 1e5:
+        return [UNKNOWN if x is None else _signed(f"{x:z,.{decimals}f}") for x in values]
+    return [UNKNOWN if x is None else _three_digits(x) for x in values]
+
+
+def exponents(values: Sequence[float | None]) -> list[str]:
+    """Two decimals.
+
+    >>> exponents([0.5, -0.001, None])
+    ['0.50', '0.00', '–']
+    """
+    return ["–" if x is None else _signed(f"{x:z.2f}") for x in values]
+
+
+def shares(values: Sequence[float | None]) -> list[str]:
+    """Per cent.
+
+    >>> shares([0.951, 0.0004, None])
+    ['95 %', '< 1 %', 'unknown']
+    """
+    return [UNKNOWN if x is None else "< 1 %" if 0.0 < x < 0.005 else f"{100 * x:.0f} %" for x in values]
+
+
+def _three_digits(x: float) -> str:
+    if x == 0.0:
+        return "0"
+    power = math.floor(math.log10(abs(x)))
+    if -4 < power < 3:
+        return _signed(f"{x:.{2 - power}f}")
+    if power >= 3:
+        return _signed(f"{x:,.0f}" if power < 7 else f"{x:.2e}".replace("e+0", "e").replace("e+", "e"))
+    return _signed(f"{x:.2e}".replace("e-0", "e-"))
+
+
+def _signed(text: str) -> str:
+    """With a minus sign instead of a hyphen."""
+    return text.replace("-", "−")
