@@ -156,9 +156,9 @@ def summary_table(table: pd.DataFrame) -> Any:
 
     narrow = Console().is_terminal and Console().width < 110
     grid = Table(box=None, pad_edge=False, header_style="bold")
-    heads = ["environment", "agent", "runs", "steps", "regret", "95 % interval", "growth", "guarantee"]
+    heads = ["environment", "agent", "runs", "regret", "95 % interval", "growth", "guarantee"]
     if not narrow:
-        heads[6:6], heads[-1:-1] = ["per step"], ["planning"]
+        heads = [*heads[:3], "steps", *heads[3:5], "per step", "growth", "planning", "guarantee"]
     for head in heads:
         words = head in ("environment", "agent", "guarantee")
         grid.add_column(head, justify="left" if words else "right", no_wrap=not words)
