@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: run test soak lint benchmark clean
+.PHONY: run test soak lint docs benchmark clean
 
 run: $(VENV)/.run-ready
 	@$(BIN)/gainful run quickstart
@@ -21,6 +21,10 @@ lint: $(VENV)/.test-ready
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+docs: $(VENV)/.test-ready
+	@$(BIN)/sphinx-build -W -q -b html docs docs/_build
+	@echo "docs/_build/index.html"
 
 benchmark: $(VENV)/.test-ready
 	@$(PIP) install -e ".[benchmarks]"
@@ -43,4 +47,4 @@ $(VENV)/.test-ready: $(VENV)/bin/python pyproject.toml
 	@touch $@ $(VENV)/.run-ready
 
 clean:
-	rm -rf $(VENV) .cache build dist
+	rm -rf $(VENV) .cache build dist docs/_build

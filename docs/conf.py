@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from docutils.utils.math import latex2mathml
+from docutils.utils.math import MathError, latex2mathml
+from sphinx.util import logging
 
 os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / "gainful-docs-cache"))
 
@@ -24,7 +26,8 @@ author = "The gainful developers"
 version = release = VERSION.group(1)
 project_copyright = author
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+sys.path.insert(0, str(HERE))
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "reference.autodoc_plain"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build", "Thumbs.db", ".DS_Store"]
 suppress_warnings = ["myst.header"]  # tables written by benchmarks have their own level of headings
@@ -36,6 +39,9 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
+autodoc_type_aliases = {
+    name: name for name in ("ArrayLike", "NDArray", "Start", "RewardLaw", "Data", "Progress", "Ends")
+}
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 100
 
@@ -62,15 +68,15 @@ html_math_renderer = "mathml"
 def write_math(writer: Any, node: nodes.Element) -> None:
     """LaTeX to MathML with docutils' own converter; a formula it cannot read is a warning, and so an error."""
     block = isinstance(node, nodes.math_block)
-    source = re.sub(r"\\(begin|end)\{(align|gather)\}", r"\\\1{\2*}", node.astext().strip())
+    source = re.sub(r"\\(begin|end)\{(?:align|gather)\*?\}", r"\\\1{aligned}", node.astext().strip())
     source = re.sub(r"\\(begin|end)\{equation\*?\}", "", source)
+    source = source.replace("^*", r"^\ast").replace("^{*}", r"^\ast")  # an asterisk is raised already
     try:
         found = latex2mathml.tex2mathml(source, as_block=block)
-    except Exception as error:
-        from sphinx.util import logging
-
+    except MathError as error:
         logging.getLogger(__name__).warning("formula %r: %s", source, error, location=node)
         found = f"<code>{writer.encode(source)}</code>"
+    found = re.sub(r"<mo>([{}])</mo>", r'<mo stretchy="false">\1</mo>', found)
     if block:
         wrapper = node.parent.get("ids", []) if node.parent is not None else []
         anchor = "".join(f' id="{name}"' for name in node.get("ids", [])[:1] if name not in wrapper)

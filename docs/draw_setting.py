@@ -1,4 +1,4 @@
-"""The pictures of the setting and the tutorial: `python docs/draw_setting.py` writes docs/images/setting_*.png."""
+"""The pictures docs/images/setting_*.png of the setting, the tutorial and the how-to pages."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def bias() -> None:
     left.plot(n, plan.gain * n, color=GREY, linestyle=":", linewidth=1.5, label="slope: the gain, 0.4286")
     at = 45
     left.annotate("", (at, total[at, 0]), (at, total[at, 5]), arrowprops={"arrowstyle": "<->", "color": "black"})
-    left.text(at - 1.0, total[at, 0] + 2.0, f"span {plan.span:.2f}", ha="right", **FONT)
+    left.text(at + 1.5, total[at, 0] - 2.6, f"span {plan.span:.2f}", **FONT)
     left.legend(frameon=False, fontsize=9, loc="upper left")
 
     right = axes(figure, 1, 2, 2, x="steps n", y="total reward − n · gain")
@@ -128,6 +128,21 @@ def regret() -> None:
         ),
     }
     keep(gf.plot.regret(kept, log=True), "regret")
+
+
+def choosing_c() -> None:
+    """SCAL+ in access control, told a span that is too small, right, or too large."""
+    mdp = gf.environments.access_control_queue()
+    own = gf.solve(mdp).span
+
+    def agent(factor: float) -> Any:
+        return lambda seed: gf.SCALPlus(
+            mdp.n_states, mdp.n_actions, span=factor * own, reward_max=mdp.reward_max, allowed=mdp.allowed,
+            bonus_scale=0.1, seed=seed,
+        )  # fmt: skip
+
+    runs = {f"c = {f:g} × span": gf.simulate_many(agent(f), mdp, 10**7, range(8)) for f in (0.1, 0.5, 1.0, 4.0)}
+    keep(gf.plot.regret(runs, per_step=True), "choosing_c")
 
 
 def tutorial() -> None:
@@ -184,5 +199,5 @@ def bonus() -> None:
 
 
 if __name__ == "__main__":
-    for draw in (river, bias, discount, regret, tutorial, optimism, span, bonus):
+    for draw in (river, bias, discount, regret, choosing_c, tutorial, optimism, span, bonus):
         draw()

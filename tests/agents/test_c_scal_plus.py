@@ -423,3 +423,18 @@ def test_agents_on_points_have_names_of_their_own() -> None:
         agent_class("c-scal-plus")
     with pytest.raises(UnknownAgentError, match="did you mean 'c-scal-plus'"):
         continuous_class("cscal-plus")
+
+
+@pytest.mark.parametrize("name", ["lqg", "replacement", "continuous-inventory"])
+@pytest.mark.parametrize("bins", [10, 40])
+def test_every_plan_is_optimistic_with_the_theorems_constants(name: str, bins: int) -> None:
+    """Lemma optimism.cont, on one run: max (T_c v_k - v_k) ≥ g*, up to the oracle's error."""
+    env = gf.environments.make_continuous(name)
+    oracle = gf.environments.oracle_gain(env)
+    agent = gf.CSCALPlus(
+        partition=gf.Partition.uniform(bins=bins), n_actions=env.n_actions, span=1.001 * oracle.span,
+        lipschitz=env.lipschitz, holder=env.holder, reward_min=env.reward_min, reward_max=env.reward_max,
+    )  # fmt: skip
+    run = gf.simulate(agent, env, 10**6, seed=1, gain=oracle.gain)
+    assert agent.guarantee.holds
+    assert np.all(run.episodes["gain_high"] >= oracle.bounds[1])

@@ -129,6 +129,13 @@ class CSCALPlus(PartitionedAgent):
         return {**kept, "stage": self.stage} if self.doubling else kept
 
     @property
+    def _beyond_the_theorem(self) -> str:
+        """What the theorem, of one dimension and a known horizon, does not say itself."""
+        more = ["d > 1 by their remark"] if self.dim > 1 else []
+        more += ["doubling horizons by our own argument"] if self.doubling else []
+        return f" ({', '.join(more)})" if more else ""
+
+    @property
     def guarantee(self) -> Guarantee:
         """The theorem, as far as the constants are its own."""
         void = unknown_smoothness(self.lipschitz, self.holder)
@@ -155,7 +162,7 @@ class CSCALPlus(PartitionedAgent):
                 f"the optimal bias has span at most c = {self.span:g}",
                 f"rewards and transitions are Hölder{constants} on the box scaled to [0, 1]^{d}",
             ),
-            source="Qian, Fruit, Pirotta & Lazaric, theorem on C-SCAL+",
+            source="Qian, Fruit, Pirotta & Lazaric, theorem on C-SCAL+" + self._beyond_the_theorem,
             reason_void=void,
         )
 

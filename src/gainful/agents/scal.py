@@ -93,7 +93,7 @@ class SCAL(ExtendedAgent):
         """The theorem, as far as the constants are its own."""
         return Guarantee(
             bound=f"regret Õ(max{{c, r_max}}·sqrt(Γ·S·A·T)) with probability {1 - self.delta:g}",
-            assumptions=(f"the optimal bias has span at most c = {self.span:g}",),
+            assumptions=(f"the optimal bias has span at most c = {self.span:g}", "the MDP is weakly communicating"),
             source="Fruit, Pirotta, Lazaric & Ortner 2018, theorem on SCAL",
             reason_void=self.scaled,
         )

@@ -219,7 +219,7 @@ class SCALPlus(EpisodicAgent):
         scaled = f"bonus_scale is {self.bonus_scale:g}, the theorem needs 1" if self.bonus_scale != 1.0 else ""
         return Guarantee(
             bound=f"regret Õ(max{{c, r_max}}·sqrt(Γ·S·A·T)) with probability {1 - self.delta:g}, all T at once",
-            assumptions=(f"the optimal bias has span at most c = {self.span:g}",),
+            assumptions=(f"the optimal bias has span at most c = {self.span:g}", "the MDP is weakly communicating"),
             source="Qian, Fruit, Pirotta & Lazaric, theorem on SCAL+",
             reason_void=scaled,
         )
