@@ -436,5 +436,6 @@ def test_every_plan_is_optimistic_with_the_theorems_constants(name: str, bins: i
         lipschitz=env.lipschitz, holder=env.holder, reward_min=env.reward_min, reward_max=env.reward_max,
     )  # fmt: skip
     run = gf.simulate(agent, env, 10**6, seed=1, gain=oracle.gain)
+    assert oracle.bounds is not None
     assert agent.guarantee.holds
     assert np.all(run.episodes["gain_high"] >= oracle.bounds[1])
