@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 run: $(VENV)/.run-ready
 	@$(BIN)/gainful run quickstart
-	@$(BIN)/gainful report results/quickstart
+	@$(BIN)/gainful report results/quickstart > /dev/null
 
 test: lint
 	@$(BIN)/python -m pytest -n auto
