@@ -53,7 +53,7 @@ def test_stepped_and_compiled_runs_are_equal_to_the_bit(mdp: gf.MDP, seed: int) 
 def test_where_a_kernel_pauses_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     mdp = gf.environments.riverswim(6)
     whole = gf.simulate(agent_for(mdp), mdp, 5000, seed=1, checkpoints=[5000])
-    monkeypatch.setattr(tabular, "PAUSE", 7)
+    monkeypatch.setattr("gainful.simulation.life.PAUSE", 7)
     parts = gf.simulate(agent_for(mdp), mdp, 5000, seed=1)
     assert parts.final_state == whole.final_state
     assert parts.rewards[-1] == whole.rewards[-1]

@@ -11,42 +11,20 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from gainful.agents.episodic import agent_state, take_state
 from gainful.archive import Format, read_archive, write_archive
 from gainful.errors import InvalidRunError
+from gainful.simulation.life import LifeInAFile
 
 RUN_FILE = Format("gainful-run", 1, "run", "simulate(checkpoint_file=...)", InvalidRunError)
-
-
-class Life(Protocol):
-    """A run that can be kept: `tabular.Life`, `continuous.ContinuousLife`."""
-
-    agent: Any
-    seed: int
-    grid: NDArray[np.int64]
-    lived: int
-
-    @property
-    def over(self) -> bool: ...  # noqa: D102
-    @property
-    def fingerprint(self) -> str: ...  # noqa: D102
-    def progress_made(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]: ...  # noqa: D102
-    def check(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]], agent_t: int) -> None: ...  # noqa: D102
-    def take_up(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None: ...  # noqa: D102
-    def finish(  # noqa: D102
-        self, progress: Callable[[int, int], None] | None = None, pause: Callable[[], None] | None = None
-    ) -> None: ...
 
 
 class Checkpoint:
     """Where a life that has not begun is to be kept, and how often."""
 
-    def __init__(self, life: Life, path: str | Path, every: float) -> None:
+    def __init__(self, life: LifeInAFile, path: str | Path, every: float) -> None:
         self.life, self.path, self.every = life, Path(path), every
         self._last = time.monotonic()
         self.identity: dict[str, Any] = {
@@ -109,7 +87,7 @@ def _short(value: Any) -> str:
 
 
 def finish_with_checkpoints(
-    life: Life, path: str | Path, every: float, progress: Callable[[int, int], None] | None
+    life: LifeInAFile, path: str | Path, every: float, progress: Callable[[int, int], None] | None
 ) -> None:
     """Run to the end, from the file where there is one, keeping it up to date; the finished run stays in it."""
     kept = Checkpoint(life, path, every)

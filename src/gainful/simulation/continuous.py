@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -28,10 +28,9 @@ from gainful.environments.continuous.oracle import OracleGain, oracle_gain
 from gainful.errors import InvalidArgumentError
 from gainful.partition import axis_cell
 from gainful.rng import Role, stream_key
+from gainful.simulation.life import LifeInAFile
 from gainful.simulation.run import Run
 
-PAUSE = 1 << 24
-"""Steps after which a kernel returns to Python at the latest: Ctrl-C and progress."""
 LOGGED_PAUSE = 1 << 18
 """The same for an agent that keeps its raw transitions: the log grows by so many at a time."""
 
@@ -215,20 +214,18 @@ def known_gain(env: ContinuousEnvironment | None, gain: float | OracleGain | Non
     return found.gain, str(found)
 
 
-class ContinuousLife:
+class ContinuousLife(LifeInAFile):
     """One agent's run among points: where it is, and what it has earned at each checkpoint."""
+
+    agent: PartitionedAgent
 
     def __init__(
         self, agent: PartitionedAgent, env: ContinuousEnvironment, seed: int, grid: NDArray[np.int64],
         gain: tuple[float, str],
     ) -> None:  # fmt: skip
-        self.agent, self.env, self.seed, self.grid = agent, env, seed, grid
-        self.gain, self.gain_source = gain
-        self.key, self.lived = stream_key(seed, Role.ENVIRONMENT), agent.t
-        self.user_units = uses_user_units(agent)
-        self.passed = 0  # checkpoints
-        self.planning_seconds = self.acting_seconds = 0.0
-        self.rewards = np.zeros(grid.size)
+        super().__init__(agent, seed, grid)
+        self.env, (self.gain, self.gain_source) = env, gain
+        self.key, self.user_units = stream_key(seed, Role.ENVIRONMENT), uses_user_units(agent)
         self.x: NDArray[np.float64] = env.start.copy()
         """Where the agent is, in the unit cube."""
         self._clock, self._earned = np.zeros(2, dtype=np.int64), np.zeros(1)
@@ -249,16 +246,6 @@ class ContinuousLife:
     def point(self) -> NDArray[np.float64]:
         """Where the agent is, in the coordinates of its partition."""
         return self.env.from_unit(self.x) if self.user_units else self.x.copy()
-
-    @property
-    def over(self) -> bool:
-        """Whether the last checkpoint has been passed."""
-        return self.passed == self.grid.size
-
-    @property
-    def next_checkpoint(self) -> int:
-        """The step of the next checkpoint."""
-        return int(self.grid[self.passed])
 
     def advance(self, target: int) -> None:
         """One kernel call: to step `target`, or to the end of the episode, or of the room in the arena."""
@@ -322,24 +309,6 @@ class ContinuousLife:
             self._earned[0] += reward
             self.acting_seconds += time.process_time() - acted
 
-    def note(self) -> None:
-        """What has been earned, if this is a checkpoint."""
-        if not self.over and self.t == self.grid[self.passed]:
-            self.rewards[self.passed] = self._earned[0]
-            self.passed += 1
-
-    def finish(
-        self, progress: Callable[[int, int], None] | None = None, pause: Callable[[], None] | None = None
-    ) -> None:
-        """Run to the last checkpoint; `pause()` is called between two kernel calls, when the agent knows all."""
-        while not self.over:
-            self.advance(min(self.next_checkpoint, self.t + PAUSE))
-            self.note()
-            if progress is not None:
-                progress(self.t, int(self.grid[-1]))
-            if pause is not None:
-                pause()
-
     @property
     def fingerprint(self) -> str:
         """What the run depends on of the environment; of a user's own step function its code and what it refers to."""
@@ -353,31 +322,16 @@ class ContinuousLife:
             digest.update("\n".join(_described(env.function, set())).encode())
         return digest.hexdigest()
 
-    def progress_made(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Where the run is, beside the agent: what `take_up` needs."""
-        header = {
-            "lived": self.lived, "passed": self.passed, "planning_seconds": self.planning_seconds,
-            "acting_seconds": self.acting_seconds,
-        }  # fmt: skip
-        return header, {"clock": self._clock, "earned": self._earned, "rewards": self.rewards, "point": self.x}
+    def kept(self) -> dict[str, NDArray[Any]]:
+        """Clock, rewards, and the point in the unit cube."""
+        return {"clock": self._clock, "earned": self._earned, "rewards": self.rewards, "point": self.x}
 
-    def check(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]], agent_t: int) -> None:
-        """ValueError unless this is what `progress_made` tells of such a run with an agent at step `agent_t`."""
-        for name, array in self.progress_made()[1].items():
-            if arrays[name].shape != array.shape or arrays[name].dtype != array.dtype:
-                raise ValueError(f"array '{name}' has shape {arrays[name].shape} and dtype {arrays[name].dtype}")
-        t, passed = int(arrays["clock"][_T]), int(header["passed"])
-        if not (0 <= t <= self.grid[-1] and np.all((arrays["point"] >= 0.0) & (arrays["point"] <= 1.0))):
+    def step_in(self, arrays: dict[str, NDArray[Any]]) -> int:
+        """The clock's; the point must be one of the unit cube."""
+        t = int(arrays["clock"][_T])
+        if not np.all((arrays["point"] >= 0.0) & (arrays["point"] <= 1.0)):
             raise ValueError(f"step {t} at the point {arrays['point'].tolist()}")
-        if passed != int(np.searchsorted(self.grid, t, side="right")) or agent_t != int(header["lived"]) + t:
-            raise ValueError(f"{passed} checkpoints passed at step {t}, the agent is at {agent_t}")
-
-    def take_up(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Go on where `progress_made` was told; `check` has seen it, and the agent has been taken up already."""
-        for name, array in self.progress_made()[1].items():
-            array[...] = arrays[name]
-        self.lived, self.passed = int(header["lived"]), int(header["passed"])
-        self.planning_seconds, self.acting_seconds = float(header["planning_seconds"]), float(header["acting_seconds"])
+        return t
 
     def run(self) -> ContinuousRun:
         """The result, once over."""

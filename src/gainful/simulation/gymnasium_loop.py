@@ -23,6 +23,7 @@ from gainful.arena import add
 from gainful.errors import InvalidArgumentError
 from gainful.partition import locate_one
 from gainful.simulation.continuous import ContinuousRun, steps_like
+from gainful.simulation.life import LifeInSteps
 
 BLOCK = 4096
 """Steps kept aside at most, before the agent's statistics have them."""
@@ -87,19 +88,15 @@ def check_environment(agent: Any, env: Any) -> None:
         )
 
 
-class GymnasiumLife:
+class GymnasiumLife(LifeInSteps):
     """One agent's run in a Gymnasium environment: where it is, and what it has earned at each checkpoint."""
 
     def __init__(
         self, agent: Any, env: gymnasium.Env[Any, Any], seed: int, grid: NDArray[np.int64], gain: tuple[float, str]
     ) -> None:
-        self.agent, self.env, self.seed, self.grid = agent, env, seed, grid
-        self.gain, self.gain_source = gain
-        self.lived, self.t, self.total = agent.t, 0, 0.0
-        self.passed = 0  # checkpoints
-        self.restarts = 0
-        self.planning_seconds = self.acting_seconds = 0.0
-        self.rewards = np.zeros(grid.size)
+        super().__init__(agent, seed, grid)
+        self.env, (self.gain, self.gain_source) = env, gain
+        self._t, self._total, self.restarts = 0, 0.0, 0
         assert isinstance(env.action_space, spaces.Discrete)
         self._first_action = int(env.action_space.start)
         self._first_state = 0
@@ -109,9 +106,14 @@ class GymnasiumLife:
         self.observation, _ = env.reset(seed=seed)
 
     @property
-    def over(self) -> bool:
-        """Whether the last checkpoint has been passed."""
-        return self.passed == self.grid.size
+    def t(self) -> int:
+        """Steps made in this run."""
+        return self._t
+
+    @property
+    def total(self) -> float:
+        """The sum of rewards so far."""
+        return self._total
 
     @property
     def inner(self) -> EpisodicAgent:
@@ -216,7 +218,7 @@ class GymnasiumLife:
         finally:  # whatever happens, Ctrl-C and an error of the environment too: what was lived is known to the agent
             self._count(pairs, targets, rewards)
             inner.interrupted = interrupted
-            self.t, self.total, self.observation = self.t + len(targets), total, observation
+            self._t, self._total, self.observation = self.t + len(targets), total, observation
             inner.t = lived + self.t
             if log is not None:
                 log.n = inner.t
@@ -283,7 +285,7 @@ class GymnasiumLife:
                 following = self._restarted()
             self.state_of(following)
             self.agent.observe(here, action, reward, self.seen(following))
-            self.t, self.total, self.observation = self.t + 1, self.total + float(reward), following
+            self._t, self._total, self.observation = self.t + 1, self.total + float(reward), following
             if truncated and not terminated:
                 self.observation = self._restarted()
 
@@ -291,20 +293,6 @@ class GymnasiumLife:
         """The first observation after a restart."""
         self.restarts += 1
         return self.env.reset()[0]
-
-    def note(self) -> None:
-        """What has been earned, if this is a checkpoint."""
-        if not self.over and self.t == self.grid[self.passed]:
-            self.rewards[self.passed] = self.total
-            self.passed += 1
-
-    def finish(self, progress: Callable[[int, int], None] | None = None) -> None:
-        """Run to the last checkpoint."""
-        while not self.over:
-            self.advance(int(self.grid[self.passed]))
-            self.note()
-            if progress is not None:
-                progress(self.t, int(self.grid[-1]))
 
     def run(self) -> ContinuousRun:
         """The result, once over."""

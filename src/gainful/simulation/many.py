@@ -18,8 +18,9 @@ from gainful.mdp.model import MDP
 from gainful.planning.sweeper import available_cores
 from gainful.rng import draw
 from gainful.simulation.counters import MEAN, NOT_LOADED, RECORD_SHIFT, SEEN, SQUARES, SUM, UNLIMITED, records
+from gainful.simulation.life import PAUSE
 from gainful.simulation.run import Run, checked_checkpoints, checked_horizon
-from gainful.simulation.tabular import PAUSE, Life, check_fit, optimal_gain
+from gainful.simulation.tabular import Life, check_fit, optimal_gain
 from gainful.simulation.world import BERNOULLI, DETERMINISTIC, FOUR, LOW_BITS, Dynamics, below_4, below_8
 
 LANES = 4

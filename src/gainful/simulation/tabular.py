@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from gainful.simulation.counters import (
     records,
     total_of_means,
 )  # fmt: skip
+from gainful.simulation.life import LifeInAFile
 from gainful.simulation.run import Run
 from gainful.simulation.stepwise import run_learning_steps
 from gainful.simulation.world import (
@@ -43,9 +43,6 @@ from gainful.simulation.world import (
     below_8,
     search,
 )  # fmt: skip
-
-PAUSE = 1 << 24
-"""Steps after which a kernel returns to Python at the latest: Ctrl-C, progress, and counters of 32 bits."""
 
 
 @kernel
@@ -154,19 +151,19 @@ def optimal_gain(mdp: MDP) -> float:
     return mdp.units.sign * best.gain * mdp.units.step_duration
 
 
-class Life:
-    """One agent's run: where it is, and what it has earned at each checkpoint."""
+class Life(LifeInAFile):
+    """One agent's run in an MDP: where it is, and what it has earned at each checkpoint."""
+
+    agent: EpisodicAgent
 
     def __init__(
         self, agent: EpisodicAgent, mdp: MDP, seed: int, grid: NDArray[np.int64], gain: float,
         dynamics: Dynamics | None = None,
     ) -> None:  # fmt: skip
-        self.agent, self.mdp, self.seed, self.grid, self.gain = agent, mdp, seed, grid, gain
+        super().__init__(agent, seed, grid)
+        self.mdp, self.gain, self.means = mdp, gain, np.zeros(grid.size)
         self.world = World(mdp, seed, dynamics)
-        self.dynamics, self.lived = self.world.dynamics, agent.t
-        self.passed = 0  # checkpoints
-        self.planning_seconds = self.acting_seconds = 0.0
-        self.rewards, self.means = np.zeros(grid.size), np.zeros(grid.size)
+        self.dynamics = self.world.dynamics
         self._seen = np.zeros(0 if self.dynamics.width else mdp.n_transitions, dtype=np.uint32)
         self._visits_before = agent.statistics.visits.copy()
         clock = np.array([self.world.first_state, 0, 0, False], dtype=np.int64)
@@ -207,16 +204,6 @@ class Life:
     def total(self) -> float:
         """The sum of rewards so far."""
         return float(self.earned[0])
-
-    @property
-    def over(self) -> bool:
-        """Whether the last checkpoint has been passed."""
-        return self.passed == self.grid.size
-
-    @property
-    def next_checkpoint(self) -> int:
-        """The step of the next checkpoint."""
-        return int(self.grid[self.passed])
 
     def prepare(self) -> EpisodePlan:
         """Let the agent decide, and so plan where a new episode is due; the plan in force."""
@@ -265,18 +252,6 @@ class Life:
             agent.interrupted = bool(self.clock[3])
         self.acting_seconds += time.thread_time() - began
 
-    def finish(
-        self, progress: Callable[[int, int], None] | None = None, pause: Callable[[], None] | None = None
-    ) -> None:
-        """Run to the last checkpoint; `pause()` is called between two kernel calls, when the agent knows all."""
-        while not self.over:
-            self.advance(min(self.next_checkpoint, self.t + PAUSE))
-            self.note()
-            if progress is not None:
-                progress(self.t, int(self.grid[-1]))
-            if pause is not None:
-                pause()
-
     @property
     def fingerprint(self) -> str:
         """A digest of everything in the MDP that a run depends on; labels and names do not count."""
@@ -296,36 +271,19 @@ class Life:
         digest.update(repr((mdp.reward_law, mdp.n_actions, units.sign, units.offset, units.step_duration)).encode())
         return digest.hexdigest()
 
-    def progress_made(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Where the run is, beside the agent: what `take_up` needs."""
-        header = {
-            "lived": self.lived, "passed": self.passed, "planning_seconds": self.planning_seconds,
-            "acting_seconds": self.acting_seconds,
-        }  # fmt: skip
-        arrays = {
+    def kept(self) -> dict[str, NDArray[Any]]:
+        """Clock, rewards, and the visits from which mean rewards count."""
+        return {
             "clock": self.clock, "earned": self.earned, "rewards": self.rewards, "means": self.means,
             "visits_before": self._visits_before,
         }  # fmt: skip
-        return header, arrays
 
-    def check(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]], agent_t: int) -> None:
-        """ValueError unless this is what `progress_made` tells of such a run with an agent at step `agent_t`."""
-        for name, array in self.progress_made()[1].items():
-            if arrays[name].shape != array.shape or arrays[name].dtype != array.dtype:
-                raise ValueError(f"array '{name}' has shape {arrays[name].shape} and dtype {arrays[name].dtype}")
+    def step_in(self, arrays: dict[str, NDArray[Any]]) -> int:
+        """The clock's; its state must be one, and nothing left to fold."""
         state, t, touched = (int(x) for x in arrays["clock"][:3])
-        passed = int(header["passed"])
-        if not (0 <= state < self.mdp.n_states and 0 <= t <= self.grid[-1] and touched == 0):
+        if not (0 <= state < self.mdp.n_states and touched == 0):
             raise ValueError(f"the clock says {arrays['clock'].tolist()}")
-        if passed != int(np.searchsorted(self.grid, t, side="right")) or agent_t != int(header["lived"]) + t:
-            raise ValueError(f"{passed} checkpoints passed at step {t}, the agent is at {agent_t}")
-
-    def take_up(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Go on where `progress_made` was told; `check` has seen it, and the agent has been taken up already."""
-        for name, array in self.progress_made()[1].items():
-            array[...] = arrays[name]
-        self.lived, self.passed = int(header["lived"]), int(header["passed"])
-        self.planning_seconds, self.acting_seconds = float(header["planning_seconds"]), float(header["acting_seconds"])
+        return t
 
     def run(self) -> Run:
         """The result, once over."""
