@@ -1,7 +1,7 @@
 """Runs on this machine: worker processes that share nothing, so that one killed costs one try of one run.
 
-Process pools keep locks and queues that all workers share; a worker killed while it holds one stops them all. Here each
-worker has its own two pipes and nothing else.
+A lock or a queue that workers share may be held by one that is killed. Here each worker has its own two pipes and
+nothing else.
 """
 
 from __future__ import annotations
