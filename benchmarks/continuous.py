@@ -16,6 +16,7 @@ for _variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -27,6 +28,9 @@ from gainful.environments.continuous.dispatch import continuous_step
 from gainful.partition import cell_of
 from gainful.rng import Role, stream_key
 from gainful.simulation.simulate import simulate
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.parts import run_parts
 
 STEPS = 10**7
 
@@ -124,8 +128,4 @@ def through_gymnasium(quick: bool) -> None:
 PARTS: dict[str, Callable[[bool], None]] = {"riverswim": riverswim, "gymnasium": through_gymnasium}
 
 if __name__ == "__main__":
-    chosen = [a for a in sys.argv[1:] if not a.startswith("-")] or list(PARTS)
-    for part in chosen:
-        if part not in PARTS:
-            sys.exit(f"unknown part {part!r}; choose from {', '.join(PARTS)}")
-        PARTS[part]("--quick" in sys.argv)
+    run_parts(PARTS)

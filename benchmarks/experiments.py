@@ -30,6 +30,9 @@ from gainful.experiments.spec import read_spec
 from gainful.experiments.store import STORE_FILE, Store
 from gainful.experiments.sweep import facts_of
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.parts import run_parts
+
 AGENTS = ("scal-plus", "psrl")
 TINY = 1_000
 LIMIT = 10.0
@@ -183,8 +186,4 @@ def store(quick: bool) -> None:
 PARTS: dict[str, Callable[[bool], None]] = {"overhead": overhead, "store": store}
 
 if __name__ == "__main__":
-    chosen = [a for a in sys.argv[1:] if not a.startswith("-")] or list(PARTS)
-    for part in chosen:
-        if part not in PARTS:
-            sys.exit(f"unknown part {part!r}; choose from {', '.join(PARTS)}")
-        PARTS[part]("--quick" in sys.argv)
+    run_parts(PARTS)

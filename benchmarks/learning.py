@@ -29,6 +29,7 @@ from gainful.simulation.world import World
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.bare_loops import bare_loops
+from benchmarks.parts import run_parts
 
 Loops: TypeAlias = dict[str, tuple[Callable[[], Any], int]]
 STEPS = 10**7
@@ -151,8 +152,4 @@ PARTS: dict[str, Callable[[bool], None]] = {
 }  # fmt: skip
 
 if __name__ == "__main__":
-    chosen = [a for a in sys.argv[1:] if not a.startswith("-")] or list(PARTS)
-    for part in chosen:
-        if part not in PARTS:
-            sys.exit(f"unknown part {part!r}; choose from {', '.join(PARTS)}")
-        PARTS[part]("--quick" in sys.argv)
+    run_parts(PARTS)

@@ -36,6 +36,7 @@ from gainful.planning import bellman
 from gainful.planning.sweeper import Sweeper
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.parts import run_parts
 from benchmarks.problems import dense, rows_of_garnet, slowly_mixing
 
 PRECISION = 1e-6
@@ -288,8 +289,4 @@ def threads(quick: bool) -> None:
 PARTS: dict[str, Callable[[bool], None]] = {"peers": peers, "memory": memory, "sweep": sweep, "threads": threads}
 
 if __name__ == "__main__":
-    chosen = [a for a in sys.argv[1:] if not a.startswith("-")] or list(PARTS)
-    for part in chosen:
-        if part not in PARTS:
-            sys.exit(f"unknown part {part!r}; choose from {', '.join(PARTS)}")
-        PARTS[part]("--quick" in sys.argv)
+    run_parts(PARTS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -11,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from gainful.cli import failures
-from gainful.cli.report import report
+from gainful.cli.main import run
 from gainful.experiments.store import STORE_FILE
 from gainful.experiments.sweep import run_experiment
 from gainful.report.page import write_report
+from tests.cli.conftest import Outcome
 
 TITLE = "</script><script>alert(1)</script>"
 QUOTES = """SCAL+ "it's" & <img src=x onerror=alert(2)>"""
@@ -86,33 +84,16 @@ def file(folder: Path) -> Path:
 # ---------------------------------------------------------------------- the command
 
 
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def data(self) -> Any:
-        def refuse(token: str) -> None:
-            raise AssertionError(f"{token} is not JSON")
-
-        return json.loads(self.out, parse_constant=refuse)
-
-
 Reporter = Callable[..., Outcome]
 
 
 @pytest.fixture
 def reporter(capsys: pytest.CaptureFixture[str]) -> Reporter:
-    """`reporter(folder, "--json")` in this process, errors handled as the installed command does."""
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command("report")(report)
+    """`reporter(folder, "--json")`: `gainful report` in this process, as the installed command does it."""
 
     def call(*arguments: str | Path) -> Outcome:
         capsys.readouterr()
-        words = [str(a) for a in arguments]
-        code = failures.exit_code_of(lambda: app(args=words, prog_name="gainful report", standalone_mode=False))
+        code = run(["report", *map(str, arguments)])
         captured = capsys.readouterr()
         return Outcome(code, captured.out, captured.err)
 

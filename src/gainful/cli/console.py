@@ -55,7 +55,8 @@ def show(*parts: RenderableType) -> None:
     write(f"{line.rstrip()}\n" for line in text.get().splitlines())
 
 
-def _stderr() -> Console:
+def stderr_console() -> Console:
+    """Rich text to stderr, where nothing in it is markup."""
     from rich.console import Console
 
     return Console(stderr=True, markup=False, highlight=False, emoji=False)
@@ -67,7 +68,7 @@ def progress(doing: str) -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    console = _stderr()
+    console = stderr_console()
     with console.status(f"{doing} …") as status:
         CompilationNotice.console = console
         try:
@@ -97,7 +98,7 @@ def live_line(tell: Callable[[int, int], str]) -> Iterator[Callable[[int, int], 
     from rich.live import Live
     from rich.text import Text
 
-    with Live(console=_stderr(), auto_refresh=False, transient=True) as live:
+    with Live(console=stderr_console(), auto_refresh=False, transient=True) as live:
 
         def rewrite(done: int, total: int) -> None:
             nonlocal due

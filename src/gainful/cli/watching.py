@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 LINE_EVERY = 10.0
 """Seconds between two lines where nobody watches a terminal."""
-LARGE = 60.0
-"""Seconds from which on an estimate is worth saying before the runs begin."""
 
 
 def duration(seconds: float) -> str:
@@ -50,7 +48,7 @@ class SweepLine:
     def __init__(self) -> None:
         self._due = 0.0
         self._live: Any = None
-        self._console = console._stderr() if sys.stderr.isatty() else None
+        self._console = console.stderr_console() if sys.stderr.isatty() else None
         self._stopping = False
 
     def preparing(self, words: str) -> None:

@@ -75,14 +75,8 @@ def environment_of(configuration: Configuration) -> Any:
 
 def learner_of(configuration: Configuration, environment: Any, span: float | None) -> Learner:
     """The agent of a run, in the making."""
-    given = dict(configuration.agent_parameters)
-    bins, horizon = given.pop("bins", None), configuration.horizon
-    c = given.pop("span", "auto")
-    if given.get("horizon") == "auto":
-        del given["horizon"]
-    return Learner(
-        configuration.agent, environment, c, configuration.seed, horizon, bins, given, own_span=span
-    )  # fmt: skip
+    c = configuration
+    return Learner.from_parameters(c.agent, environment, c.agent_parameters, c.seed, c.horizon, span)
 
 
 def execute(

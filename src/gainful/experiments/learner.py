@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gainful.errors import InvalidArgumentError, suggestion
@@ -39,6 +40,17 @@ class Learner:
         self.span_is_oracle = False
         """Whether it was told the model's own span, which a learner could not know."""
         self.options = self._options()
+
+    @classmethod
+    def from_parameters(
+        cls, name: str, environment: Any, parameters: Mapping[str, Any], seed: int, horizon: int, own_span: float | None
+    ) -> Learner:
+        """From the parameters of a configuration, in which span, horizon and bins may say "auto" or be left out."""
+        given = dict(parameters)
+        span, bins = given.pop("span", AUTO), given.pop("bins", None)
+        if given.get("horizon") == AUTO:
+            del given["horizon"]
+        return cls(name, environment, span, seed, horizon, bins, given, own_span=own_span)
 
     def make(self) -> Any:
         """A new agent, always the same."""

@@ -807,11 +807,7 @@ def _make_agent(name: str, values: Mapping[str, Any], environment: Any, horizon:
     """The agent as a worker makes it, but with a span of 1 for the model's own."""
     from gainful.experiments.learner import Learner
 
-    given = dict(values)
-    span, bins = given.pop("span", "auto"), given.pop("bins", None)
-    if given.get("horizon") == "auto":
-        del given["horizon"]
-    return Learner(name, environment, span, 0, horizon, bins, given, own_span=1.0).make()
+    return Learner.from_parameters(name, environment, values, 0, horizon, own_span=1.0).make()
 
 
 def _count(entry: Entry) -> int:
