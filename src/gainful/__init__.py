@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
-    from gainful import environments, errors, planning, plot
+    from gainful import audit, environments, errors, planning, plot, theory
     from gainful.agents.c_scal_plus import CSCALPlus
     from gainful.agents.discretized import Discretized
     from gainful.agents.epsilon_greedy_q import EpsilonGreedyQ
@@ -88,7 +88,7 @@ _HOME = {
     "simulate": "gainful.simulation.simulate",
     "simulate_many": "gainful.simulation.many",
 }
-_MODULES = ("environments", "errors", "planning", "plot")
+_MODULES = ("audit", "environments", "errors", "planning", "plot", "theory")
 
 __all__ = [
     "KLUCRL",
@@ -115,6 +115,7 @@ __all__ = [
     "Structure",
     "Units",
     "__version__",
+    "audit",
     "diameter",
     "discounted_value_iteration",
     "environments",
@@ -135,6 +136,7 @@ __all__ = [
     "simulate_many",
     "solve",
     "structure",
+    "theory",
 ]
 
 

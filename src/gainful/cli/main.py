@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from gainful.cli import audit as audit_command
 from gainful.cli import failures
 from gainful.cli import learn as learn_command
 from gainful.cli import list as list_command
@@ -31,6 +32,7 @@ app.command("learn", no_args_is_help=True)(learn_command.learn)
 app.command("run", no_args_is_help=True)(run_command.run)
 app.command("status", no_args_is_help=True)(run_command.status)
 app.command("report", no_args_is_help=True)(report_command.report)
+app.command("audit", no_args_is_help=True)(audit_command.audit)
 app.command("export", no_args_is_help=True)(run_command.export)
 app.add_typer(list_command.app, name="list")
 

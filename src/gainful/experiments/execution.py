@@ -47,6 +47,8 @@ class Task:
     checkpoint_every: float = 30.0
     folder_token: str | None = None
     """What is written in the file `token` beside the checkpoints: a worker that does not see it keeps none."""
+    audit: bool = False
+    """Whether the run is to be audited: what comes out is then a `RunAudit`, and nothing is stored."""
 
     def to_json(self) -> str:
         """As text, for a worker."""
@@ -83,6 +85,8 @@ def execute(
     task: Task, progress: Callable[[int, int], None] | None = None, stop: Callable[[], bool] | None = None
 ) -> bytes:
     """Make the run, from its checkpoint file if there is one; `Stopped` where `stop()` said so."""
+    if task.audit:
+        return audited(task, progress, stop)
     from gainful.simulation.checkpoint import Checkpoint
     from gainful.simulation.simulate import begin
 
@@ -124,6 +128,34 @@ def execute(
     if not life.over:
         life.finish(progress, pause=pause)
     return packed(life, learner, task, time.perf_counter() - began)
+
+
+@lru_cache(maxsize=4)
+def _truth(name: str, parameters: str) -> Any:
+    from gainful.audit.run import truth_of
+
+    return truth_of(_environment(name, parameters))
+
+
+def audited(
+    task: Task, progress: Callable[[int, int], None] | None = None, stop: Callable[[], bool] | None = None
+) -> bytes:
+    """Make the run and audit it."""
+    from gainful.audit.run import audit_run
+
+    c = Configuration.from_json(task.configuration)
+    parameters = json.dumps(c.environment_parameters, sort_keys=True)
+    environment, truth = _environment(c.environment, parameters), _truth(c.environment, parameters)
+    agent = learner_of(c, environment, truth.span).make()
+
+    def tell(step: int, horizon: int) -> None:
+        if stop is not None and stop():
+            raise Stopped
+        if progress is not None:
+            progress(step, horizon)
+
+    run = audit_run(agent, environment, c.horizon, c.seed, truth=truth, progress=tell)
+    return pack({"run_id": task.run_id, "audit": json.dumps(run.to_dict())}, {})
 
 
 def _same_folder(task: Task) -> bool:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from gainful.environments import registry
 from gainful.errors import ExperimentError, StoreError
 from gainful.experiments.aggregates import curves, summary
+from gainful.experiments.auditing import read_audits
 from gainful.experiments.execution import thinned
 from gainful.experiments.frames import unpack
 from gainful.experiments.store import Store
@@ -106,6 +107,8 @@ class Report:
     """Of all runs together."""
     first_finished: float
     last_finished: float
+    audit: dict[str, Any] | None = None
+    """What `gainful audit` left in the folder."""
 
     def to_json(self, *, with_curves: bool = False) -> dict[str, Any]:
         """Everything as plain values at full precision; None where a number is unknown."""
@@ -118,7 +121,7 @@ class Report:
                 "made_by": self.made_by, "seeds": self.seeds, "seconds": self.seconds,
                 "first_finished": self.first_finished, "last_finished": self.last_finished,
             },
-            "progress": self.progress, "failures": self.failures, "spec": self.spec,
+            "progress": self.progress, "failures": self.failures, "audit": self.audit, "spec": self.spec,
         }  # fmt: skip
 
 
@@ -151,7 +154,7 @@ def collect(folder: str | Path) -> Report:
         text = store.spec_text
         return Report(
             str(folder), store.title, _notes(text), text, agents, ordered, store.progress(), store.failures(),
-            facts.made_by, sorted(facts.seeds), facts.seconds, facts.first, facts.last,
+            facts.made_by, sorted(facts.seeds), facts.seconds, facts.first, facts.last, read_audits(store.path.parent),
         )  # fmt: skip
 
 

@@ -9,24 +9,20 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import importlib
 import json
-import os
-import secrets
 import time
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gainful.errors import InvalidArgumentError, StoreError
 from gainful.report import tables
+from gainful.report.audit_section import audit_section
 from gainful.report.collect import STATISTICS, Environment, Group, Report, bites, collect, listed
+from gainful.report.writing import REPORT_FILE, asset, escaped, write_page
 
-REPORT_FILE = "report.html"
 MOST_FAILURES = 100
 """Failures shown with their tracebacks."""
 
@@ -41,27 +37,12 @@ def write_report(folder: str | Path, file: str | Path | None = None) -> Path:
 
 def save_page(report: Report, file: str | Path) -> Path:
     """Write the page of a report that has been collected."""
-    target = Path(file)
-    if target.is_dir():
-        raise InvalidArgumentError(f"{file}: is a folder, expected the name of a file such as {REPORT_FILE}")
-    temporary = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
-    try:
-        temporary.write_text(page(report), encoding="utf-8", errors="replace", newline="\n")
-        os.replace(temporary, target)
-    except OSError as error:
-        raise StoreError(
-            f"{file}: cannot be written: {error.strerror or error}; check space and permissions, or choose another "
-            "with --html"
-        ) from error
-    finally:
-        if temporary.exists():
-            temporary.unlink()
-    return target
+    return write_page(page(report), file)
 
 
 def page(report: Report) -> str:
     """The whole page."""
-    bundle, script = _bundle(), _asset("page.js")
+    bundle, script = _bundle(), asset("page.js")
     policy = (
         f"default-src 'none'; script-src {_hash(bundle)} {_hash(script)}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -69,33 +50,36 @@ def page(report: Report) -> str:
     title = report.title or "Experiment"
     sections = "".join(_environment(report, e, i) for i, e in enumerate(report.environments))
     links = [(f"env-{i}", e.label) for i, e in enumerate(report.environments)] + [("origin", "Spec and provenance")]
+    if report.audit is not None:
+        links.insert(-1, ("audit", "Audit"))
     if report.failures:
         links.append(("failures", "Failures"))
-    nav = "".join(f'<a href="#{place}">{_text(name)}</a>' for place, name in links)
-    notes = "".join(f"<p>{_text(part)}</p>" for part in report.notes.split("\n\n") if part.strip())
+    nav = "".join(f'<a href="#{place}">{escaped(name)}</a>' for place, name in links)
+    notes = "".join(f"<p>{escaped(part)}</p>" for part in report.notes.split("\n\n") if part.strip())
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_text(policy)}">
+<meta http-equiv="Content-Security-Policy" content="{escaped(policy)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="generator" content="gainful">
-<title>{_text(title)}</title>
+<title>{escaped(title)}</title>
 <style>
-{_asset("page.css")}</style>
+{asset("page.css")}</style>
 </head>
 <body>
 <a class="skip" href="#main">Skip to the results</a>
 <div class="top"><nav aria-label="Sections">{nav}</nav><button type="button" id="theme">Dark</button></div>
 <main id="main">
 <header>
-<h1>{_text(title)}</h1>
-<p class="lead">{_text(_lead(report))}</p>
+<h1>{escaped(title)}</h1>
+<p class="lead">{escaped(_lead(report))}</p>
 {f'<div class="notes">{notes}</div>' if notes else ""}
 <noscript><p>The tables are complete without scripts; the charts need them.</p></noscript>
 </header>
 {_tools(report)}
 {sections}
+{"" if report.audit is None else audit_section(report.audit)}
 {_origin(report)}
 {_failures(report)}
 <footer>Made {time.strftime("%Y-%m-%d %H:%M", time.gmtime())} UTC by gainful. Everything is in this file; it asks the
@@ -161,11 +145,11 @@ def _few(report: Report) -> bool:
 
 
 def _environment(report: Report, environment: Environment, i: int) -> str:
-    name = _text(environment.label)
+    name = escaped(environment.label)
     parts = [
         f'<section id="env-{i}" aria-labelledby="env-{i}-name">',
         f'<h2 id="env-{i}-name">{name}</h2>',
-        f'<p class="sub">{_text(_made_as(environment))}{_text(tables.subtitle(environment))}</p>',
+        f'<p class="sub">{escaped(_made_as(environment))}{escaped(tables.subtitle(environment))}</p>',
         _table(report, environment, i, tables.headline(environment), f"Regret of every agent in {environment.label}"),
         _remarks(environment),
         _promises(environment),
@@ -193,8 +177,8 @@ def _table(
 ) -> str:
     keyed = " keyed" if bar < 0 else ""
     head = "".join(
-        f'<th scope="col" aria-sort="none" class="{_class(c, j)}{keyed if j == 0 else ""}" title="{_text(c.about)}">'
-        f'<button type="button" class="sort">{_text(c.head)}</button></th>'
+        f'<th scope="col" aria-sort="none" class="{_class(c, j)}{keyed if j == 0 else ""}" title="{escaped(c.about)}">'
+        f'<button type="button" class="sort">{escaped(c.head)}</button></th>'
         for j, c in enumerate(columns)
     )
     rows = []
@@ -202,22 +186,22 @@ def _table(
         cells = []
         for j, c in enumerate(columns):
             value = c.values[r]
-            data = f'data-value="{_text("" if value is None else value if isinstance(value, str) else repr(value))}"'
+            data = f'data-value="{escaped("" if value is None else value if isinstance(value, str) else repr(value))}"'
             name = f'data-column="{c.key}"'
             if j == 0:
                 key = _key(report.agents.index(group.agent), i, group.agent) if bar < 0 else ""
-                cells.append(f'<th scope="row" class="word agent{keyed}" {data} {name}>{key}{_text(c.texts[r])}</th>')
+                cells.append(f'<th scope="row" class="word agent{keyed}" {data} {name}>{key}{escaped(c.texts[r])}</th>')
                 continue
             style = f' style="--share:{float(value):.4f}"' if j == bar and isinstance(value, float) else ""
             kind = _class(c, j) + (" share" if style else "")
             if c.key == "guarantee" and "no guarantee" in c.texts[r]:
                 kind += " none"
-            about = f' title="{_text(group.row["guarantee_text"])}"' if c.key == "guarantee" else ""
-            cells.append(f'<td class="{kind}"{style}{about} {data} {name}>{_text(c.texts[r])}</td>')
+            about = f' title="{escaped(group.row["guarantee_text"])}"' if c.key == "guarantee" else ""
+            cells.append(f'<td class="{kind}"{style}{about} {data} {name}>{escaped(c.texts[r])}</td>')
         rows.append(f"<tr>{''.join(cells)}</tr>")
     kind = "headline" if bar < 0 else "planning"
     return (
-        f'<div class="box" tabindex="0" role="region" aria-label="{_text(caption)}">'
+        f'<div class="box" tabindex="0" role="region" aria-label="{escaped(caption)}">'
         f'<table class="sortable {kind}"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
     )
 
@@ -231,18 +215,18 @@ def _class(column: tables.Column, j: int) -> str:
 def _key(index: int, environment: int, agent: str) -> str:
     return (
         f'<button type="button" class="key" data-env="{environment}" data-agent="{index}" aria-pressed="true" '
-        f'aria-label="{_text(f"Show the curve of {agent}")}"><svg viewBox="0 0 22 10" aria-hidden="true">'
+        f'aria-label="{escaped(f"Show the curve of {agent}")}"><svg viewBox="0 0 22 10" aria-hidden="true">'
         f'<line x1="1" y1="5" x2="21" y2="5" stroke-width="3" data-agent="{index}"/></svg></button>'
     )
 
 
 def _remarks(environment: Environment) -> str:
     notes = [f"{g.agent}: {g.row['note']}." for g in environment.groups if g.row["note"]]
-    return "".join(f'<p class="caption">{_text(note)}</p>' for note in notes)
+    return "".join(f'<p class="caption">{escaped(note)}</p>' for note in notes)
 
 
 def _promises(environment: Environment) -> str:
-    items = "".join(f"<dt>{_text(g.agent)}</dt><dd>{_text(_promise(g))}</dd>" for g in environment.groups)
+    items = "".join(f"<dt>{escaped(g.agent)}</dt><dd>{escaped(_promise(g))}</dd>" for g in environment.groups)
     return f"<details><summary>What is promised, and why not</summary><dl>{items}</dl></details>"
 
 
@@ -309,10 +293,10 @@ def _problem_section(environment: Environment, i: int) -> str:
     plans = [g for g in environment.groups if _drawable(environment, g)]
     drawing = environment.drawing
     if drawing is None:
-        return f'<p class="why">Not drawn: {_text(environment.no_drawing)}.</p>'
+        return f'<p class="why">Not drawn: {escaped(environment.no_drawing)}.</p>'
     if not plans:
         return '<p class="why">Not drawn: no run stored its last plan.</p>'
-    options = "".join(f'<option value="{j}">{_text(g.agent)}</option>' for j, g in enumerate(plans))
+    options = "".join(f'<option value="{j}">{escaped(g.agent)}</option>' for j, g in enumerate(plans))
     graph = (
         f'<div class="graph" id="graph-{i}" tabindex="0" role="region" aria-label="Graph of the problem"></div>'
         '<p class="caption">Area: visits. Colour: value v of the last plan, the stronger the higher. '
@@ -335,9 +319,8 @@ def _problem_section(environment: Environment, i: int) -> str:
 
 def _chart(kind: str, i: int, about: str, note: str = "") -> str:
     more = f' data-note="{note}"' if note else ""
-    return (
-        f'<div class="chart" data-chart="{kind}" data-env="{i}"{more} role="figure" aria-label="{_text(about)}"></div>'
-    )
+    named = f'role="figure" aria-label="{escaped(about)}"'
+    return f'<div class="chart" data-chart="{kind}" data-env="{i}"{more} {named}></div>'
 
 
 def _origin(report: Report) -> str:
@@ -359,10 +342,10 @@ def _origin(report: Report) -> str:
     older = sum(row["older"] for row in report.progress)
     if older:
         facts.append(("Left out", f"{_count(older, 'run')} of another results version"))
-    listed_facts = "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in facts)
+    listed_facts = "".join(f"<dt>{escaped(name)}</dt><dd>{escaped(value)}</dd>" for name, value in facts)
     return (
         '<section id="origin" aria-labelledby="origin-name"><h2 id="origin-name">Spec and provenance</h2>'
-        f"<dl>{listed_facts}</dl><details><summary>The spec</summary><pre>{_text(report.spec)}</pre></details>"
+        f"<dl>{listed_facts}</dl><details><summary>The spec</summary><pre>{escaped(report.spec)}</pre></details>"
         "</section>"
     )
 
@@ -374,8 +357,8 @@ def _failures(report: Report) -> str:
     for failure in report.failures[:MOST_FAILURES]:
         head = f"{failure['agent']} in {failure['environment']}, seed {failure['seed']}, try {failure['try']}"
         what = f"{failure['kind']}: {failure['message']}"
-        trace = f"<pre>{_text(failure['traceback'])}</pre>" if failure["traceback"] else ""
-        items.append(f"<details><summary>{_text(head)}</summary><p>{_text(what)}</p>{trace}</details>")
+        trace = f"<pre>{escaped(failure['traceback'])}</pre>" if failure["traceback"] else ""
+        items.append(f"<details><summary>{escaped(head)}</summary><p>{escaped(what)}</p>{trace}</details>")
     more = len(report.failures) - MOST_FAILURES
     rest = f'<p class="why">… and {more:,} more: gainful status DIR --json has them all.</p>' if more > 0 else ""
     return (
@@ -485,19 +468,9 @@ def _json(value: Any) -> str:
     return written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _text(text: str) -> str:
-    """For HTML, in elements and in quoted attributes; control characters written out."""
-    plain = "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
-    return html.escape(plain, quote=True)
-
-
 def _bundle() -> str:
     plotly = importlib.import_module("plotly.offline")
     return str(plotly.get_plotlyjs()).replace("</script", "<\\/script")
-
-
-def _asset(name: str) -> str:
-    return (resources.files("gainful.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _hash(script: str) -> str:

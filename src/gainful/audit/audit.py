@@ -1,0 +1,151 @@
+"""Many audited runs of one agent in one environment, and what they say together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gainful.arguments import whole
+from gainful.audit.run import RunAudit, audit_run, truth_of
+from gainful.audit.truth import Truth
+from gainful.audit.verdicts import Verdict, judge
+from gainful.errors import InvalidArgumentError
+from gainful.theory.regret import lower_bound
+
+
+@dataclass(frozen=True)
+class Audit:
+    """One agent in one environment: a verdict per statement, over all runs."""
+
+    environment: str
+    agent: str
+    settings: dict[str, Any] = field(repr=False)
+    """The arguments that make the agent."""
+    guarantee: str
+    void: str
+    """Why nothing is promised for this agent; empty where the theorem holds."""
+    delta: float
+    horizon: int
+    facts: dict[str, Any] = field(repr=False)
+    """Of the environment: gain, span, support, diameter, lower bound (None where unknown)."""
+    runs: tuple[RunAudit, ...] = field(repr=False)
+
+    @cached_property
+    def verdicts(self) -> dict[str, Verdict]:
+        """By statement."""
+        return {
+            name: judge(name, [(run.seed, run.findings[name]) for run in self.runs], self.delta, self.void)
+            for name in self.runs[0].findings
+        }
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing that should hold is violated."""
+        return not any(verdict.broken for verdict in self.verdicts.values())
+
+    def __getitem__(self, statement: str) -> Verdict:
+        return self.verdicts[statement]
+
+    def __repr__(self) -> str:
+        words = [verdict.verdict for verdict in self.verdicts.values()]
+        counts = ", ".join(f"{words.count(w)} {w}" for w in dict.fromkeys(words))
+        return f"Audit({self.agent} in {self.environment}, {len(self.runs)} runs of {self.horizon:,} steps: {counts})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON: verdicts, and of the runs what is needed to look closer."""
+        return {
+            "environment": self.environment, "agent": self.agent, "settings": self.settings,
+            "guarantee": self.guarantee, "void": self.void, "delta": self.delta, "horizon": self.horizon,
+            "facts": self.facts, "ok": self.ok,
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts.values()],
+            "regret": self.regret_curves(), "tightness": self.tightness(),
+            "runs": [
+                {
+                    "seed": run.seed, "episodes": run.episodes, "regret": run.regret, "failed": run.failed,
+                    "seconds": run.seconds,
+                }
+                for run in self.runs
+            ],
+        }  # fmt: skip
+
+    def regret_curves(self) -> dict[str, Any]:
+        """At the checkpoints: mean and largest regret, the explicit bound, the lower bound; None where unknown."""
+        steps = self.runs[0].shown["steps"]
+        regret = np.array([run.shown["regret"] for run in self.runs])
+        bound = self.runs[0].shown.get("bound")
+        D = self.facts.get("diameter")
+        size = self.facts["n_states"], self.facts["n_actions"]
+        least = (
+            None if D is None else [lower_bound(T, *size, diameter=D, reward_max=self.facts["range"]) for T in steps]
+        )
+        return {
+            "steps": steps, "mean": regret.mean(axis=0).tolist(), "largest": regret.max(axis=0).tolist(),
+            "bound": bound, "lower_bound": least,
+        }  # fmt: skip
+
+    def tightness(self) -> dict[str, Any] | None:
+        """How far L̂h* lies above Lh* at the last plan: mean over states and runs, and the largest."""
+        last = [run.shown["tightness"] for run in self.runs if "tightness" in run.shown]
+        if not last:
+            return None
+        return {
+            "mean": math.fsum(t["mean"][-1] for t in last) / len(last),
+            "largest": max(t["largest"][-1] for t in last),
+        }
+
+
+def gathered(
+    runs: Sequence[RunAudit], agent: Any, environment: str, truth: Any, *, agent_name: str | None = None
+) -> Audit:
+    """An Audit of runs already made; `agent` is one such as they had."""
+    if not runs:
+        raise InvalidArgumentError("no run was audited; ask for at least one")
+    guarantee = agent.guarantee
+    return Audit(
+        environment=environment, agent=agent_name or type(agent).__name__,
+        settings={k: v for k, v in agent.settings().items() if k != "seed"}, guarantee=str(guarantee),
+        void=guarantee.reason_void, delta=agent.delta, horizon=runs[0].horizon, facts=facts_of(truth, agent),
+        runs=tuple(sorted(runs, key=lambda run: run.seed)),
+    )  # fmt: skip
+
+
+def facts_of(truth: Any, agent: Any) -> dict[str, Any]:
+    """What to tell of the environment beside the verdicts."""
+    finite = isinstance(truth, Truth)
+    return {
+        "n_states": agent.n_states, "n_actions": agent.n_actions, "range": agent.reward_range, "gain": truth.gain,
+        "span": truth.span, "support": truth.support if finite else None,
+        "diameter": truth.diameter if finite else None,
+    }  # fmt: skip
+
+
+def audit(
+    make: Callable[[int], Any], environment: Any, horizon: float, *, runs: int = 100, first_seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Audit:  # fmt: skip
+    """Audit `runs` runs of the agents make(seed), seeds from `first_seed` on, each also the seed of its environment.
+
+    59 runs without a failure certify a statement that may fail with probability 0.05. `progress(done, runs)` is called
+    after each run.
+
+    >>> from gainful.agents.scal_plus import SCALPlus
+    >>> from gainful.environments.riverswim import riverswim
+    >>> found = audit(lambda seed: SCALPlus(6, 2, span=7.0, seed=seed), riverswim(6), 1000, runs=3)
+    >>> found.ok, found["span"].verdict, found["optimism"].verdict
+    (True, 'certified', 'inconclusive')
+    """
+    n = whole("runs", runs, 1)
+    truth = truth_of(environment)
+    made = []
+    for i in range(n):
+        seed = first_seed + i
+        made.append(audit_run(make(seed), environment, horizon, seed, truth=truth))
+        if progress is not None:
+            progress(i + 1, n)
+    name = str(getattr(environment, "name", "") or type(environment).__name__)
+    return gathered(made, make(first_seed), name, truth)

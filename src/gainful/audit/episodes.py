@@ -1,0 +1,31 @@
+"""The rule that ends episodes, held against how often each pair was executed in them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gainful.audit.findings import Finding, compared
+
+
+def episode_rule(
+    steps: NDArray[np.float64], ratio: NDArray[np.float64], pairs: NDArray[np.float64], full: NDArray[np.float64],
+    n_actions: int, new_states: ArrayLike | None = None,
+) -> Finding:  # fmt: skip
+    """No pair is executed more than max{1, N_k} times in an episode, and one is as often; one entry per episode.
+
+    `ratio` is the largest ν_k/max{1, N_k}, `pairs` where, `full` whether some pair reached 1. The last episode was
+    ended by the horizon, and needs none. TUCRL ends an episode also at a state never visited before: then `new_states`
+    tells how many each episode has reached, at most one, and one is enough to end it.
+    """
+    found = compared(ratio, 1.0, steps, states=pairs // n_actions, actions=pairs % n_actions, rounding=1e-12)
+    ended = np.asarray(full)
+    if new_states is not None:
+        reached = np.asarray(new_states, dtype=np.float64)
+        if found.failures == 0:
+            several = compared(reached, 1.0, steps)
+            found = several if several.failures else found
+        ended = np.maximum(ended, reached > 0)
+    if found.failures == 0 and len(steps) > 1:
+        found = compared(1.0 - ended[:-1], 0.0, steps[:-1], rounding=1e-12)
+    return found

@@ -1,0 +1,398 @@
+"""The auditor of UCRL2, UCRL2B, SCAL, TUCRL and KL-UCRL: the true model in the set, the plan optimistic."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import breadth_first_order
+
+from gainful._compiled import kernel
+from gainful.agents.episodic import EpisodePlan, EpisodeView
+from gainful.agents.extended import ExtendedAgent
+from gainful.agents.kl_ucrl import KLUCRL
+from gainful.agents.scal import SCAL
+from gainful.agents.statistics import Statistics
+from gainful.agents.tucrl import TUCRL
+from gainful.agents.ucrl2 import UCRL2
+from gainful.agents.ucrl2b import UCRL2B
+from gainful.audit.episodes import episode_rule
+from gainful.audit.findings import Finding, compared, not_applicable
+from gainful.audit.tightness import optimism_gap
+from gainful.audit.truth import Truth
+from gainful.errors import InvalidArgumentError
+from gainful.simulation.tabular import Life
+from gainful.theory.regret import episodes_at
+from gainful.theory.sets import (
+    kl_ucrl_radius,
+    kl_ucrl_reward_width,
+    scal_floor,
+    scal_width,
+    tucrl_truncated,
+    ucrl2_radius,
+    ucrl2_reward_width,
+    ucrl2b_width,
+)
+
+SHOWN = 60
+"""Episodes, at most, whose operator is held against the true one: each costs a sweep."""
+EVERYTHING = 2.0  # no two distributions are farther apart in ℓ₁
+UNBOUNDED = 1e300  # in place of an infinite radius, which cannot be subtracted
+ATTRACTIVE = 0  # s̄ of SCAL
+Floats = NDArray[np.float64]
+
+
+class Seen(NamedTuple):
+    """What an agent has seen, as plain arrays: p̄ as CSR over pairs, empty rows where N = 0."""
+
+    visits: NDArray[np.int64]
+    ptr: NDArray[np.int64]
+    next_state: NDArray[np.uint32]
+    p: Floats
+    pair: NDArray[np.int64]
+    """The pair of each entry."""
+    mean: Floats
+    """r̄, 0 where N = 0."""
+    variance: Floats
+    """Of the rewards: Σr²/N − r̄²."""
+
+    @classmethod
+    def of(cls, statistics: Statistics) -> Seen:
+        """Read it off."""
+        kept = statistics.to_arrays()
+        visits, length = kept["visits"].copy(), kept["length"]
+        n = np.maximum(1, visits)
+        pair = np.repeat(np.arange(visits.size), length)
+        mean = kept["reward_sum"] / n
+        return cls(
+            visits=visits, ptr=np.concatenate([[0], np.cumsum(length)]), next_state=kept["next_state"],
+            p=kept["count"] / n[pair], pair=pair, mean=mean,
+            variance=np.maximum(0.0, kept["reward_squares"] / n - mean * mean),
+        )  # fmt: skip
+
+    def states(self, n_states: int) -> NDArray[np.bool_]:
+        """(S,) the states seen, as the origin or the end of a transition."""
+        known = np.asarray((self.visits > 0).reshape(n_states, -1).any(axis=1))
+        known[self.next_state] = True
+        return known
+
+
+class Widths(NamedTuple):
+    """What the equations give for the pairs visited; at other pairs these numbers mean nothing."""
+
+    rewards: Floats
+    """(S*A,) |r̃ − r̄| is at most this."""
+    radius: Floats
+    """(S*A,) of the ball of rows; empty for intervals."""
+    entries: Floats
+    """|p̃(s') − p̄(s')| is at most this, for each entry of p̄; empty for balls."""
+    unseen: Floats
+    """(S*A,) the same for a next state never seen; empty for balls."""
+
+
+def widths_of(agent: ExtendedAgent, seen: Seen, t: int) -> Widths:
+    """The equations of `gainful.theory.sets` for this agent's set, times its `width_scale`."""
+    S, A, r_max, delta = agent.n_states, agent.n_actions, agent.reward_range, agent.delta
+    N, scale, none = seen.visits, agent.width_scale, np.empty(0)
+    if isinstance(agent, UCRL2):
+        r, radius = ucrl2_reward_width(N, t, S, A, delta, r_max), ucrl2_radius(N, t, S, A, delta)
+        return Widths(scale * r, scale * radius, none, none)
+    if isinstance(agent, KLUCRL):
+        T = agent.horizon
+        r, radius = kl_ucrl_reward_width(N, T, S, A, delta, r_max), kl_ucrl_radius(N, T, S, A, delta)
+        return Widths(scale * r, scale * radius, none, none)
+    spread = seen.p * (1.0 - seen.p)
+    if isinstance(agent, UCRL2B):  # and TUCRL
+        r = ucrl2b_width(N, seen.variance, S, A, delta, r_max)
+        entries = ucrl2b_width(N[seen.pair], spread, S, A, delta)
+        return Widths(scale * r, none, scale * entries, scale * ucrl2b_width(N, 0.0, S, A, delta))
+    if isinstance(agent, SCAL):
+        r = scal_width(N, seen.variance, t, S, A, delta, r_max)
+        entries = scal_width(N[seen.pair], spread, t, S, A, delta)
+        return Widths(scale * r, none, scale * entries, scale * scal_width(N, 0.0, t, S, A, delta))
+    raise InvalidArgumentError(f"{type(agent).__name__} has no confidence set that is audited")
+
+
+# ---------------------------------------------------------------------- the set in use against the equations
+
+
+def formula_errors(agent: ExtendedAgent, plan: EpisodePlan, seen: Seen, widths: Widths, t: int) -> Floats:
+    """(S*A,) how far the set and the rewards in use are from the equations, relative to 1 + the number; inf: not alike.
+
+    A pair never visited may go anywhere for reward r_max; radii, bounds and rewards are cut at 2, [0, 1] and r_max.
+    SCAL's lower bounds are the equation's unless they leave less than η_k for s̄: then those of other states are
+    smaller by a common factor, and leave just that. TUCRL truncates the well-visited pairs, and every pair once all
+    those of visited states are.
+    """
+    possible = agent.allowed.reshape(-1)
+    visited, r_max = seen.visits > 0, agent.reward_range
+    used, rows, r = plan.details["confidence"], plan.details["rows"], plan.details["rewards"].reshape(-1)
+    wrong = off(r, np.where(visited, np.minimum(r_max, seen.mean + widths.rewards), r_max))
+    here = np.repeat(visited, np.diff(rows.indptr))  # the entries that were seen; other rows are fillers
+    alike = np.array_equal(rows.indices[here], seen.next_state)
+    if not alike or not np.array_equal(np.diff(rows.indptr)[visited], np.diff(seen.ptr)[visited]):
+        return np.where(possible, np.inf, 0.0)
+    np.maximum.at(wrong, seen.pair, off(rows.p[here], seen.p))
+    if widths.radius.size:
+        everything = EVERYTHING if isinstance(agent, UCRL2) else UNBOUNDED
+        expected = np.where(visited, np.minimum(everything, widths.radius), everything)
+        radius = np.minimum(used.radius.reshape(-1), UNBOUNDED)
+        return np.where(possible, np.maximum(wrong, off(radius, expected)), 0.0)
+    wrong = np.maximum(wrong, off(used.unseen.reshape(-1), np.where(visited, np.minimum(1.0, widths.unseen), 1.0)))
+    filler = np.repeat(np.arange(visited.size), np.diff(rows.indptr))[~here]
+    np.maximum.at(wrong, filler, off(used.lower[~here], 0.0) + off(used.upper[~here], 1.0))
+    np.maximum.at(wrong, seen.pair, off(used.upper[here], np.minimum(1.0, seen.p + widths.entries)))
+    lower = np.maximum(0.0, seen.p - widths.entries)
+    if isinstance(agent, SCAL):
+        eta = scal_floor(t, agent.span, r_max)
+        others = np.where(seen.next_state != ATTRACTIVE, lower, 0.0)
+        sums = np.bincount(seen.pair, weights=others, minlength=visited.size)
+        room = np.where(sums > 1.0 - eta, (1.0 - eta) / np.maximum(sums, 1e-300), 1.0)  # 1: left as they are
+        lower = np.where(seen.next_state != ATTRACTIVE, lower * room[seen.pair], lower)
+        wrong = np.maximum(wrong, off(used.floor, eta) + (used.floor_state != ATTRACTIVE))
+    np.maximum.at(wrong, seen.pair, off(used.lower[here], lower))
+    if isinstance(agent, TUCRL):
+        known = seen.states(agent.n_states)
+        truncated = tucrl_truncated(seen.visits, t, agent.n_states, agent.n_actions)
+        own = np.repeat(known, agent.n_actions) & possible
+        if not known.any():
+            known[:], truncated[:] = True, False
+        elif truncated[own].all():
+            truncated[:] = True
+        wrong = np.maximum(wrong, used.truncated.reshape(-1) != truncated)
+        wrong = np.maximum(wrong, np.repeat(used.reachable != known, agent.n_actions))
+    return np.where(possible, wrong, 0.0)
+
+
+def off(used: Any, expected: Any) -> Floats:
+    """|used − expected|/(1 + expected)."""
+    return np.asarray(np.abs(used - expected) / (1.0 + expected))
+
+
+# ---------------------------------------------------------------------- the true rows against the set
+
+
+@kernel
+def distances(
+    seen_ptr: NDArray[Any], seen_next: NDArray[Any], p_bar: NDArray[Any], visits: NDArray[Any], width: NDArray[Any],
+    unseen: NDArray[Any], ptr: NDArray[Any], idx: NDArray[Any], p: NDArray[Any], n_states: int, l1: NDArray[Any],
+    kl: NDArray[Any], found: NDArray[Any], allowed: NDArray[Any],
+) -> None:  # fmt: skip
+    """Of every visited pair ‖p − p̄‖₁, KL(p̄, p), and the |p(s') − p̄(s')| that is largest against its width.
+
+    Both rows are sorted by next state, each listed once, and merged. A next state never seen has the width `unseen`.
+    """
+    for k in range(visits.size):
+        l1[k] = kl[k] = found[k] = 0.0
+        allowed[k] = 1.0
+        if visits[k] == 0:
+            continue
+        worst = -1.0
+        i, i_end, j, j_end = seen_ptr[k], seen_ptr[k + 1], ptr[k], ptr[k + 1]
+        while i < i_end or j < j_end:
+            x = np.int64(seen_next[i]) if i < i_end else np.int64(n_states)
+            y = np.int64(idx[j]) if j < j_end else np.int64(n_states)
+            to = min(x, y)
+            q, true, bound = 0.0, 0.0, 0.0
+            if unseen.size:
+                bound = unseen[k]
+            if x == to:
+                q = p_bar[i]
+                if width.size:
+                    bound = width[i]
+                i += 1
+            if y == to:
+                true = p[j]
+                j += 1
+            away = abs(q - true)
+            l1[k] += away
+            if q > 0.0:
+                kl[k] += q * np.log(q / true) if true > 0.0 else np.inf
+            if bound > 0.0 and away / bound > worst:
+                worst = away / bound
+                found[k], allowed[k] = away, bound
+
+
+def within_reach(state: int, rows: tuple[NDArray[Any], ...], n_states: int, n_actions: int) -> NDArray[np.bool_]:
+    """(S,) the states that the true MDP can ever be in, from `state` on."""
+    ptr, idx, p = rows
+    origin = np.repeat(np.arange(ptr.size - 1), np.diff(ptr)) // n_actions
+    ways = (p > 0.0).astype(np.float64)
+    graph = csr_matrix((ways, (origin, idx.astype(np.int64))), shape=(n_states, n_states))
+    reached = np.zeros(n_states, dtype=bool)
+    reached[breadth_first_order(graph, state, return_predecessors=False)] = True
+    return reached
+
+
+# ---------------------------------------------------------------------- the auditor
+
+
+START = np.dtype(
+    [("step", "f8"), ("low", "f8"), ("high", "f8"), ("span", "f8"), ("wrong", "f8"), ("wrong_pair", "i8"),
+     ("r_found", "f8"), ("r_allowed", "f8"), ("r_pair", "i8"), ("p_found", "f8"), ("p_allowed", "f8"),
+     ("p_pair", "i8"), ("truncates", "?"), ("known", "i8")]
+)  # fmt: skip
+"""Of the beginning of an episode: t_k, the bracket, sp(v_k), the largest error of the set in use, the reward and the
+row nearest to the edge of their sets, whether a transition of the true MDP is forbidden (TUCRL), how many states are
+known.
+"""
+
+
+class SetsAuditor:
+    """Looks at every episode of one agent with confidence sets in one MDP.
+
+    Set `agent.on_episode = auditor.see` before the run, and ask for `findings()` when it is over.
+
+    The true model in the set makes the plan optimistic: then L̃h* ≥ Lh* = h* + g*, and the growth rate of L̃ is at least
+    g*. Two sets are not only what the equations say. SCAL's rows keep η_k on s̄: a true row with less there is moved by
+    at most η_k, so L̃h* ≥ h* + g* − η_k·sp(h*), and the gain is at most c·η_k ≤ r_max/t_k lower; that much is allowed.
+    TUCRL forbids well-visited pairs to move to states never visited. Where the true MDP has such a transition it is not
+    in the set, however good the counts, and optimism is not promised in that episode. So TUCRL's optimism is judged in
+    the episodes in which no truncated pair of a state that can be reached from the start leads to a state never
+    visited. (States that cannot be reached do not matter: those that can are closed, L̃h* ≥ Lh* on them, and so
+    L̃ⁿh* ≥ h* + n·g*.) KL-UCRL's constants are for T = `horizon` steps, and what it promises is judged up to there.
+    """
+
+    def __init__(self, agent: ExtendedAgent, truth: Truth, life: Life) -> None:
+        self.agent, self.truth, self.life = agent, truth, life
+        self.names: tuple[str, ...] = (
+            "set-formula", "rewards-in-set", "rows-in-set", "optimism", *(("span",) if isinstance(agent, SCAL) else ()),
+            "precision", "episode-rule", "episode-count",
+        )  # fmt: skip
+        pairs = agent.n_states * agent.n_actions
+        self._true_r = truth.rewards - agent.reward_min
+        self._rows = truth.rows
+        self._l1, self._kl, self._found, self._allowed = (np.empty(pairs) for _ in range(4))
+        self._starts: list[tuple[Any, ...]] = []
+        """See `START`."""
+        self._sums: list[tuple[float, int, bool, int, int]] = []
+        """Per episode that is over: largest ν/max{1,N}, where, whether one is 1, steps, new states."""
+        self._before = np.zeros(pairs, dtype=np.int64)
+        self._marks = np.geomspace(1.0, float(max(2, life.grid[-1])), SHOWN - 1)
+        self._last: EpisodeView | None = None
+        self._tightness: dict[str, list[Any]] = {"step": [], "mean": [], "largest": []}
+        self._entries: tuple[NDArray[Any], NDArray[Any]] | None = None
+        """Pair and next state of the true transitions from states within reach (TUCRL)."""
+
+    def see(self, view: EpisodeView) -> None:
+        """One episode begins: the last one is settled, the new one examined."""
+        agent, plan, t = self.agent, view.plan, view.step
+        seen = Seen.of(view.statistics)
+        known = seen.states(agent.n_states)
+        known[int(self.life.clock[0])] = True
+        if self._starts:
+            self._settle(seen.visits, known)
+        widths = widths_of(agent, seen, t)
+        wrong = formula_errors(agent, plan, seen, widths, t)
+        at = int(np.argmax(wrong))
+        visited = seen.visits > 0
+        reward = nearest(np.abs(self._true_r - seen.mean), widths.rewards, visited)
+        distances(
+            seen.ptr, seen.next_state, seen.p, seen.visits, widths.entries, widths.unseen, *self._rows, agent.n_states,
+            self._l1, self._kl, self._found, self._allowed,
+        )  # fmt: skip
+        if isinstance(agent, UCRL2):
+            row = nearest(self._l1, np.minimum(EVERYTHING, widths.radius), visited)
+        elif isinstance(agent, KLUCRL):
+            row = nearest(np.maximum(self._kl, 0.0), widths.radius, visited)
+        else:
+            row = nearest(self._found, self._allowed, visited)
+        low, high = plan.gain_bounds
+        self._starts.append(
+            (t, low, high, float(np.ptp(plan.values)), float(wrong[at]), at, *reward, *row, self._truncates(plan),
+             int(known.sum()))
+        )  # fmt: skip
+        self._last = view
+        if t >= self._marks[0]:
+            self._marks = np.append(self._marks[self._marks > t], np.inf)
+            self._measure(view)
+
+    def _truncates(self, plan: EpisodePlan) -> bool:
+        """Whether the set of this plan forbids a transition that the true MDP has."""
+        if not isinstance(self.agent, TUCRL):
+            return False
+        used = plan.details["confidence"]
+        if self._entries is None:
+            ptr, idx, p = self._rows
+            S, A = self.agent.n_states, self.agent.n_actions
+            reach = within_reach(int(self.life.clock[0]), self._rows, S, A)
+            pair = np.repeat(np.arange(ptr.size - 1), np.diff(ptr))
+            own = reach[pair // A] & (p > 0.0)
+            self._entries = pair[own], idx[own]
+        pair, to = self._entries
+        return bool(np.any(used.truncated.reshape(-1)[pair] & ~used.reachable[to]))
+
+    def _measure(self, view: EpisodeView) -> None:
+        """How far L̃h* lies above Lh*."""
+        gap = optimism_gap(view.plan, view.statistics, self.truth.bias, self.truth.gain - self.agent.reward_min)
+        for name, value in (("step", view.step), ("mean", float(gap.mean())), ("largest", float(gap.max()))):
+            self._tightness[name].append(value)
+
+    def _settle(self, visits: NDArray[np.int64], known: NDArray[np.bool_]) -> None:
+        """The episode that is over: what it has executed."""
+        nu = visits - self._before
+        ratio = nu / np.maximum(1, self._before)
+        at = int(np.argmax(ratio))
+        new = int(known.sum()) - self._starts[-1][-1]
+        self._sums.append((float(ratio[at]), at, bool(np.any(ratio == 1.0)), int(nu.sum()), new))
+        self._before = visits
+
+    def findings(self) -> tuple[dict[str, Finding], dict[str, Any]]:
+        """Each statement's finding, and the tightness of optimism over time to show."""
+        agent, truth = self.agent, self.truth
+        if len(self._sums) < len(self._starts):
+            seen = Seen.of(agent.statistics)
+            known = seen.states(agent.n_states)
+            known[self.life.state] = True
+            self._settle(seen.visits, known)
+        if self._last is not None and self._tightness["step"][-1] != self._last.step:
+            self._measure(self._last)
+        kept = np.array(self._starts, dtype=START)
+        step, low, high = kept["step"], kept["low"], kept["high"]
+        A, r_max, numbers = agent.n_actions, agent.reward_range, np.arange(1, step.size + 1)
+        promised = step <= agent.horizon if isinstance(agent, KLUCRL) else np.ones(step.size, dtype=bool)
+
+        def some(left: Any, right: Any, which: NDArray[np.bool_], pairs: Any = None, **options: Any) -> Finding:
+            if pairs is not None:
+                options |= {"states": pairs[which] // A, "actions": pairs[which] % A}
+            left, right = np.broadcast_to(left, step.shape)[which], np.broadcast_to(right, step.shape)[which]
+            return compared(left, right, step[which], episodes=numbers[which], **options)
+
+        every = np.ones(step.size, dtype=bool)
+        lowered = np.minimum(agent.span, r_max / step) if isinstance(agent, SCAL) else 0.0
+        inside = {"rewards-in-set": ("r", 1e-12 * r_max), "rows-in-set": ("p", 1e-12)}
+        found = {
+            "set-formula": some(kept["wrong"], 0.0, every, kept["wrong_pair"], rounding=1e-12),
+            "optimism": some(truth.gain_low, high + lowered, promised & ~kept["truncates"], rounding=1e-9 * r_max),
+            "precision": some(high - low, r_max / np.sqrt(step), every, rounding=1e-12 * r_max),
+        }  # fmt: skip
+        for name, (x, rounding) in inside.items():
+            pairs = kept[f"{x}_pair"]
+            found[name] = some(
+                kept[f"{x}_found"], kept[f"{x}_allowed"], promised & (pairs >= 0), pairs, rounding=rounding
+            )
+        if kept["truncates"].all():
+            found["optimism"] = not_applicable("in every episode truncation forbids a transition that the true MDP has")
+        if isinstance(agent, SCAL):
+            c = agent.span
+            found["span"] = some(kept["span"], c, every, rounding=1e-12 * (c + r_max))
+            if truth.span > c * (1.0 + 1e-9):
+                found["optimism"] = not_applicable(
+                    f"the optimal bias has span {truth.span:.6g}, more than c = {c:g}: the theorem does not speak of it"
+                )
+        ratio, pair, full, lived, new = np.array(self._sums, dtype=np.float64).T
+        after = np.maximum(np.cumsum(lived), 1.0)
+        extra = agent.n_states - 1 if isinstance(agent, TUCRL) else 0  # a state is new once, the first one never
+        found["episode-rule"] = episode_rule(step, ratio, pair, full, A, new if isinstance(agent, TUCRL) else None)
+        found["episode-count"] = compared(numbers, episodes_at(after, agent.n_states * A) + extra, step)
+        return {name: found[name] for name in self.names}, {"tightness": self._tightness}
+
+
+def nearest(found: Floats, allowed: Floats, which: NDArray[np.bool_]) -> tuple[float, float, int]:
+    """Where found/allowed is largest among some pairs: both numbers and the pair; (0, 1, -1) of none."""
+    if not which.any():
+        return 0.0, 1.0, -1
+    k = int(np.argmax(np.where(which, found / np.maximum(allowed, 1e-300), -1.0)))
+    return float(found[k]), float(allowed[k]), k

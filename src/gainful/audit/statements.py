@@ -1,0 +1,114 @@
+"""What can be audited: each statement in words, where it comes from, and whether it may fail now and then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Something that a theorem, or the definition of an algorithm, says of every run."""
+
+    name: str
+    text: str
+    source: str
+    likely: bool = False
+    """True: it may fail in a part δ of all runs. False: it may not fail at all."""
+    constants: bool = False
+    """Whether it is promised for the theorem's constants alone: not for another bonus_scale or width_scale."""
+
+
+_QIAN = "Qian, Fruit, Pirotta & Lazaric"
+
+_PROOF = "the explicit bound"
+_EACH = "the paper of each algorithm"
+
+_ALL = (
+    Statement(
+        "bonus-formula",
+        "the bonus in use is the equation's, and r̂ = r̄ + b_k",
+        f"{_QIAN}, eqs. exploration.bonus, tigher.expl.bonus",
+    ),
+    Statement(
+        "bonus-bias",
+        "|r̄ − r + (p̂ − p)·h*| ≤ b_k for every pair",
+        f"{_QIAN}, lemma bonus.inequality (a)",
+        likely=True,
+        constants=True,
+    ),
+    Statement(
+        "bonus-values",
+        "|r̄ − r + (p̂ − p)·v_k| ≤ d_k for every pair",
+        f"{_QIAN}, lemma bonus.inequality (b)",
+        likely=True,
+    ),
+    Statement(
+        "bonus-all-values",
+        "|r̄ − r| + (c/2)·‖p̂ − p‖₁ ≤ d_k for every pair: (b) for all v of span ≤ c at once",
+        f"{_QIAN}, lemma bonus.inequality (b)",
+        likely=True,
+    ),
+    Statement("optimism", "the planned gain is at least g*", f"{_QIAN}, lemma optimism", likely=True, constants=True),
+    Statement("span", "sp(v_k) ≤ c", "ScOpt, Fruit et al. 2018"),
+    Statement(
+        "certificate",
+        "T_c v_k − v_k, computed anew from the counts, lies in the planner's bracket",
+        f"{_QIAN}, eqs. opT, hatp",
+    ),
+    Statement(
+        "precision", "the planner's bracket is no wider than ε_k = r_max/√t_k", f"{_QIAN}, fig. ucrl.constrained"
+    ),
+    Statement(
+        "bellman-error",
+        "g_k − Σ π(s,a)(r̂ + p̂·v_k) ≤ −v_k(s) + ε_k, and two-sided on the augmented actions",
+        f"{_QIAN}, eqs. gerror.app, gerror.app2",
+    ),
+    Statement(
+        "feasible", "where the span constraint cuts, an action is worth no more than it", "ScOpt, Fruit et al. 2018"
+    ),
+    Statement(
+        "contraction",
+        "the contraction coefficient is at most 1 − min (N(s,a,s̄)+1)/(N(s,a)+1)",
+        f"{_QIAN}, sec. 3 (ergodic coefficient γ_k)",
+    ),
+    Statement("unichain", "the policy reaches s̄ from every state of the estimated MDP", f"{_QIAN}, sec. 3"),
+    Statement(
+        "episode-rule",
+        "no pair is executed more than max{1, N_k} times in an episode, and one is as often",
+        f"{_QIAN}, fig. ucrl.constrained",
+    ),
+    Statement(
+        "episode-count", "at most S·A·log₂(8T/SA) episodes in T ≥ SA steps", "Jaksch, Ortner & Auer 2010, app. C.2"
+    ),
+    Statement("term-bonus", "Σ ν·b is at most its term of the bound", _PROOF),
+    Statement("term-deviation", "Σ ν·d is at most its term of the bound", _PROOF),
+    Statement("term-precision", "Σ ν·ε is at most its term of the bound", _PROOF),
+    Statement("term-telescoping", "Σ v_k(s_end) − v_k(s_begin) is at most c per episode", _PROOF),
+    Statement(
+        "term-martingale",
+        "luck, Σ (p·v − v(s′)) + (r − r_t), is at most its term of the bound",
+        "Azuma's inequality",
+        likely=True,
+    ),
+    Statement(
+        "decomposition",
+        "after every episode, regret ≤ Σ ν·(b + d + ε) + luck + telescoping",
+        _PROOF,
+        likely=True,
+        constants=True,
+    ),
+    Statement(
+        "regret-bound",
+        "the regret is at most the explicit bound, at every checkpoint",
+        f"{_QIAN}, theorems regret.bonusscal, regret.scalcont",
+        likely=True,
+        constants=True,
+    ),
+    Statement("cells", "cells are closed at the right: I_1 = [0, 1/n], I_k = ((k−1)/n, k/n]", f"{_QIAN}, sec. 4"),
+    Statement("set-formula", "the confidence set in use is the equation's", _EACH),
+    Statement("rewards-in-set", "every true mean reward lies in its interval", _EACH, likely=True, constants=True),
+    Statement("rows-in-set", "every true transition row lies in its set", _EACH, likely=True, constants=True),
+)
+
+STATEMENTS: dict[str, Statement] = {statement.name: statement for statement in _ALL}
+"""By name, in the order in which they are shown."""

@@ -1,0 +1,78 @@
+"""What an audit knows and an agent does not: the true model, its gain and its bias."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainful.errors import GainfulError
+from gainful.mdp.model import MDP
+from gainful.planning.hitting import diameter
+from gainful.planning.solve import solve
+from gainful.simulation.world import Dynamics
+
+PRECISION = 1e-9
+"""Of g*, relative to the range of rewards."""
+LARGEST_DIAMETER = 500
+"""States up to which the diameter is computed: for the lower bound, which nothing depends on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """An MDP solved: rewards and gain as the agent sees them (to be maximised, per step)."""
+
+    mdp: MDP = field(repr=False)
+    gain: float
+    gain_low: float
+    """The proven lower end of g*: optimism is held against it."""
+    bias: NDArray[np.float64] = field(repr=False)
+    """(S,) h*, a solution of the optimality equation, up to the precision of the gain."""
+    rewards: NDArray[np.float64] = field(repr=False)
+    """(S*A,) mean rewards."""
+
+    @classmethod
+    def of(cls, mdp: MDP) -> Truth:
+        """Solve it."""
+        low, high = mdp.reward_range
+        units = mdp.units
+        found = solve(mdp, precision=PRECISION * max(1.0, high - low) / units.step_duration)
+        ends = [units.sign * end * units.step_duration for end in found.gain_bounds]
+        return cls(
+            mdp=mdp, gain=units.sign * found.gain * units.step_duration, gain_low=min(ends),
+            bias=np.ascontiguousarray(units.sign * found.bias), rewards=Dynamics(mdp).mean,
+        )  # fmt: skip
+
+    @property
+    def span(self) -> float:
+        """sp(h*)."""
+        return float(np.ptp(self.bias))
+
+    @cached_property
+    def support(self) -> int:
+        """Γ, the most next states of a pair."""
+        return int(np.diff(self.rows[0]).max())
+
+    @cached_property
+    def rows(self) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float64]]:
+        """Transition rows, CSR over pairs, sorted, every next state once: a table may list one with two rewards."""
+        ptr, idx, p = self.mdp.indptr, self.mdp.indices, self.mdp.probabilities
+        pair = np.repeat(np.arange(ptr.size - 1), np.diff(ptr))
+        new = np.ones(idx.size, dtype=bool)
+        new[1:] = (idx[1:] != idx[:-1]) | (pair[1:] != pair[:-1])
+        first = np.flatnonzero(new)
+        lengths = np.bincount(pair[first], minlength=ptr.size - 1)
+        return np.concatenate([[0], np.cumsum(lengths)]), idx[first].copy(), np.add.reduceat(p, first)
+
+    @cached_property
+    def diameter(self) -> float | None:
+        """D, or None where it is infinite or takes long."""
+        if self.mdp.n_states > LARGEST_DIAMETER:
+            return None
+        try:
+            found = float(diameter(self.mdp))
+        except GainfulError:
+            return None
+        return found if np.isfinite(found) else None

@@ -1,0 +1,286 @@
+"""`gainful audit`: do the theorems hold for this agent, in this environment, with these constants."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gainful.cli import console, failures, numbers
+
+if TYPE_CHECKING:
+    from gainful.audit.audit import Audit
+    from gainful.audit.findings import Worst
+    from gainful.audit.verdicts import Verdict
+    from gainful.experiments.auditing import Audits
+
+STYLES = {"certified": "green", "violated": "bold red", "inconclusive": "yellow", "not applicable": "dim"}
+
+
+def audit(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="ENV|TABLE|SPEC",
+            help="An environment, as for gainful solve, or a spec, as for gainful run: then every agent in it.",
+            show_default=False,
+        ),
+    ],
+    agent_name: Annotated[
+        str | None,
+        typer.Option(
+            "--agent",
+            metavar="NAME",
+            help="scal-plus (the default), ucrl2, ucrl2b, scal, tucrl, kl-ucrl; among points c-scal-plus.",
+            show_default=False,
+        ),
+    ] = None,
+    runs: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Runs, one seed each; 59 without a failure certify δ = 0.05.")
+    ] = 100,
+    horizon: Annotated[
+        str | None,
+        typer.Option(metavar="STEPS", help="How long each lives: 1e5, or as the spec says.", show_default=False),
+    ] = None,
+    span: Annotated[
+        str, typer.Option(metavar="NUMBER|auto", help="The bound c that the agent is told; auto is the model's own.")
+    ] = "auto",
+    bins: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Cells per axis, where states are points.", show_default=False),
+    ] = None,
+    first_seed: Annotated[int, typer.Option(min=0, help="The seed of the first run.")] = 0,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the environment; may be repeated."),
+    ] = None,
+    agent_settings: Annotated[
+        list[str] | None,
+        typer.Option("--agent-set", metavar="NAME=VALUE", help="A parameter of the agent, such as bonus_scale=0.1."),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Runs at a time.", show_default=False)
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Keep the audit there (audit.json): gainful report DIR shows it.", show_default=False
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the audit as a page of its own.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object: verdicts, worst cases, curves.")] = False,
+    debug: failures.Debug = False,  # noqa: ARG001
+) -> int:
+    """Check the theorems on real runs. Exit code 1 if something that should hold does not.
+
+    \b
+    gainful audit riverswim
+    gainful audit riverswim --agent-set bonus_scale=0.1 --horizon 1e6
+    gainful audit lqg --bins 20 --runs 60
+    gainful audit quickstart --runs 60 --horizon 1e5 --out results/quickstart
+    """  # noqa: D301
+    from gainful.cli.source import read_number, read_settings
+    from gainful.experiments.auditing import save_audits
+    from gainful.simulation.run import checked_horizon
+
+    steps = None if horizon is None else checked_horizon(read_number("--horizon", horizon, "1e5"))
+    of_the_agent = read_settings(agent_settings or ())
+    if _is_spec(source):
+        _only_for_environments(agent_name, span, bins, settings, agent_settings)
+        found = _of_spec(source, steps, runs, first_seed, jobs)
+    else:
+        c = span if "auto" in span else read_number("--span", span, "2.5")
+        found = _of_environment(
+            source, settings or [], agent_name, c, bins, of_the_agent, steps or 100_000, runs, first_seed, jobs
+        )
+    if out is not None:
+        typer.echo(console.printable(f"written: {save_audits(found, out)}"), err=True)
+    if html is not None:
+        from gainful.report.audit_section import save_audit_page
+
+        typer.echo(console.printable(f"page: {save_audit_page(found.to_dict(), html)}"), err=True)
+    if as_json:
+        console.write([json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False), "\n"])
+    else:
+        console.show(*_page(found))
+    return 0 if found.ok else failures.FAILED
+
+
+def _is_spec(source: str) -> bool:
+    from gainful.experiments.spec import shipped
+
+    return source.lower().endswith(".toml") or source in [name for name, _ in shipped()]
+
+
+def _only_for_environments(agent: str | None, span: str, bins: int | None, *settings: list[str] | None) -> None:
+    from gainful.errors import InvalidArgumentError
+
+    given = {"--agent": agent, "--span": None if span == "auto" else span, "--bins": bins}
+    for name, value in {**given, "--set": settings[0], "--agent-set": settings[1]}.items():
+        if value:
+            raise InvalidArgumentError(f"{name}: a spec says that itself; leave it out, or audit an environment")
+
+
+def _of_spec(source: str, horizon: int | None, runs: int, first_seed: int, jobs: int | None) -> Audits:
+    from gainful.experiments.auditing import asked_by, audit_all
+    from gainful.experiments.spec import read_spec
+
+    spec = read_spec(source)
+    with console.live_line(_told) as show:
+        return audit_all(
+            asked_by(spec, horizon), title=spec.title, runs=runs, first_seed=first_seed, jobs=jobs,
+            progress=lambda done, total, part: show(round(1000 * (done + part)), 1000 * total),
+        )  # fmt: skip
+
+
+def _told(done: int, total: int) -> str:
+    return f"{done / 1000:.0f} of {total // 1000:,} runs audited"
+
+
+def _of_environment(
+    source: str, settings: list[str], agent: str | None, span: float | str, bins: int | None,
+    given: dict[str, Any], horizon: int, runs: int, first_seed: int, jobs: int | None,
+) -> Audits:  # fmt: skip
+    """An environment of the registry is audited by several processes, a table by this one."""
+    from gainful.audit.audit import gathered
+    from gainful.audit.run import audit_run, truth_of
+    from gainful.cli.source import read_environment, read_settings
+    from gainful.environments import registry
+    from gainful.experiments.auditing import Asked, Audits, audit_all
+    from gainful.experiments.configuration import Configuration, checkpoint_steps
+    from gainful.experiments.learner import Learner, name_of
+
+    named = source in registry.names() or source in registry.continuous_names()
+    with console.live_line(_told) as show:
+        if named:
+            name = agent or ("c-scal-plus" if source in registry.continuous_names() else "scal-plus")
+            parameters = {**given, **({"span": span} if _takes_span(name) else {})}
+            if bins is not None:
+                parameters["bins"] = bins
+            configuration = Configuration(
+                source, read_settings(settings), name, parameters, horizon, checkpoint_steps(20, horizon), 0
+            )
+            configuration.canonical()  # its errors come before any work
+            return audit_all(
+                [Asked(source, name, configuration)], runs=runs, first_seed=first_seed, jobs=jobs,
+                progress=lambda done, total, part: show(round(1000 * (done + part)), 1000 * total),
+            )  # fmt: skip
+        environment = read_environment(source, settings)
+        truth = truth_of(environment)
+        made = []
+        for i in range(runs):
+            learner = Learner(agent, environment, span, first_seed + i, horizon, bins, given, own_span=truth.span)
+            made.append(audit_run(learner.make(), environment, horizon, first_seed + i, truth=truth))
+            show(1000 * (i + 1), 1000 * runs)
+        found = gathered(made, learner.make(), name_of(environment, source), truth, agent_name=learner.name)
+        return Audits("", [found])
+
+
+def _takes_span(name: str) -> bool:
+    import inspect
+
+    from gainful.agents import registry
+
+    made: Any = registry.continuous_class(name) if name in registry.PARTITIONED else registry.agent_class(name)
+    return "span" in inspect.signature(made).parameters
+
+
+# ---------------------------------------------------------------------- for people
+
+
+def _page(found: Audits) -> list[Any]:
+    from rich.text import Text
+
+    parts: list[Any] = []
+    for one in found.audits:
+        parts += [*_audit(one), Text()]
+    for skipped in found.skipped:
+        parts.append(
+            Text(console.printable(f"not audited: {skipped.agent} in {skipped.environment}: {skipped.reason}"))
+        )
+    broken = sum(verdict.broken for one in found.audits for verdict in one.verdicts.values())
+    n = len(found.audits)
+    if broken:
+        verdicts = (
+            f"{broken} statement{'' if broken == 1 else 's'} that should hold {'is' if broken == 1 else 'are'} violated"
+        )
+        return [*parts, Text(f"{verdicts}.", style="bold red")]
+    return [*parts, Text("Nothing that should hold is violated." if n else "")]
+
+
+def _audit(one: Audit) -> list[Any]:
+    from rich.table import Table
+    from rich.text import Text
+
+    head = f"{one.agent} in {one.environment}: {len(one.runs):,} runs of {one.horizon:,} steps, δ = {one.delta:g}"
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("statement", "verdict", "failed runs", "95 % bounds", "checks", "worst case"):
+        grid.add_column(name, justify="right" if name in ("failed runs", "95 % bounds", "checks") else "left")
+    for verdict in one.verdicts.values():
+        word = verdict.verdict + ("" if verdict.promised or verdict.verdict == "not applicable" else " (not promised)")
+        if verdict.verdict == "not applicable":
+            grid.add_row(
+                verdict.statement,
+                Text(word, style="dim"),
+                "",
+                "",
+                "",
+                Text(console.printable(verdict.reason), style="dim"),
+            )
+            continue
+        low, high = verdict.frequency
+        grid.add_row(
+            verdict.statement, Text(word, style=STYLES[verdict.verdict]),
+            f"{verdict.failed_runs:,} of {verdict.runs:,}", f"{low:.3f} … {high:.3f}" if verdict.allowed else "",
+            f"{verdict.checks:,}", Text(_worst(verdict)),
+        )  # fmt: skip
+    lines = [f"promise: {one.guarantee}"]
+    curves = one.regret_curves()
+    bound = curves["bound"]
+    mean, largest = curves["mean"][-1], curves["largest"][-1]
+    regret = (
+        "regret: unknown, as nobody knows the optimal gain here"
+        if mean != mean
+        else f"regret after {one.horizon:,} steps: {mean:,.4g} on average, {largest:,.4g} at most"
+    )
+    if bound is not None:
+        regret += f"; the explicit bound is {bound[-1]:,.4g}"
+        if bound[-1] > one.horizon * one.facts["range"]:
+            regret += " (vacuous: more than the largest reward at every step)"
+    if curves["lower_bound"] is not None:
+        regret += f"; lower bound of the hardest MDP of this size {curves['lower_bound'][-1]:,.4g}"
+    lines.append(regret)
+    tight = one.tightness()
+    if tight is not None:
+        lines.append(
+            f"optimism of the last plan: L̂h* lies {numbers.digits(tight['mean'], 4)} above Lh* on average over states, "
+            f"{numbers.digits(tight['largest'], 4)} at most"
+        )
+    return [
+        Text(console.printable(head), style="bold"),
+        Text(),
+        grid,
+        Text(),
+        *(Text(console.printable(x)) for x in lines),
+    ]
+
+
+def _worst(verdict: Verdict) -> str:
+    return "" if verdict.worst is None else described(verdict.worst)
+
+
+def described(worst: Worst) -> str:
+    """A worst case in a line: what was found, what was allowed, and where; ≈: above it by rounding alone."""
+    from gainful.audit.findings import ROUNDING
+
+    relation = "≤" if worst.excess <= 0.0 else "≈" if worst.excess <= ROUNDING else ">"
+    place = [f"seed {worst.seed}", f"episode {worst.episode:,}", f"step {worst.step:,}"]
+    if worst.state is not None and worst.state >= 0:
+        place.append(f"state {worst.state}")
+    if worst.action is not None and worst.action >= 0 and worst.state is not None and worst.state >= 0:
+        place.append(f"action {worst.action}")
+    return f"{numbers.digits(worst.found, 4)} {relation} {numbers.digits(worst.allowed, 4)} ({', '.join(place)})"

@@ -1,0 +1,238 @@
+"""Audits of agents by name, many runs side by side: of an environment, or of everything a spec asks for."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gainful.arguments import whole
+from gainful.audit.audit import Audit, gathered
+from gainful.audit.run import AUDITED, RunAudit, auditor_class, truth_of
+from gainful.errors import ExperimentError, GainfulError, InvalidArgumentError, StoreError
+from gainful.experiments.configuration import Configuration, checkpoint_steps
+from gainful.experiments.execution import Task, environment_of, learner_of
+from gainful.experiments.frames import unpack
+from gainful.experiments.pool import Done, Failed, LocalPool, Step
+from gainful.experiments.provenance import provenance
+from gainful.experiments.resources import default_jobs
+from gainful.experiments.spec import Spec
+
+AUDIT_FILE = "audit.json"
+FORMAT = "gainful-audit"
+TRIES = 3
+MEMORY_PER_RUN = 300_000_000
+"""Of a worker, compiled code included: how many fit side by side."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One agent in one environment that is to be audited, and what the two are called."""
+
+    environment: str
+    agent: str
+    configuration: Configuration
+    """Of the first run; the others differ in their seed."""
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """One that is not, and why."""
+
+    environment: str
+    agent: str
+    reason: str
+
+
+@dataclass
+class Audits:
+    """What was found of each agent in each environment."""
+
+    title: str
+    audits: list[Audit]
+    skipped: list[Skipped] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing that should hold is violated."""
+        return all(audit.ok for audit in self.audits)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON; a number that is not finite is null."""
+        found = {
+            "format": FORMAT, "version": 1, "title": self.title, "ok": self.ok, "seconds": self.seconds,
+            "made_by": provenance(), "audits": [audit.to_dict() for audit in self.audits],
+            "not_audited": [vars(skipped) for skipped in self.skipped],
+        }  # fmt: skip
+        plain: dict[str, Any] = _plain(found)
+        return plain
+
+
+Progress = Callable[[int, int, float], None]
+"""Called with runs made, runs asked for, and the share of those under way that is made."""
+
+
+def asked_by(spec: Spec, horizon: int | None = None) -> list[Asked]:
+    """Every agent in every environment of a spec, once, for `horizon` steps if it is given."""
+    found: dict[tuple[str, str], Asked] = {}
+    for labels, c in zip(spec.labels, spec.configurations(), strict=True):
+        key = labels.environment, labels.agent
+        if key not in found:
+            T = c.horizon if horizon is None else horizon
+            steps = c.checkpoints if horizon is None else checkpoint_steps(20, T)
+            found[key] = Asked(
+                *key,
+                Configuration(c.environment, c.environment_parameters, c.agent, c.agent_parameters, T, tuple(steps), 0),
+            )
+    return list(found.values())
+
+
+def audit_all(
+    asked: Sequence[Asked], *, title: str = "", runs: int = 100, first_seed: int = 0, jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Audits:  # fmt: skip
+    """Audit `runs` runs of each, several at a time; a run whose worker is lost is tried again.
+
+    What no theorem speaks of is left out and listed. Raises ExperimentError where a run fails.
+    """
+    n = whole("runs", runs, 1)
+    first = whole("first_seed", first_seed, 0)
+    began = time.monotonic()
+    skipped, wanted, agents = [], [], []
+    truths: dict[str, Any] = {}
+    for one in asked:
+        c = one.configuration
+        key = json.dumps([c.environment, c.environment_parameters], sort_keys=True)
+        environment = environment_of(c)
+        try:
+            if key not in truths:
+                truths[key] = truth_of(environment)
+            agent = learner_of(c, environment, truths[key].span).make()
+            auditor_class(agent, truths[key])
+        except GainfulError as error:
+            if len(asked) == 1:
+                raise
+            skipped.append(Skipped(one.environment, one.agent, str(error)))
+            continue
+        wanted.append(one)
+        agents.append((agent, truths[key]))
+    if not wanted:
+        raise InvalidArgumentError(
+            f"nothing to audit: {'; '.join(f'{s.agent} in {s.environment}: {s.reason}' for s in skipped[:3])}. "
+            f"Audited are {', '.join(AUDITED)}"
+        )
+    tasks: deque[Task] = deque()
+    for i, one in enumerate(wanted):
+        c = one.configuration
+        for seed in range(first, first + n):
+            run = Configuration(
+                c.environment, c.environment_parameters, c.agent, c.agent_parameters, c.horizon, c.checkpoints, seed
+            )
+            tasks.append(Task(f"{i}:{seed}", json.loads(run.to_json()), None, "", None, audit=True))
+    made = _made(tasks, jobs or default_jobs(MEMORY_PER_RUN), progress)
+    audits = []
+    for i, (one, (agent, truth)) in enumerate(zip(wanted, agents, strict=True)):
+        found = [made[f"{i}:{seed}"] for seed in range(first, first + n)]
+        audits.append(gathered(found, agent, one.environment, truth, agent_name=one.agent))
+    return Audits(title, audits, skipped, time.monotonic() - began)
+
+
+def _made(tasks: deque[Task], jobs: int, progress: Progress | None) -> dict[str, RunAudit]:
+    """Every task's run, by its id."""
+    total, tries = len(tasks), dict.fromkeys((task.run_id for task in tasks), 0)
+    found: dict[str, RunAudit] = {}
+    shares: dict[str, float] = {}
+    pool = LocalPool(min(jobs, total))
+    under_way = 0
+    try:
+        while len(found) < total:
+            while tasks and under_way < pool.slots:
+                task = tasks.popleft()
+                tries[task.run_id] += 1
+                pool.submit(task)
+                under_way += 1
+            for event in pool.wait(0.2):
+                name = event.task.run_id
+                if isinstance(event, Step):
+                    shares[name] = event.step / event.task.configuration["horizon"]
+                    continue
+                shares.pop(name, None)
+                under_way -= 1
+                if isinstance(event, Done):
+                    values, _ = unpack(event.data)
+                    found[name] = RunAudit.from_dict(json.loads(values["audit"]))
+                elif isinstance(event, Failed) and event.lost and tries[name] < TRIES:
+                    tasks.append(event.task)
+                elif isinstance(event, Failed):
+                    c = event.task.configuration
+                    raise ExperimentError(
+                        f"{c['agent']} in {c['environment']}, seed {c['seed']}: {event.kind}: {event.message}"
+                    )
+            if progress is not None:
+                progress(len(found), total, sum(shares.values()))
+    finally:
+        pool.close()
+    return found
+
+
+# ---------------------------------------------------------------------- files
+
+
+def save_audits(audits: Audits, folder: str | Path) -> Path:
+    """Write `audit.json` into a folder, made if need be: complete, or as it was before."""
+    target = Path(folder) / AUDIT_FILE
+    temporary = target.with_name(f".{secrets.token_hex(4)}.{AUDIT_FILE}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(
+            json.dumps(audits.to_dict(), ensure_ascii=False, allow_nan=False, indent=1), encoding="utf-8", newline="\n"
+        )
+        os.replace(temporary, target)
+    except OSError as error:
+        raise StoreError(
+            f"{target}: cannot be written: {error.strerror or error}; check space and permissions, or choose another "
+            "folder with --out"
+        ) from error
+    finally:
+        if temporary.exists():
+            temporary.unlink()
+    return target
+
+
+def read_audits(folder: str | Path) -> dict[str, Any] | None:
+    """What `save_audits` wrote in a folder; None where there is none."""
+    file = Path(folder) / AUDIT_FILE
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"{file}: cannot be read: {error}; delete it, and audit again") from error
+    try:
+        found = json.loads(text)
+        if found["format"] != FORMAT or found["version"] != 1:
+            raise ValueError(f"format {found['format']}, version {found['version']}")
+        for audit in found["audits"]:
+            for name in ("environment", "agent", "verdicts", "regret", "facts", "delta", "horizon", "ok", "runs"):
+                audit[name]
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{file}: not an audit of this version: {error}; delete it, and audit again") from error
+    return dict(found)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    return value

@@ -1,0 +1,226 @@
+"""The audit as a section of the report, or as a page of its own."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gainful.audit.findings import ROUNDING
+from gainful.report.writing import asset, escaped, write_page
+
+_MARKS = {"certified": "✓", "violated": "✗", "inconclusive": "?", "not applicable": "–"}
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 300, 62, 36
+
+
+def audit_section(found: dict[str, Any], *, unfolded: bool = False) -> str:
+    """What `gainful audit` wrote, for a page: a table of verdicts and a chart for each agent in each environment.
+
+    A table in which everything is certified is folded unless told otherwise.
+    """
+    audits = found["audits"]
+    broken = [one for one in audits if not one["ok"]]
+    lead = "Nothing that should hold is violated." if not broken else (
+        f"In {len(broken)} of {len(audits)} audits something that should hold is violated."
+    )  # fmt: skip
+    parts = [
+        '<section id="audit" aria-labelledby="audit-name"><h2 id="audit-name">Audit</h2>',
+        '<p class="sub">Do the theorems hold on these runs? A statement that may fail in a part δ of all runs counts '
+        "one trial per run; it is certified, or violated, where a one-sided 95 % bound of Clopper and Pearson says so. "
+        f"{escaped(lead)}</p>",
+        *(_audit(one, unfolded) for one in audits),
+        _skipped(found.get("not_audited", [])),
+        "</section>",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def save_audit_page(found: dict[str, Any], file: str | Path) -> Path:
+    """Write an audit as a page of its own, with no script in it."""
+    policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    version = found["made_by"]["version"]
+    title = f"Audit: {found['title']}" if found["title"] else "Audit"
+    page = f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{escaped(policy)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="gainful">
+<title>{escaped(title)}</title>
+<style>
+{asset("page.css")}</style>
+</head>
+<body>
+<main id="main">
+<header><h1>{escaped(title)}</h1></header>
+{audit_section(found, unfolded=True)}
+<footer>Made {time.strftime("%Y-%m-%d %H:%M", time.gmtime())} UTC by gainful {escaped(version)}.</footer>
+</main>
+</body>
+</html>
+"""
+    return write_page(page, file)
+
+
+def _audit(one: dict[str, Any], unfolded: bool) -> str:
+    words = [verdict["verdict"] for verdict in one["verdicts"]]
+    counts = ", ".join(f"{words.count(word)} {word}" for word in _MARKS if word in words)
+    shown = unfolded or "violated" in words or "inconclusive" in words
+    rows = "".join(_row(verdict) for verdict in one["verdicts"])
+    head = "".join(
+        f'<th scope="col" class="{kind}">{name}</th>'
+        for name, kind in (
+            ("Statement", "word agent"), ("Verdict", "word"), ("Failed runs", "number"), ("95 % bounds", "range"),
+            ("Worst case: found, allowed, where", "word"),
+        )
+    )  # fmt: skip
+    name = f"{one['agent']} in {one['environment']}"
+    promised = "" if not one["void"] else f" Nothing is promised here: {one['void']}."
+    return (
+        f'<div class="part"><h3>{escaped(name)}</h3><p class="caption">{len(one["runs"]):,} runs of '
+        f"{one['horizon']:,} steps, δ = {one['delta']:g}.{escaped(promised)}</p>"
+        f"<details{' open' if shown else ''}><summary>{len(words)} statements: {counts}</summary>"
+        f'<div class="box" tabindex="0" role="region" aria-label="{escaped(f"Audit of {name}")}">'
+        f'<table class="audit"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details>'
+        f"{_facts(one)}{_chart(one, name)}</div>"
+    )
+
+
+def _row(v: dict[str, Any]) -> str:
+    word = v["verdict"]
+    told = word if v["promised"] or word == "not applicable" else f"{word}, not promised"
+    kind = word.replace(" ", "-")
+    about = escaped(f"{v['text']} ({v['source']})")
+    cells = [
+        f'<th scope="row" class="word agent" title="{about}">{escaped(v["text"])}<br>'
+        f'<span class="name">{escaped(v["statement"])}</span></th>',
+        f'<td class="word verdict {kind}"><span aria-hidden="true">{_MARKS[word]}</span> {escaped(told)}</td>',
+    ]
+    if word == "not applicable":
+        return f"<tr>{''.join(cells)}<td></td><td></td><td class='word'>{escaped(v['reason'])}</td></tr>"
+    low, high = v["frequency"]
+    bounds = f"{low:.3f} … {high:.3f}" if v["allowed"] else "none may"
+    cells.append(f'<td class="number">{v["failed_runs"]:,} of {v["runs"]:,}</td><td class="range">{bounds}</td>')
+    return f"<tr>{''.join(cells)}<td class='word'>{escaped(_worst(v['worst']))}</td></tr>"
+
+
+def _worst(worst: dict[str, Any] | None) -> str:
+    if worst is None:
+        return ""
+    found, allowed = worst["found"], worst["allowed"]
+    relation = "?"
+    if found is not None and allowed is not None:
+        near = abs(found - allowed) <= ROUNDING * max(abs(found), abs(allowed))
+        relation = "≤" if found <= allowed else "≈" if near else ">"
+    place = [f"seed {worst['seed']}", f"episode {worst['episode']:,}", f"step {worst['step']:,}"]
+    if worst["state"] is not None and worst["state"] >= 0:
+        place.append(f"state {worst['state']}")
+        if worst["action"] is not None and worst["action"] >= 0:
+            place.append(f"action {worst['action']}")
+    return f"{_number(found)} {relation} {_number(allowed)}; {', '.join(place)}"
+
+
+def _number(x: float | None) -> str:
+    return "not a number" if x is None else f"{x:.4g}"
+
+
+def _facts(one: dict[str, Any]) -> str:
+    curves, facts = one["regret"], [("Promise", one["guarantee"])]
+    last = f"{_number(curves['mean'][-1])} on average, {_number(curves['largest'][-1])} at most"
+    if curves["bound"]:
+        last += f"; explicit bound {_number(curves['bound'][-1])}"
+    if curves["lower_bound"]:
+        last += f"; the hardest MDP of this size costs any learner {_number(curves['lower_bound'][-1])} on average"
+    facts.append((f"Regret after {one['horizon']:,} steps", last))
+    if one["tightness"]:
+        facts.append(
+            (
+                "Optimism of the last plan",
+                f"L̂h* lies {_number(one['tightness']['mean'])} above Lh* on average over states, "
+                f"{_number(one['tightness']['largest'])} at most",
+            )
+        )
+    return "<dl>" + "".join(f"<dt>{escaped(a)}</dt><dd>{escaped(b)}</dd>" for a, b in facts) + "</dl>"
+
+
+def _skipped(skipped: Sequence[dict[str, Any]]) -> str:
+    if not skipped:
+        return ""
+    items = "".join(
+        f"<dt>{escaped(one['agent'])} in {escaped(one['environment'])}</dt><dd>{escaped(one['reason'])}</dd>"
+        for one in skipped
+    )
+    return f"<details><summary>Not audited</summary><dl>{items}</dl></details>"
+
+
+# ---------------------------------------------------------------------- the chart
+
+_LINES = (
+    ("bound", "explicit bound", "var(--mark)", "6 4"),
+    ("largest", "largest regret", "var(--high)", "2 3"),
+    ("mean", "mean regret", "var(--high)", ""),
+    ("lower_bound", "lower bound of the hardest MDP", "var(--soft)", "1 4"),
+)
+
+
+def _chart(one: dict[str, Any], name: str) -> str:
+    """Regret over steps with its bounds, both axes logarithmic: plain SVG."""
+    curves = one["regret"]
+    drawn = {}
+    for key, *_ in _LINES:
+        points = [(T, y) for T, y in zip(curves["steps"], curves[key] or (), strict=False) if y is not None and y > 0]
+        if len(points) > 1:
+            drawn[key] = [(math.log10(T), math.log10(y)) for T, y in points]
+    if not drawn:
+        return ""
+    everything = [point for points in drawn.values() for point in points]
+    x0, x1 = 0.0, math.log10(max(curves["steps"]))
+    y0, y1 = math.floor(min(y for _, y in everything)), math.ceil(max(y for _, y in everything))
+    if x1 <= x0 or y1 <= y0:
+        return ""
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        right, top = _WIDTH - 190, 12
+        return (
+            _LEFT + (x - x0) / (x1 - x0) * (right - _LEFT),
+            _HEIGHT - _BOTTOM - (y - y0) / (y1 - y0) * (_HEIGHT - _BOTTOM - top),
+        )
+
+    parts = []
+    for x in range(math.ceil(x0), math.floor(x1) + 1):
+        px, py = at(x, y0)
+        parts.append(f'<line class="grid" x1="{px:.1f}" y1="12" x2="{px:.1f}" y2="{py:.1f}"/>')
+        parts.append(f'<text x="{px:.1f}" y="{py + 16:.1f}" text-anchor="middle">{_power(x)}</text>')
+    step = max(1, math.ceil((y1 - y0) / 6))
+    for y in range(y0, y1 + 1, step):
+        px, py = at(x0, y)
+        end = at(x1, y)[0]
+        parts.append(f'<line class="grid" x1="{px:.1f}" y1="{py:.1f}" x2="{end:.1f}" y2="{py:.1f}"/>')
+        parts.append(f'<text x="{px - 6:.1f}" y="{py + 4:.1f}" text-anchor="end">{_power(y)}</text>')
+    ends = []
+    for key, label, colour, dash in _LINES:
+        if key in drawn:
+            path = " ".join(f"{px:.1f},{py:.1f}" for px, py in (at(*point) for point in drawn[key]))
+            dashes = f' stroke-dasharray="{dash}"' if dash else ""
+            parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>')
+            ends.append((at(*drawn[key][-1])[1], label, colour))
+    place, lowest = at(x1, y0)[0] + 8, -math.inf
+    for height, label, colour in sorted(ends):
+        lowest = max(height, lowest + 15)  # labels must not overlap
+        parts.append(f'<text x="{place:.1f}" y="{lowest + 4:.1f}" style="fill:{colour}">{label}</text>')
+    middle = (_LEFT + at(x1, y0)[0]) / 2
+    parts.append(f'<text x="{middle:.0f}" y="{_HEIGHT - 2}" text-anchor="middle">steps</text>')
+    return (
+        f'<figure class="audit-chart"><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">'
+        f"<title>{escaped(f'Regret of {name} over steps, with its bounds')}</title>{''.join(parts)}</svg></figure>"
+    )
+
+
+def _power(x: int) -> str:
+    return {0: "1", 1: "10", 2: "100", 3: "1,000"}.get(x, f"10{str(x).translate(_RAISED)}")
+
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

@@ -1,0 +1,44 @@
+"""What every page needs: text made safe for HTML, and a file that is complete or as it was before."""
+
+from __future__ import annotations
+
+import html
+import os
+import secrets
+from importlib import resources
+from pathlib import Path
+
+from gainful.errors import InvalidArgumentError, StoreError
+
+REPORT_FILE = "report.html"
+
+
+def escaped(text: str) -> str:
+    """For HTML, in elements and in quoted attributes; control characters written out."""
+    plain = "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+    return html.escape(plain, quote=True)
+
+
+def asset(name: str) -> str:
+    """A file that is shipped for pages."""
+    return (resources.files("gainful.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def write_page(content: str, file: str | Path) -> Path:
+    """Write a page; the file is complete or, if anything fails, as it was before."""
+    target = Path(file)
+    if target.is_dir():
+        raise InvalidArgumentError(f"{file}: is a folder, expected the name of a file such as {REPORT_FILE}")
+    temporary = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
+    try:
+        temporary.write_text(content, encoding="utf-8", errors="replace", newline="\n")
+        os.replace(temporary, target)
+    except OSError as error:
+        raise StoreError(
+            f"{file}: cannot be written: {error.strerror or error}; check space and permissions, or choose another "
+            "with --html"
+        ) from error
+    finally:
+        if temporary.exists():
+            temporary.unlink()
+    return target

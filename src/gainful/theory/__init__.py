@@ -1,0 +1,49 @@
+"""What the theorems say in numbers: explicit regret bounds, and the equations the audit compares agents with.
+
+Written from the papers in plain NumPy, apart from the compiled code of the agents: an equation that is wrong in one of
+the two places does not agree with the other.
+"""
+
+from gainful.theory.equations import (
+    scal_plus_beta,
+    scal_plus_bonus,
+    scal_plus_deviation,
+    scal_plus_phi,
+)
+from gainful.theory.regret import (
+    RegretTerms,
+    episodes_bound,
+    lower_bound,
+    regret_bound,
+    regret_terms,
+)
+from gainful.theory.sets import (
+    kl_ucrl_radius,
+    kl_ucrl_reward_width,
+    scal_floor,
+    scal_width,
+    tucrl_truncated,
+    ucrl2_radius,
+    ucrl2_reward_width,
+    ucrl2b_width,
+)
+
+__all__ = [
+    "RegretTerms",
+    "episodes_bound",
+    "kl_ucrl_radius",
+    "kl_ucrl_reward_width",
+    "lower_bound",
+    "regret_bound",
+    "regret_terms",
+    "scal_floor",
+    "scal_plus_beta",
+    "scal_plus_bonus",
+    "scal_plus_deviation",
+    "scal_plus_phi",
+    "scal_width",
+    "tucrl_truncated",
+    "ucrl2_radius",
+    "ucrl2_reward_width",
+    "ucrl2b_width",
+]

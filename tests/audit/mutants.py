@@ -1,0 +1,117 @@
+"""Deliberate mistakes in a copy of the library, and what an audit by that copy says of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SOURCES = Path(__file__).parents[2] / "src"
+RIVER = ("riverswim",)
+LQG = ("lqg", "--bins", "10")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One mistake: what is replaced in which file, which statements must notice, and which test does beside them."""
+
+    name: str
+    file: str
+    changes: tuple[tuple[str, str], ...]
+    noticed: tuple[str, ...]
+    test: str
+    audited: tuple[str, ...] = RIVER
+
+
+_BONUS, _SCOPT = "optimism/scal_plus.py", "planning/scopt_on_counts.py"
+_EPISODES = "agents/episodic.py"
+_EQUATION = "tests/agents/test_scal_plus.py::test_the_bonus_is_the_equation"
+_SAME_LIFE = "tests/agents/test_scal_plus.py::test_the_slow_obviously_right_agent_has_the_same_life"
+_BEFORE = "tests/agents/test_scal_plus.py::test_an_action_is_tested_before_it_is_executed"
+
+MUTANTS = (
+    Mutant(
+        "β halved", _BONUS, (("math.sqrt(7.0 * log_term", "math.sqrt(1.75 * log_term"),), ("bonus-formula",), _EQUATION
+    ),
+    Mutant(
+        "β quartered", _BONUS, (("math.sqrt(7.0 * log_term", "math.sqrt(0.4375 * log_term"),), ("bonus-formula",),
+        _EQUATION,
+    ),
+    Mutant(
+        "no c/(N+1)", _BONUS, (("min(beta + 1.0 / (visits + 1), 2.0)", "min(beta, 2.0)"),), ("bonus-formula",),
+        _EQUATION,
+    ),
+    Mutant(
+        "no t in the logarithm", _BONUS,
+        (("2.0 * n_states * n_actions * t / delta", "2.0 * n_states * n_actions / delta"),), ("bonus-formula",),
+        _EQUATION,
+    ),
+    Mutant(
+        "no attractive state in p̂", _SCOPT,
+        (
+            ("                total = v[attractive]", "                total = 0.0"),
+            ("r[k] + total / (visits[k] + 1)", "r[k] + total / max(1, visits[k])"),
+        ),
+        ("certificate",), _SAME_LIFE,
+    ),
+    Mutant(
+        "cut at twice the span", _SCOPT, (("ceiling = lowest + span", "ceiling = lowest + 2.0 * span"),), ("span",),
+        _SAME_LIFE,
+    ),
+    Mutant(
+        "nothing is cut", _SCOPT, (("ceiling = lowest + span", "ceiling = np.inf"),), ("span",), _SAME_LIFE,
+    ),
+    Mutant(
+        "cut at half the span", _SCOPT, (("ceiling = lowest + span", "ceiling = lowest + 0.5 * span"),),
+        ("certificate",), _SAME_LIFE,
+    ),
+    Mutant(
+        "never action 1", _SCOPT, (("best, best_action = q, a", "best, best_action = q, 0"),), ("bellman-error",),
+        _SAME_LIFE,
+    ),
+    Mutant(
+        "one execution too many", _EPISODES,
+        (("remaining[k] = max(1, visits[k])", "remaining[k] = max(1, visits[k]) + 1"),), ("episode-rule",), _BEFORE,
+    ),
+    Mutant(
+        "one execution too few", _EPISODES,
+        (("remaining[k] = max(1, visits[k])", "remaining[k] = max(1, visits[k] - 1)"),), ("episode-rule",), _BEFORE,
+    ),
+    Mutant(
+        "cells closed at the left", "partition.py",
+        (
+            ("x <= edge(k, n, low, high)", "x < edge(k, n, low, high)"),
+            ("x > edge(k + 1, n, low, high)", "x >= edge(k + 1, n, low, high)"),
+        ),
+        ("cells",), "tests/test_partition.py::test_every_edge_and_its_neighbours_on_the_unit_interval", LQG,
+    ),
+)  # fmt: skip
+
+
+def audited(mutant: Mutant | None, folder: Path, *, runs: int, horizon: str) -> dict[str, Any]:
+    """What `gainful audit` says with this mistake in it (or none), as its JSON."""
+    sources = folder / "src"
+    shutil.copytree(SOURCES, sources, ignore=shutil.ignore_patterns("__pycache__"))
+    if mutant is not None:
+        file = sources / "gainful" / mutant.file
+        text = file.read_text(encoding="utf-8")
+        for old, new in mutant.changes:
+            assert old in text, f"{mutant.name}: {mutant.file} no longer has {old!r}"
+            text = text.replace(old, new)
+        file.write_text(text, encoding="utf-8")
+    what = RIVER if mutant is None else mutant.audited
+    found = subprocess.run(
+        [sys.executable, "-m", "gainful", "audit", *what, "--runs", str(runs), "--horizon", horizon, "--jobs", "1",
+         "--json"],
+        env={**os.environ, "PYTHONPATH": str(sources), "NUMBA_CACHE_DIR": str(folder / "cache")},
+        capture_output=True, text=True, check=False, cwd=folder, timeout=600,
+    )  # fmt: skip
+    assert found.returncode in (0, 1), found.stderr
+    answer = json.loads(found.stdout) if found.stdout else {}
+    assert answer, found.stderr
+    return {**answer["audits"][0], "exit_code": found.returncode}

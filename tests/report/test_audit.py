@@ -1,0 +1,94 @@
+"""The audit as a section of the report, and as a page of its own, in a real browser."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gainful.cli.main import run
+from gainful.errors import StoreError
+from gainful.experiments.auditing import AUDIT_FILE, Audits, asked_by, audit_all, save_audits
+from gainful.experiments.spec import read_spec
+from gainful.report.audit_section import audit_section
+from gainful.report.page import write_report
+from tests.report.conftest import QUOTES, RIVER, SPEC, Look, Reporter
+
+
+@pytest.fixture(scope="module")
+def audits() -> Audits:
+    wanted = [one for one in asked_by(read_spec(SPEC), 2000) if one.environment == RIVER]
+    return audit_all(wanted, title="river", runs=3, jobs=2)
+
+
+@pytest.fixture(scope="module")
+def audited(folder: Path, audits: Audits, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    copy = tmp_path_factory.mktemp("audited") / "out"
+    shutil.copytree(folder, copy)
+    save_audits(audits, copy)
+    return copy
+
+
+def test_the_section_has_every_verdict_and_hostile_names_stay_text(audited: Path, look: Look) -> None:
+    page = look(write_report(audited)).page
+    section = page.locator("#audit")
+    assert section.locator("h3").all_inner_texts()[0] == f"{QUOTES} in {RIVER}"
+    told = json.loads((audited / AUDIT_FILE).read_text())
+    for i, one in enumerate(told["audits"]):
+        table = section.locator("table.audit").nth(i)
+        assert table.locator("tbody tr").count() == len(one["verdicts"])
+        words = [text.split(" ", 1)[1] for text in table.locator("td.verdict").all_text_contents()]
+        assert [word.split(",")[0] for word in words] == [v["verdict"] for v in one["verdicts"]]
+    assert section.locator("svg polyline").count() >= 3 * len(told["audits"])
+    assert "no theorem" in section.locator("details", has_text="Not audited").last.text_content()
+    assert page.locator("nav a", has_text="Audit").count() == 1
+
+
+@pytest.mark.parametrize("width", [375, 1400])
+def test_nothing_is_wider_than_the_window(audited: Path, look: Look, width: int) -> None:
+    page = look(write_report(audited), width=width, scheme="dark").page
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_json_and_the_page_say_the_same(audited: Path, reporter: Reporter) -> None:
+    found = reporter(audited, "--json")
+    assert found.code == 0
+    assert found.data["audit"] == json.loads((audited / AUDIT_FILE).read_text())
+
+
+def test_a_page_of_its_own_runs_no_script_and_asks_for_nothing(
+    tmp_path: Path, browser: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "audit.html"
+    assert run(["audit", "toy3d", "--runs", "2", "--horizon", "500", "--html", str(file)]) == 0
+    capsys.readouterr()
+    page = browser.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(file.as_uri())
+    assert page.inner_text("h1") == "Audit"
+    assert page.locator("table.audit tbody tr").count() > 15
+    assert "<script" not in file.read_text()
+    assert asked == [file.as_uri()]
+    page.close()
+
+
+def test_a_violation_is_told_in_words(audits: Audits) -> None:
+    told = audits.to_dict()
+    told["audits"][0]["ok"] = False
+    told["audits"][0]["verdicts"][0] |= {"verdict": "violated", "failed_runs": 3}
+    section = audit_section(told)
+    assert f"In 1 of {len(told['audits'])} audits something that should hold is violated." in section
+    assert "✗" in section
+
+
+@pytest.mark.parametrize("text", ["{", '{"format": "other", "version": 1}', '{"format": "gainful-audit"}', "[]"])
+def test_a_damaged_audit_is_named(audited: Path, tmp_path: Path, text: str) -> None:
+    copy = tmp_path / "out"
+    shutil.copytree(audited, copy)
+    (copy / AUDIT_FILE).write_text(text)
+    with pytest.raises(StoreError, match=r"audit\.json: not an audit of this version"):
+        write_report(copy)
