@@ -30,7 +30,12 @@ CONTINUOUS: tuple[tuple[str, dict[str, Any], float], ...] = (
     ("continuous-inventory", {"bins": 12}, 1e5),
 )
 SETS = ("ucrl2", "ucrl2b", "scal", "tucrl", "kl-ucrl")
-SET_ENVIRONMENTS = FINITE[:1] + FINITE[2:4]
+SET_ENVIRONMENTS = (
+    FINITE[0],
+    FINITE[2],
+    FINITE[3],
+    ("garnet", {"n_states": 8, "n_actions": 2, "branching": 3, "reward_law": "bernoulli"}, 0.0),
+)
 SET_HORIZON = 1e5
 
 

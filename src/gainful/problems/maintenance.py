@@ -1,0 +1,232 @@
+"""Machine maintenance: when to stop a machine that wears out, before it stops by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import expm
+
+from gainful.arguments import real, whole
+from gainful.errors import InvalidArgumentError
+from gainful.mdp.model import MDP
+from gainful.planning.evaluation import evaluate
+from gainful.problems.problem import Problem, Rule, System
+
+RUN, SERVICE = 0, 1
+LONGEST = 2_000
+"""Days between two services, at most."""
+
+
+@dataclass(frozen=True)
+class Maintenance(Problem):
+    """A machine whose wear is read every morning (vibration, temperature). Worn, it makes scrap, and may break down.
+
+    Wear goes from one level to the next after an exponential time of `days_per_level` on average, while it runs. On
+    level w it breaks down at a rate of `breakdown_rate` · `worse`^w per day. "run" brings `income` less
+    `scrap_cost` · w for the day; a day with a breakdown brings nothing. "service" takes the day, costs `service_cost`,
+    and the machine is as new next morning. Broken, it must be repaired: `repair_cost`, and the day.
+
+    The state is the wear 0 … n_levels - 1 in the morning, or broken. To service from some level on is optimal (control
+    limit: Derman 1963). A fixed interval does not look at the reading.
+    """
+
+    n_levels: int = 8
+    days_per_level: float = 6.0
+    breakdown_rate: float = 0.002
+    """Per day, as new."""
+    worse: float = 1.9
+    """Each level of wear multiplies the rate of breakdowns by this."""
+    income: float = 1_000.0
+    """Per day on which it runs."""
+    scrap_cost: float = 30.0
+    """Per day and level of wear."""
+    service_cost: float = 800.0
+    repair_cost: float = 6_000.0
+
+    def __post_init__(self) -> None:
+        whole("n_levels", self.n_levels, 2, 200)
+        object.__setattr__(self, "days_per_level", real("days_per_level", self.days_per_level, 0.0, low_open=True))
+        object.__setattr__(self, "worse", real("worse", self.worse, 1.0))
+        for name in ("breakdown_rate", "income", "scrap_cost", "service_cost", "repair_cost"):
+            object.__setattr__(self, name, real(name, getattr(self, name), 0.0))
+        real("breakdown_rate · worse^(n_levels - 1)", self.breakdown_rates[-1], 0.0, 1e6)
+        if self.service_cost > self.repair_cost + self.income:
+            raise InvalidArgumentError(
+                f"service_cost is {self.service_cost:g}, expected at most repair_cost + income, "
+                f"{self.repair_cost + self.income:g}: a breakdown costs no more than that, so nobody would service"
+            )
+
+    @property
+    def breakdown_rates(self) -> list[float]:
+        """Per day, by level of wear."""
+        try:
+            return [self.breakdown_rate * self.worse**w for w in range(self.n_levels)]
+        except OverflowError:
+            return [float("inf")]
+
+    # ------------------------------------------------------------------ system and model
+
+    def system(self, seed: int = 0) -> MaintenanceSystem:
+        """A new machine."""
+        return MaintenanceSystem(self, seed)
+
+    @cached_property
+    def day(self) -> NDArray[np.float64]:
+        """(n+1, n+1) where a day of running leads, from each level; the last state is "broken". exp of the rates."""
+        n = self.n_levels
+        rates = np.zeros((n + 1, n + 1))
+        for w, hazard in enumerate(self.breakdown_rates):
+            rates[w, n] = hazard
+            if w + 1 < n:
+                rates[w, w + 1] = 1.0 / self.days_per_level
+            rates[w, w] = -rates[w].sum()
+        day = np.clip(expm(rates), 0.0, None)
+        day[np.tril_indices(n + 1, -1)] = 0.0
+        found: NDArray[np.float64] = day / day.sum(axis=1, keepdims=True)
+        return found
+
+    def _money(self) -> NDArray[np.float64]:
+        """(n+1, 2, n+1) euros of a day, by wear, action and where it led."""
+        n = self.n_levels
+        euros = np.zeros((n + 1, 2, n + 1))
+        euros[:n, RUN, :n] = (self.income - self.scrap_cost * np.arange(n))[:, None]
+        euros[:n, SERVICE] = -self.service_cost
+        euros[n, SERVICE] = -self.repair_cost
+        return euros
+
+    def _model(self) -> MDP:
+        n = self.n_levels
+        P = np.zeros((n + 1, 2, n + 1))
+        P[:n, RUN] = self.day[:n]
+        P[:, SERVICE, 0] = 1.0
+        allowed = np.ones((n + 1, 2), dtype=bool)
+        allowed[n, RUN] = False
+        return MDP(
+            P, self._money(), allowed=allowed, state_labels=[*(f"wear {w}" for w in range(n)), "broken"],
+            action_labels=("run", "service"), name="maintenance",
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------ rules of thumb
+
+    def control_limit(self, wear: int) -> NDArray[np.int64]:
+        """Service from this level of wear on."""
+        limit = whole("wear", wear, 0, self.n_levels)
+        return np.append((np.arange(self.n_levels) >= limit).astype(np.int64), SERVICE)
+
+    @cached_property
+    def _intervals(self) -> NDArray[np.float64]:
+        """Euros per day of each fixed interval 1, 2, … LONGEST days: the money of a cycle over its days.
+
+        A cycle begins as new and ends with a service or a repair, so all cycles are alike (renewal-reward theorem).
+        """
+        n = self.n_levels
+        alive = np.zeros(n)  # where the machine is on each morning on which it runs
+        alive[0] = 1.0
+        income = self.income - self.scrap_cost * np.arange(n)
+        money, length, found = 0.0, 1.0, np.empty(LONGEST)  # the day of service or repair counts
+        for i in range(LONGEST):
+            after = alive @ self.day[:n]
+            length += float(alive.sum())
+            money += float((alive * (1.0 - self.day[:n, n])) @ income) - self.repair_cost * float(after[n])
+            alive = after[:n]
+            found[i] = (money - self.service_cost * float(alive.sum())) / length
+        return found
+
+    def every(self, days: int) -> float:
+        """Euros per day of "service after so many days of running, whatever the reading; repair when it breaks"."""
+        return float(self._intervals[whole("days", days, 1, LONGEST) - 1])
+
+    @cached_property
+    def best_interval(self) -> int:
+        """The number of days of running between two services that earns most."""
+        return 1 + int(np.argmax(self._intervals))
+
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """The best fixed interval, running until it breaks, and service at the first sign of wear."""
+        days = self.best_interval
+        return (
+            Rule(f"service after every {days} days, the best fixed interval", self.every(days)),
+            self._rule("run it until it breaks", self.control_limit(self.n_levels)),
+            self._rule("service at the first sign of wear", self.control_limit(1)),
+        )
+
+    def with_a_calendar(self, days: int) -> MDP:
+        """The model whose state has the days since the last service too, up to `days`: there a fixed interval is a
+        policy (run below `days`, service at it). State: wear · (days + 1) + age; the last one is broken.
+        """
+        n, ages = self.n_levels, whole("days", days, 1) + 1
+        S = n * ages + 1
+        P, R = np.zeros((S, 2, S)), np.zeros((S, 2, S))
+        allowed, euros = np.ones((S, 2), dtype=bool), self._money()
+        for w in range(n):
+            for age in range(ages):
+                s = w * ages + age
+                P[s, SERVICE, 0], R[s, SERVICE, 0] = 1.0, euros[w, SERVICE, 0]
+                if age == days:
+                    allowed[s, RUN] = False
+                    continue
+                to = np.append(np.arange(n) * ages + age + 1, S - 1)
+                P[s, RUN, to], R[s, RUN, to] = self.day[w], euros[w, RUN]
+        P[-1, SERVICE, 0], R[-1, SERVICE, 0] = 1.0, -self.repair_cost
+        allowed[-1, RUN] = False
+        return MDP(P, R, allowed=allowed, name="maintenance-with-a-calendar")
+
+    def every_by_evaluation(self, days: int) -> float:
+        """The same as `every`, by exact evaluation on the larger model."""
+        mdp = self.with_a_calendar(days)
+        ages = np.append(np.tile(np.arange(days + 1), self.n_levels), days)
+        return evaluate(mdp, (ages == days).astype(np.int64)).gain_from_start
+
+    # ------------------------------------------------------------------ c
+
+    @property
+    def c(self) -> float:
+        """The price of putting things right: one repair (or one service, if that is dearer) and a day's income.
+
+        From any morning you can have the machine as new tomorrow, for that price. A new machine is the best state, and
+        a day cannot bring more than `income`, so h*(new) - h*(s) <= price + income for every s: at least sp(h*).
+        """
+        return max(self.repair_cost, self.service_cost) + self.income
+
+
+class MaintenanceSystem(System):
+    """The machine hour by hour: the next wear and the next breakdown compete while it runs."""
+
+    def __init__(self, facts: Maintenance, seed: int) -> None:
+        super().__init__(2, seed)
+        self._facts = facts
+        self._hazard = facts.breakdown_rates
+        self._wear = 0
+        self._broken = False
+
+    @property
+    def state(self) -> int:
+        """The wear, or n_levels if it is broken."""
+        return self._facts.n_levels if self._broken else self._wear
+
+    def _happen(self, action: int) -> tuple[float, float, float]:
+        facts = self._facts
+        if action == SERVICE:
+            paid = facts.repair_cost if self._broken else facts.service_cost
+            self._wear, self._broken = 0, False
+            return 0.0 - paid, 0.0 - paid, 1.0
+        if self._broken:
+            raise self._refuse("run")
+        morning, left = self._wear, 1.0
+        while True:
+            top = self._wear == facts.n_levels - 1
+            wears = np.inf if top else self._random.exponential(facts.days_per_level)
+            hazard = self._hazard[self._wear]
+            breaks = self._random.exponential(1.0 / hazard) if hazard > 0.0 else np.inf
+            if min(wears, breaks) >= left:
+                earned = facts.income - facts.scrap_cost * morning
+                return earned, earned, 1.0
+            if breaks < wears:
+                self._broken = True
+                return 0.0, 0.0, 1.0
+            self._wear += 1
+            left -= wears

@@ -1,0 +1,235 @@
+"""A stock with lead time: how much to order today, for the day after tomorrow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import ceil, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm, poisson
+
+from gainful.arguments import real, whole
+from gainful.errors import InvalidArgumentError
+from gainful.mdp.model import MDP
+from gainful.problems.problem import Problem, Rule, System
+
+LARGEST = 20_000
+"""States of a stockroom at most."""
+
+
+@dataclass(frozen=True)
+class Stockroom(Problem):
+    """A shelf, a daily demand, and orders that arrive `lead_days` mornings later. Who finds nothing goes elsewhere.
+
+    Every morning: what was ordered `lead_days` ago is on the shelf; you order some cases (paying `order_cost` if any);
+    customers come (Poisson); each unit sold brings `margin`; each unit left in the evening costs `holding_cost`.
+    The shelf and the orders under way together hold at most `capacity` units. A lost sale is not seen, and costs
+    the margin that did not come in.
+
+    The state is the stock on hand and every order under way, oldest first. Lost sales with a lead time: no simple rule
+    is optimal (Karlin & Scarf 1958; Zipkin, Old and new methods for lost-sales inventory systems, 2008).
+    """
+
+    mean_demand: float = 2.0
+    """Units per day."""
+    lead_days: int = 2
+    """Mornings from an order to its arrival, at least 1."""
+    case_size: int = 4
+    """Orders are whole cases."""
+    capacity: int = 12
+    """Units on the shelf and under way."""
+    margin: float = 30.0
+    """Price less cost of a unit sold."""
+    order_cost: float = 30.0
+    """Per order, whatever its size: the delivery."""
+    holding_cost: float = 7.5
+    """Per unit and night: cold room, space, what wilts."""
+
+    def __post_init__(self) -> None:
+        for name in ("mean_demand", "margin"):
+            object.__setattr__(self, name, real(name, getattr(self, name), 0.0, low_open=True))
+        for name in ("order_cost", "holding_cost"):
+            object.__setattr__(self, name, real(name, getattr(self, name), 0.0))
+        whole("lead_days", self.lead_days, 1)
+        whole("case_size", self.case_size, 1)
+        whole("capacity", self.capacity, 1)
+        if self.case_size > self.capacity:
+            raise InvalidArgumentError(
+                f"case_size is {self.case_size}, expected at most the capacity, {self.capacity}: not one case fits"
+            )
+        if (self.capacity + 1) * (self.capacity // self.case_size + 1) ** (self.lead_days - 1) > 20 * LARGEST:
+            raise InvalidArgumentError(
+                f"capacity {self.capacity} with lead_days {self.lead_days} has too many states, expected about "
+                f"{LARGEST:,} at most; count in larger cases, or shorten the lead time"
+            )
+
+    # ------------------------------------------------------------------ states
+
+    @cached_property
+    def states(self) -> tuple[tuple[int, ...], ...]:
+        """(stock on hand, units that arrive tomorrow, …, in lead_days - 1 mornings), numbered as in the model."""
+        cases = range(0, self.capacity + 1, self.case_size)
+        found = tuple(
+            (stock, *under_way)
+            for stock in range(self.capacity + 1)
+            for under_way in product(cases, repeat=self.lead_days - 1)
+            if stock + sum(under_way) <= self.capacity
+        )
+        if len(found) > LARGEST:
+            raise InvalidArgumentError(f"the stockroom has {len(found):,} states, expected at most {LARGEST:,}")
+        return found
+
+    @cached_property
+    def number(self) -> dict[tuple[int, ...], int]:
+        """The number of each state."""
+        return {state: i for i, state in enumerate(self.states)}
+
+    @property
+    def n_actions(self) -> int:
+        """Order 0, 1, … cases."""
+        return self.capacity // self.case_size + 1
+
+    # ------------------------------------------------------------------ system and model
+
+    def system(self, seed: int = 0) -> StockroomSystem:
+        """An empty shelf and nothing under way."""
+        return StockroomSystem(self, seed)
+
+    def money(self, stock: int, left: int, cases: int) -> float:
+        """What one day brings: sales, less the delivery ordered, less the night's holding."""
+        return self.margin * (stock - left) - self.holding_cost * left - (self.order_cost if cases else 0.0)
+
+    def _model(self) -> MDP:
+        indptr, indices, probabilities, rewards = [0], [], [], []
+        demand = poisson(self.mean_demand)
+        chance, at_least = demand.pmf(np.arange(self.capacity + 1)), demand.sf(np.arange(self.capacity + 1) - 1)
+        for stock, *under_way in self.states:
+            room = self.capacity - stock - sum(under_way)
+            for cases in range(self.n_actions):
+                units = cases * self.case_size
+                if units <= room:
+                    arriving, *later = *under_way, units
+                    for left in range(stock + 1):
+                        indices.append(self.number[(left + arriving, *later)])
+                        probabilities.append(float(at_least[stock] if left == 0 else chance[stock - left]))
+                        rewards.append(self.money(stock, left, cases))
+                indptr.append(len(indices))
+        return MDP.from_rows(
+            indptr, indices, probabilities, rewards, n_actions=self.n_actions,
+            state_labels=[
+                f"{stock} on hand" + "".join(f", {units} in {i + 1} d" for i, units in enumerate(under_way))
+                for stock, *under_way in self.states
+            ],
+            action_labels=[f"order {a * self.case_size}" for a in range(self.n_actions)], name="stockroom",
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------ rules of thumb
+
+    def order_up_to(self, reorder_point: int, level: int) -> NDArray[np.int64]:
+        """(s, S): with at most s units on hand and under way, order cases until no further one fits below S.
+
+        At least one case if there is room, so that a small S still orders.
+        """
+        s = whole("reorder_point", reorder_point, 0, self.capacity)
+        up_to = whole("level", level, 1, self.capacity)
+        position = np.array([sum(state) for state in self.states])
+        cases = np.maximum((up_to - position) // self.case_size, 1)
+        return np.where(position <= s, np.minimum(cases, (self.capacity - position) // self.case_size), 0)
+
+    @property
+    def textbook(self) -> tuple[int, int]:
+        """(s, S) from the textbook: demand of the lead time plus safety stock, and the economic order quantity.
+
+        From an order to the evening after its arrival lead_days + 1 demands come, D on average. s = D + z √D with z the
+        normal quantile of margin / (margin + holding_cost · days between orders); S = s + sqrt(2 μ K / h), cut to fit.
+        """
+        if self.holding_cost == 0.0:
+            return self.capacity - self.case_size, self.capacity
+        lot = min(sqrt(2 * self.mean_demand * self.order_cost / self.holding_cost), float(self.capacity))
+        cycle = max(lot / self.mean_demand, 1.0)
+        over_lead = self.mean_demand * (self.lead_days + 1)
+        z = float(norm.ppf(self.margin / (self.margin + self.holding_cost * cycle)))
+        s = min(max(0, round(over_lead + z * sqrt(over_lead))), self.capacity - self.case_size)
+        return s, min(self.capacity, s + max(self.case_size, ceil(lot)))
+
+    @cached_property
+    def best_order_up_to(self) -> tuple[int, int]:
+        """The (s, S) that earns most, by evaluating all of them on the model."""
+        seen: dict[bytes, float] = {}
+        best, found = -np.inf, (0, 1)
+        for s in range(self.capacity - self.case_size + 1):
+            for level in range(s + 1, self.capacity + 1):
+                actions = self.order_up_to(s, level)
+                key = actions.tobytes()
+                if key not in seen:
+                    seen[key] = self.money_per_day(actions)
+                if seen[key] > best:
+                    best, found = seen[key], (s, level)
+        return found
+
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """The textbook's (s, S), the best (s, S), and a case whenever one has been sold."""
+        (s, level), (t, up_to) = self.textbook, self.best_order_up_to
+        full = self.capacity - self.case_size
+        return (
+            self._rule(f"(s, S) = ({s}, {level}) from the textbook", self.order_up_to(s, level)),
+            self._rule(f"(s, S) = ({t}, {up_to}), the best one, tried out on the model", self.order_up_to(t, up_to)),
+            self._rule(f"keep it full: ({full}, {self.capacity})", self.order_up_to(full, self.capacity)),
+        )
+
+    # ------------------------------------------------------------------ c
+
+    @property
+    def c(self) -> float:
+        """The price of the worst morning: that of too little, or that of too much, whichever is more.
+
+        Compare with a twin on the best morning and order what he has more, then whenever he orders.
+
+        - Too little: one delivery; the margin of the sales missed until it is there, `lead_days` of demand, and of the
+          units that do not fill a case; and the holding of what the twin has sold meanwhile, for as long as a full
+          shelf lasts.
+        - Too much, or all of it under way: the margin of the days until it is there, and the holding of a full shelf
+          until it is sold, its k-th unit after k / mean_demand days.
+
+        Nothing else tells the two apart, so the larger one is at least sp(h*).
+        """
+        days, shelf = self.lead_days, self.capacity
+        missed = self.mean_demand * days + self.case_size - 1
+        little = self.order_cost + self.margin * missed + self.holding_cost * days * shelf
+        carried = shelf * (shelf + 1) / (2 * self.mean_demand)  # unit-nights
+        return max(little, self.margin * self.mean_demand * (days - 1) + self.holding_cost * carried)
+
+
+class StockroomSystem(System):
+    """The stockroom day by day, customer by customer."""
+
+    def __init__(self, facts: Stockroom, seed: int) -> None:
+        super().__init__(facts.n_actions, seed)
+        self._facts = facts
+        self._between = 1.0 / facts.mean_demand
+        self._stock = 0
+        self._under_way = [0] * (facts.lead_days - 1)
+
+    @property
+    def state(self) -> int:
+        """Its number in the model; `Stockroom.states` says what it means."""
+        return self._facts.number[(self._stock, *self._under_way)]
+
+    def _happen(self, action: int) -> tuple[float, float, float]:
+        facts = self._facts
+        units = action * facts.case_size
+        if self._stock + sum(self._under_way) + units > facts.capacity:
+            raise self._refuse(f"order {units}")
+        self._under_way.append(units)
+        sold, hour = 0, self._random.exponential(self._between)
+        while hour < 1.0 and sold < self._stock:  # once the shelf is empty, nobody counts who comes
+            sold += 1
+            hour += self._random.exponential(self._between)
+        left = self._stock - sold
+        earned = facts.margin * sold - facts.holding_cost * left - (facts.order_cost if action else 0.0)
+        self._stock = left + self._under_way.pop(0)
+        return earned, earned, 1.0

@@ -1,0 +1,152 @@
+"""Routing between two servers: which packing line gets the next order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainful.arguments import real, whole
+from gainful.environments.server_routing import server_routing
+from gainful.mdp.model import MDP
+from gainful.problems.problem import Problem, Rule, System
+
+FAST, SLOW = 0, 1
+
+
+@dataclass(frozen=True)
+class TwoServers(Problem):
+    """Two packing lines of different speed. Each order goes to one of them when it comes, and stays there.
+
+    Orders come at random (Poisson), packing takes an exponential time. The state is how many orders each line has,
+    the one being packed included. An order in the house costs `waiting_cost` per hour. One that is sent to a line
+    whose shelf is full goes to a courier instead, for `courier_cost`. All of it is cost, so money per day is
+    negative. The model is `gf.environments.server_routing`, with rates per day.
+
+    A step is one event: an order comes, an order is packed, or a line without work looks up. The last one changes
+    nothing and happens as often as that line packs, so that steps are equally long on average.
+    """
+
+    orders_per_hour: float = 10.0
+    fast_per_hour: float = 12.0
+    """Orders the first line packs in an hour."""
+    slow_per_hour: float = 3.0
+    """The second line."""
+    shelf: int = 6
+    """Orders a line can have at most."""
+    waiting_cost: float = 4.0
+    """Per order and hour."""
+    courier_cost: float = 12.0
+    hours_per_day: float = 10.0
+    idle_share: float = 0.2
+    """The part of its time that each line has nothing to do, at least: off the timesheets. Used for c alone."""
+
+    def __post_init__(self) -> None:
+        for name in ("orders_per_hour", "fast_per_hour", "slow_per_hour", "hours_per_day"):
+            object.__setattr__(self, name, real(name, getattr(self, name), 0.0, low_open=True))
+        for name in ("waiting_cost", "courier_cost"):
+            object.__setattr__(self, name, real(name, getattr(self, name), 0.0))
+        whole("shelf", self.shelf, 1)
+        object.__setattr__(self, "idle_share", real("idle_share", self.idle_share, 0.0, 1.0, low_open=True))
+
+    # ------------------------------------------------------------------ system and model
+
+    def system(self, seed: int = 0) -> TwoServersSystem:
+        """Both lines without work."""
+        return TwoServersSystem(self, seed)
+
+    def _model(self) -> MDP:
+        return server_routing(
+            self.shelf, arrival_rate=self.orders_per_hour * self.hours_per_day,
+            first_service_rate=self.fast_per_hour * self.hours_per_day,
+            second_service_rate=self.slow_per_hour * self.hours_per_day,
+            first_holding_cost=self.waiting_cost * self.hours_per_day,
+            second_holding_cost=self.waiting_cost * self.hours_per_day, loss_cost=self.courier_cost,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------ rules of thumb
+
+    def _lengths(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(S,) orders at the fast and at the slow line."""
+        first, second = np.divmod(np.arange((self.shelf + 1) ** 2), self.shelf + 1)
+        return first, second
+
+    @property
+    def join_the_shortest(self) -> NDArray[np.int64]:
+        """To the line with fewer orders; the faster one if equal. Optimal for equal lines (Winston 1977)."""
+        fast, slow = self._lengths()
+        tie = SLOW if self.slow_per_hour > self.fast_per_hour else FAST
+        return np.where(fast == slow, tie, np.where(fast < slow, FAST, SLOW))
+
+    @property
+    def shortest_expected_delay(self) -> NDArray[np.int64]:
+        """To the line where this order will be packed sooner, (orders there + 1) / speed; never to a full shelf."""
+        fast, slow = self._lengths()
+        sooner = np.where((fast + 1) / self.fast_per_hour <= (slow + 1) / self.slow_per_hour, FAST, SLOW)
+        return np.where(fast == self.shelf, SLOW, np.where(slow == self.shelf, FAST, sooner))
+
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """Join the shortest queue; the line that packs it soonest; the fast line only."""
+        return (
+            self._rule("join the shortest queue", self.join_the_shortest),
+            self._rule("join the line that packs it soonest", self.shortest_expected_delay),
+            self._rule("all to the fast line", np.full((self.shelf + 1) ** 2, FAST)),
+        )
+
+    # ------------------------------------------------------------------ c
+
+    @property
+    def c(self) -> float:
+        """The price of a full house: both shelves full, against both empty, while business goes on.
+
+        Imagine a twin that begins empty, and send each order where the twin sends it. At a line, the orders that the
+        twin does not have are worked off when the twin's line is idle, so the j-th is gone after about
+        j / (speed · idle_share) hours; until then it costs the waiting of one order. Or a new order finds a full shelf
+        that is not full at the twin: that costs one courier, and one order less is ahead. So a full house costs
+        at most the couriers of all its orders and their waiting, and sp(h*) is at most that.
+        """
+        K = self.shelf
+        hours = sum(K * (K + 1) / 2 / (speed * self.idle_share) for speed in (self.fast_per_hour, self.slow_per_hour))
+        return self.waiting_cost * hours + self.courier_cost * 2 * K
+
+
+class TwoServersSystem(System):
+    """The packing lines event by event: a time for the next order, and one for each line."""
+
+    def __init__(self, facts: TwoServers, seed: int) -> None:
+        super().__init__(2, seed)
+        self._facts = facts
+        day = facts.hours_per_day
+        self._between = 1.0 / (facts.orders_per_hour * day)
+        self._pack = [1.0 / (facts.fast_per_hour * day), 1.0 / (facts.slow_per_hour * day)]
+        self._mean_step = 1.0 / ((facts.orders_per_hour + facts.fast_per_hour + facts.slow_per_hour) * day)
+        self._next_order = self._random.exponential(self._between)
+        self._looks_up = [self._random.exponential(mean) for mean in self._pack]
+        self._orders = [0, 0]
+
+    @property
+    def state(self) -> int:
+        """Orders at the fast line times (shelf + 1), plus orders at the slow line."""
+        return self._orders[FAST] * (self._facts.shelf + 1) + self._orders[SLOW]
+
+    def _happen(self, action: int) -> tuple[float, float, float]:
+        facts = self._facts
+        now = min(self._next_order, *self._looks_up)
+        elapsed, present, paid = now - self.days, sum(self._orders), 0.0
+        if now == self._next_order:
+            self._next_order = now + self._random.exponential(self._between)
+            if self._orders[action] == facts.shelf:
+                paid = facts.courier_cost
+            else:
+                self._orders[action] += 1
+                if self._orders[action] == 1:  # the line was idle and begins at once
+                    self._looks_up[action] = now + self._random.exponential(self._pack[action])
+        else:
+            line = self._looks_up.index(now)
+            self._looks_up[line] = now + self._random.exponential(self._pack[line])
+            self._orders[line] = max(0, self._orders[line] - 1)
+        bill = facts.waiting_cost * facts.hours_per_day * present
+        return 0.0 - paid - bill * self._mean_step, 0.0 - paid - bill * elapsed, elapsed
