@@ -14,7 +14,7 @@ test: lint
 	@$(BIN)/python -m pytest -n auto
 
 soak: $(VENV)/.test-ready
-	@GAINFUL_KILLS=200 $(BIN)/python -m pytest -q tests/experiments/test_crashes.py tests/experiments/test_dask.py
+	@GAINFUL_KILLS=200 $(BIN)/python -m pytest -q tests/experiments/test_crashes.py tests/live/test_crashes.py tests/experiments/test_dask.py
 
 lint: $(VENV)/.test-ready
 	@$(BIN)/ruff check
@@ -28,7 +28,7 @@ docs: $(VENV)/.test-ready
 
 benchmark: $(VENV)/.test-ready
 	@$(PIP) install -e ".[benchmarks]"
-	@for name in planning planning_cost learning replanning continuous experiments report; do \
+	@for name in planning planning_cost learning replanning continuous experiments report audit tightness live; do \
 	  echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 $(VENV)/bin/python:

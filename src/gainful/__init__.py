@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
-    from gainful import audit, environments, errors, planning, plot, theory
+    from gainful import audit, environments, errors, live, planning, plot, problems, theory
     from gainful.agents.c_scal_plus import CSCALPlus
     from gainful.agents.discretized import Discretized
     from gainful.agents.epsilon_greedy_q import EpsilonGreedyQ
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from gainful.agents.ucrl2b import UCRL2B
     from gainful.experiments.results import results
     from gainful.experiments.sweep import run_experiment
+    from gainful.live.agent import DurableAgent
+    from gainful.live.logs import fit_log
+    from gainful.live.opening import open_agent
     from gainful.mdp.model import MDP
     from gainful.mdp.structure import Structure, structure
     from gainful.mdp.units import Units
@@ -83,12 +86,15 @@ _HOME = {
     "OptimisticQ": "gainful.agents.optimistic_q",
     "EpsilonGreedyQ": "gainful.agents.epsilon_greedy_q",
     "results": "gainful.experiments.results",
+    "DurableAgent": "gainful.live.agent",
+    "fit_log": "gainful.live.logs",
+    "open_agent": "gainful.live.opening",
     "run_experiment": "gainful.experiments.sweep",
     "Run": "gainful.simulation.run",
     "simulate": "gainful.simulation.simulate",
     "simulate_many": "gainful.simulation.many",
 }
-_MODULES = ("audit", "environments", "errors", "planning", "plot", "theory")
+_MODULES = ("audit", "environments", "errors", "live", "planning", "plot", "problems", "theory")
 
 __all__ = [
     "KLUCRL",
@@ -103,6 +109,7 @@ __all__ = [
     "UCRL2B",
     "CSCALPlus",
     "Discretized",
+    "DurableAgent",
     "EpsilonGreedyQ",
     "Evaluation",
     "Fixed",
@@ -123,11 +130,15 @@ __all__ = [
     "evaluate",
     "extended_value_iteration",
     "finite_horizon_value_iteration",
+    "fit_log",
     "hitting_times",
+    "live",
     "load_agent",
+    "open_agent",
     "planning",
     "plot",
     "policy_iteration",
+    "problems",
     "relative_value_iteration",
     "results",
     "run_experiment",

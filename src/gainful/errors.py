@@ -112,3 +112,31 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     if near:
         return f"did you mean '{near[0]}'?"
     return "known: " + ", ".join(names)
+
+
+class JournalError(GainfulError, RuntimeError):
+    """The folder of a durable agent cannot be opened, read or written; what was acknowledged before is safe."""
+
+
+class DamagedJournalError(JournalError):
+    """A journal is damaged before its end: `file`, `offset` and `intact`, the number of records before the damage."""
+
+    def __init__(self, message: str, file: str = "", offset: int = 0, intact: int = 0) -> None:
+        super().__init__(message)
+        self.file, self.offset, self.intact = file, offset, intact
+
+
+class AgentInUseError(JournalError):
+    """Another process (or object) has the agent open for writing; `pid` is its number, 0 where unknown."""
+
+    def __init__(self, message: str, pid: int = 0) -> None:
+        super().__init__(message)
+        self.pid = pid
+
+
+class UnknownDecisionError(GainfulError, LookupError):
+    """No decision with this id is waiting for its outcome."""
+
+
+class ConflictError(GainfulError, ValueError):
+    """A decision was reported, or a request made, before with other contents."""

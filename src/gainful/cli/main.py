@@ -12,6 +12,7 @@ from gainful.cli import audit as audit_command
 from gainful.cli import failures
 from gainful.cli import learn as learn_command
 from gainful.cli import list as list_command
+from gainful.cli import live as live_command
 from gainful.cli import report as report_command
 from gainful.cli import run as run_command
 from gainful.cli import solve as solve_command
@@ -34,6 +35,7 @@ app.command("status", no_args_is_help=True)(run_command.status)
 app.command("report", no_args_is_help=True)(report_command.report)
 app.command("audit", no_args_is_help=True)(audit_command.audit)
 app.command("export", no_args_is_help=True)(run_command.export)
+app.command("recover", no_args_is_help=True)(live_command.recover)
 app.add_typer(list_command.app, name="list")
 
 

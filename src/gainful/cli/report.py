@@ -38,8 +38,9 @@ def report(
     """  # noqa: D301
     from gainful.errors import InvalidArgumentError, StoreError
     from gainful.report.collect import collect
-    from gainful.report.page import REPORT_FILE, save_page
+    from gainful.report.page import save_page
     from gainful.report.tables import markdown as as_markdown
+    from gainful.report.writing import REPORT_FILE
 
     if as_json and markdown:
         raise InvalidArgumentError("--json and --markdown both write to stdout, expected one of them")

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from gainful.experiments.sweep import Outcome
 
 _Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of an experiment.", show_default=False)]
+_Kept = Annotated[
+    Path, typer.Argument(metavar="DIR", help="The folder of an experiment, or of a durable agent.", show_default=False)
+]
 _AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]
 
 
@@ -224,21 +227,26 @@ def status(folder: _Folder, as_json: _AsJson = False, debug: failures.Debug = Fa
 
 
 def export(
-    folder: _Folder,
+    folder: _Kept,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write CSV (.csv, .csv.gz).")] = None,
     parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="Write Parquet.")] = None,
     as_json: _AsJson = False,
     debug: failures.Debug = False,  # noqa: ARG001
 ) -> None:
-    """All runs of an experiment as one tidy table: a row per run and checkpoint."""
+    """All runs of an experiment as one tidy table, a row per run and checkpoint; or the journal of a durable agent."""
+    from gainful.cli.live import export_journal
     from gainful.errors import InvalidArgumentError
     from gainful.experiments.results import export as write
+    from gainful.live.table import is_live
 
     if csv is None and parquet is None:
         raise InvalidArgumentError("say where to: --csv FILE, --parquet FILE, or both")
     for file, suffix in ((csv, ".csv"), (parquet, ".parquet")):
         if file is not None and suffix not in file.name.lower():
             raise InvalidArgumentError(f"{file}: expected a name that ends in {suffix}")
+    if is_live(folder):
+        export_journal(folder, csv, parquet, as_json)
+        return
     written = {str(file): write(folder, file) for file in (csv, parquet) if file is not None}
     if as_json:
         console.write([json.dumps({"rows": written}, indent=2), "\n"])

@@ -1,0 +1,71 @@
+"""`gainful recover`, and the journal's part of `gainful export`: durable agents from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gainful.cli import console, failures
+
+_AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]
+
+
+def recover(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a durable agent.", show_default=False)],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for what is saved.", show_default=False)],
+    as_json: _AsJson = False,
+    debug: failures.Debug = False,  # noqa: ARG001
+) -> None:
+    """Save what is intact of a durable agent whose journal is damaged, into a new folder.
+
+    \b
+    gainful recover agents/pump agents/pump-recovered
+    """  # noqa: D301
+    from gainful.live.recovery import recover as save
+
+    found = save(folder, out)
+    if as_json:
+        facts = {
+            "out": str(found.out), "observations": found.observations, "sequence": found.sequence,
+            "snapshot": found.snapshot, "gaps": found.gaps, "lost": found.lost, "salvaged": found.salvaged,
+            "problems": found.problems,
+        }  # fmt: skip
+        console.write([json.dumps(facts, indent=2, ensure_ascii=False), "\n"])
+    for problem in found.problems:
+        _note(f"found: {problem}")
+    _note(
+        f"{found.out}: an agent of {found.observations:,} observations, up to record {found.sequence:,} (from the "
+        f"snapshot of record {found.snapshot:,})"
+    )
+    if found.gaps:
+        _note(f"its table lacks records {_ranges(found.gaps)}; its statistics have them")
+    if found.lost:
+        _note(f"lost: records {_ranges(found.lost)}")
+    if found.salvaged:
+        _note(f"{found.salvaged:,} intact records behind them were not applied: {found.out / 'salvaged.csv'}")
+    _note(f"{folder} is as it was. Next: in Python gf.open_agent('{found.out}'), or gainful export {found.out}")
+
+
+def _ranges(stretches: list[list[int]]) -> str:
+    shown = [f"{first:,}" if first == last else f"{first:,} … {last:,}" for first, last in stretches[:10]]
+    return ", ".join(shown) + (f" and {len(stretches) - 10} stretches more" if len(stretches) > 10 else "")
+
+
+def export_journal(folder: Path, csv: Path | None, parquet: Path | None, as_json: bool) -> None:
+    """Write the journal of a durable agent as a table; the part of `gainful export` for such folders."""
+    from gainful.live.table import read_journal, write_table
+
+    frame = read_journal(folder)
+    written = {str(file): write_table(frame, file) for file in (csv, parquet) if file is not None}
+    if as_json:
+        console.write([json.dumps({"rows": written}, indent=2), "\n"])
+        return
+    for name, rows in written.items():
+        _note(f"written: {name}, {rows:,} rows")
+
+
+def _note(text: str) -> None:
+    typer.echo(console.printable(text, keep="\n"), err=True)

@@ -1,0 +1,121 @@
+"""Transitions as an agent accepts them: checked before anything is written, in the types that are written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainful.agents.partitioned import PartitionedAgent
+from gainful.errors import InvalidArgumentError
+from gainful.live.configuration import core_of
+from gainful.live.observing import cells_of
+from gainful.live.records import Rows
+
+
+def checked_point(agent: PartitionedAgent, state: Any) -> NDArray[np.float64]:
+    """A point the agent accepts, (d,) float64."""
+    partition = agent.partition
+    partition.index(state)
+    x = np.array(state, dtype=np.float64).reshape(-1)
+    if partition.outside == "error":  # of a float32 the end of the box may lie a little outside
+        np.clip(x, partition.low, partition.high, out=x)
+    return x
+
+
+def checked_transition(
+    agent: Any, state: Any, action: Any, reward: Any, next_state: Any
+) -> tuple[Any, int, float, Any]:
+    """State, action, reward and next state that the agent would accept, in plain types."""
+    core = core_of(agent)
+    a = core._checked("action", action, core.n_actions)
+    if core is agent:
+        cell = s = core._checked("state", state, core.n_states)
+    else:
+        s = checked_point(agent, state)
+        cell = agent.partition.index(s)
+    r, to = checked_outcome(agent, reward, next_state)
+    if not core.allowed[cell, a]:
+        raise InvalidArgumentError(f"action {a} at step {core.t + 1}: state {state} does not have it")
+    return s, a, r, to
+
+
+def checked_outcome(agent: Any, reward: Any, next_state: Any) -> tuple[float, Any]:
+    """Reward and next state."""
+    core = core_of(agent)
+    to: Any
+    if core is agent:
+        to = core._checked("next state", next_state, core.n_states)
+    else:
+        to = checked_point(agent, next_state)
+    try:
+        r = reward if type(reward) is float else float(reward)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgumentError(f"reward {reward!r} at step {core.t + 1}, expected a number") from error
+    if not core.reward_min <= r <= core.reward_max:
+        raise InvalidArgumentError(
+            f"reward {reward} at step {core.t + 1}, expected a number in "
+            f"[{core.reward_min:g}, {core.reward_max:g}]; give the agent the true reward_min and reward_max"
+        )
+    return r, to
+
+
+def checked_rows(agent: Any, states: Any, actions: Any, rewards: Any, next_states: Any) -> Rows:
+    """Columns of transitions; an error names the first bad row."""
+    core = core_of(agent)
+    chosen = _whole_numbers("actions", actions, core.n_actions)
+    n = len(chosen)
+    try:
+        paid = np.array(rewards, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgumentError(f"rewards are not numbers: {error}") from error
+    origin, target = (_states(agent, name, x) for name, x in (("states", states), ("next_states", next_states)))
+    lengths = {"states": len(origin), "actions": n, "rewards": paid.size, "next_states": len(target)}
+    if len(set(lengths.values())) != 1 or paid.ndim != 1 or n == 0:
+        found = ", ".join(f"{m} {name}" for name, m in lengths.items())
+        raise InvalidArgumentError(f"found {found}, expected as many of each, at least 1, in plain sequences")
+    bad = ~((paid >= core.reward_min) & (paid <= core.reward_max))
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise InvalidArgumentError(
+            f"rewards[{at}] is {paid[at]}, expected a number in [{core.reward_min:g}, {core.reward_max:g}]; "
+            f"{int(bad.sum())} of {n} rows"
+        )
+    rows = Rows(origin, chosen.astype(np.uint32), paid, target)
+    missing = ~core.allowed[cells_of(agent, rows)[0], chosen]
+    if missing.any():
+        at = int(np.flatnonzero(missing)[0])
+        raise InvalidArgumentError(f"actions[{at}] is {chosen[at]}, which state {origin[at]} does not have")
+    return rows
+
+
+def _states(agent: Any, name: str, values: Any) -> NDArray[Any]:
+    """(n,) numbers of states, or (n, d) points."""
+    if not isinstance(agent, PartitionedAgent):
+        return _whole_numbers(name, values, core_of(agent).n_states)
+    partition = agent.partition
+    try:
+        partition.index_many(values)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{name}: {error}") from error
+    x = np.array(values, dtype=np.float64).reshape(-1, partition.dim)
+    return np.clip(x, partition.low, partition.high) if partition.outside == "error" else x
+
+
+def _whole_numbers(name: str, values: Any, n: int) -> NDArray[np.int64]:
+    """Integers in 0 … n-1, or an error that names the first that is not."""
+    try:
+        given = np.asarray(values)
+        found = given.astype(np.int64) if given.dtype.kind in "iufb" else np.array(given, dtype=np.int64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgumentError(f"{name} are not numbers: {error}") from error
+    if found.ndim != 1:
+        raise InvalidArgumentError(f"{name} have shape {found.shape}, expected a plain sequence")
+    bad = (found < 0) | (found >= n) | (found != given)
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise InvalidArgumentError(
+            f"{name}[{at}] is {given[at]}, expected an integer in 0 … {n - 1}; {int(bad.sum())} of {len(found)} rows"
+        )
+    return found

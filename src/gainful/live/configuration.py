@@ -1,0 +1,199 @@
+"""From what a user gives to a new agent: a dictionary, an agent object, a prior model, a log."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainful.agents import registry
+from gainful.agents.episodic import EpisodicAgent
+from gainful.agents.partitioned import PartitionedAgent
+from gainful.agents.stepwise import StepwiseAgent
+from gainful.arguments import whole
+from gainful.errors import InvalidArgumentError, UnknownAgentError, suggestion
+from gainful.mdp.model import MDP
+
+LARGEST_PRIOR = 10**6
+
+
+def is_points(agent: Any) -> bool:
+    """Whether its states are points of a box."""
+    return isinstance(agent, PartitionedAgent)
+
+
+def core_of(agent: Any) -> EpisodicAgent:
+    """The tabular agent: itself, or the one on cells."""
+    return agent.inner if isinstance(agent, PartitionedAgent) else cast(EpisodicAgent, agent)
+
+
+def make_agent(config: Any) -> tuple[Any, dict[str, Any] | None]:
+    """The agent that `config` describes, and a word on its prior (None without one).
+
+    `config` is an agent object, taken as it is, or a dictionary: "agent" is a name such as "scal-plus", "prior" and
+    "prior_weight" a model to start from (`observe_prior`), all else are the agent's own arguments; with a prior,
+    n_states, n_actions, allowed and the range of rewards are the model's unless given.
+    """
+    if isinstance(config, (EpisodicAgent, PartitionedAgent)):
+        return config, None
+    if not isinstance(config, dict):
+        raise InvalidArgumentError(
+            f"config is {config!r}, expected a dictionary such as {{'agent': 'scal-plus', 'n_states': 6, "
+            "'n_actions': 2, 'span': 7.0}, or an agent"
+        )
+    given = dict(config)
+    name = given.pop("agent", None)
+    if not isinstance(name, str):
+        raise InvalidArgumentError(f"config['agent'] is {name!r}, expected a name; gainful list agents has them")
+    prior, weight = given.pop("prior", None), given.pop("prior_weight", None)
+    if (prior is None) != (weight is None):
+        raise InvalidArgumentError("config has one of 'prior' and 'prior_weight', expected both or neither")
+    made = _class_of(name)
+    if prior is not None:
+        _fill_from(prior, given, made)
+    parameters = inspect.signature(made).parameters
+    if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+        for key in given:
+            if key not in parameters:
+                raise InvalidArgumentError(f"config[{key!r}]: {name} has no such parameter; {_near(key, parameters)}")
+    missing = [
+        p.name for p in parameters.values() if p.default is inspect.Parameter.empty and p.name not in given
+        and p.kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    ]  # fmt: skip
+    if missing:
+        raise InvalidArgumentError(f"config lacks {', '.join(repr(m) for m in missing)}, which {name} needs")
+    try:
+        agent = made(**given)
+    except TypeError as error:
+        raise InvalidArgumentError(f"config: {name} cannot be made: {error}") from error
+    if prior is None:
+        return agent, None
+    observe_prior(agent, prior, weight)
+    return agent, {"name": prior.name, "weight": int(weight)}
+
+
+def _near(key: str, parameters: Any) -> str:
+    return suggestion(key, [*parameters, "prior", "prior_weight"])
+
+
+def _class_of(name: str) -> Any:
+    if name in registry.PARTITIONED:
+        return registry.continuous_class(name)
+    if name not in registry.AGENTS and name not in registry.NOT_IMPLEMENTABLE:
+        raise UnknownAgentError(f"'{name}'; {suggestion(name, [*registry.AGENTS, *registry.PARTITIONED])}")
+    return registry.agent_class(name)
+
+
+def class_called(name: str) -> Any:
+    """The class by its own name, such as 'SCALPlus', as files have it; an UnknownAgentError where there is none."""
+    for key, (_, attribute) in {**registry.AGENTS, **registry.PARTITIONED}.items():
+        if attribute == name:
+            return _class_of(key)
+    raise UnknownAgentError(f"'{name}': this gainful does not know this agent; upgrade gainful")
+
+
+def make_again(name: str, settings: dict[str, Any], allowed: NDArray[np.bool_] | None) -> Any:
+    """A new agent from what a file holds; TypeError, ValueError or KeyError where that cannot be."""
+    return class_called(name)(**settings, **({} if allowed is None else {"allowed": allowed}))
+
+
+# ---------------------------------------------------------------------- a prior model
+
+
+def _fill_from(prior: Any, given: dict[str, Any], made: Any) -> None:
+    if not isinstance(prior, MDP):
+        raise InvalidArgumentError(f"config['prior'] is {prior!r}, expected an MDP; gf.MDP.from_table reads a table")
+    known = inspect.signature(made).parameters
+    values = {
+        "n_states": prior.n_states, "n_actions": prior.n_actions, "allowed": prior.allowed,
+        "reward_min": prior.reward_min, "reward_max": prior.reward_max,
+    }  # fmt: skip
+    if prior.reward_min >= prior.reward_max:  # a constant reward is no range
+        del values["reward_min"], values["reward_max"]
+    for name, value in values.items():
+        if name in known:
+            given.setdefault(name, value)
+
+
+def observe_prior(agent: Any, prior: MDP, weight: Any) -> None:
+    """Count `weight` observations of every pair, as the model would have them.
+
+    N(s,a) grows by n = `weight`; the n next states are shared out as n·p(s'|s,a) by largest remainder (ties to the
+    lowest state), so that counts stay whole; the rewards are n times the mean r(s,a). The clock t counts them too. They
+    are invented, not seen: no theorem covers what is learned from them.
+    """
+    n, core = whole("config['prior_weight']", weight, 1, LARGEST_PRIOR), core_of(agent)
+    if isinstance(core, StepwiseAgent) or (isinstance(agent, PartitionedAgent) and agent.log is not None):
+        raise InvalidArgumentError(f"{type(agent).__name__} keeps more than counts, and cannot begin with a prior")
+    if (prior.n_states, prior.n_actions) != (core.n_states, core.n_actions):
+        raise InvalidArgumentError(
+            f"the prior has {prior.n_states} states and {prior.n_actions} actions, the agent {core.n_states} and "
+            f"{core.n_actions}"
+        )
+    low, high = prior.reward_min, prior.reward_max
+    if low < core.reward_min or high > core.reward_max:
+        raise InvalidArgumentError(
+            f"the prior's rewards are in [{low:g}, {high:g}], the agent's in [{core.reward_min:g}, "
+            f"{core.reward_max:g}]; give the agent a range that holds both"
+        )
+    pairs = core.n_states * core.n_actions
+    visits, length = np.zeros(pairs, dtype=np.int64), np.zeros(pairs, dtype=np.int64)
+    to, count = [], []
+    for k in range(pairs):
+        row = slice(int(prior.indptr[k]), int(prior.indptr[k + 1]))
+        if row.start == row.stop or not core.allowed[k // core.n_actions, k % core.n_actions]:
+            continue
+        states, where = np.unique(prior.indices[row], return_inverse=True)
+        share = n * np.bincount(where, weights=prior.probabilities[row])
+        counts = np.floor(share).astype(np.int64)
+        order = np.argsort(counts - share, kind="stable")
+        counts[order[: n - int(counts.sum())]] += 1
+        visits[k], length[k] = n, np.count_nonzero(counts)
+        to.append(states[counts > 0])
+        count.append(counts[counts > 0])
+    reward = np.where(visits > 0, prior.pair_rewards - core.reward_min, 0.0)
+    core.statistics.from_arrays(
+        {
+            "visits": visits, "reward_sum": n * reward, "reward_squares": n * reward * reward, "length": length,
+            "next_state": np.concatenate(to).astype(np.uint32), "count": np.concatenate(count),
+        }
+    )  # fmt: skip
+    core.remaining[:] = np.maximum(visits, 1)
+    core.visited[:] = visits.reshape(core.allowed.shape).sum(axis=1) > 0
+    core.t = int(visits.sum())
+
+
+# ---------------------------------------------------------------------- is it the same?
+
+
+def digest(agent: Any) -> str:
+    """Of what the agent has seen."""
+    arrays = core_of(agent).statistics.to_arrays()
+    found = hashlib.sha256()
+    for name in sorted(arrays):
+        found.update(name.encode() + arrays[name].tobytes())
+    found.update(np.packbits(core_of(agent).allowed).tobytes())
+    return found.hexdigest()[:32]
+
+
+def plain(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings as JSON gives them back."""
+    kept: dict[str, Any] = json.loads(json.dumps(settings, default=_simple))
+    return kept
+
+
+def _simple(value: Any) -> Any:
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)
+
+
+def differences(stored: dict[str, Any], given: dict[str, Any]) -> list[str]:
+    """Every setting that differs, in words."""
+    return [
+        f"{name}: stored {stored.get(name)!r}, given {given.get(name)!r}"
+        for name in sorted({*stored, *given})
+        if stored.get(name) != given.get(name)
+    ]

@@ -1,0 +1,196 @@
+"""The folder of a durable agent: which files it has, what its description says, and how files become durable.
+
+agent.json           who the agent is; written last when a folder is made, so a folder without it was never begun
+journal-000001.log   segments of the journal, in order; a header of 32 bytes, then records (`gainful.live.records`)
+history-1-900.gz     records 1 … 900, compressed: what compaction makes of segments that a snapshot covers
+snapshot-900.npz     the whole state after record 900 (`gainful.archive`); the last two are kept
+lock                 held by the one writer
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from gainful.errors import JournalError
+from gainful.live.lock import LOCK_FILE
+
+DESCRIPTION = "agent.json"
+FORMAT, VERSION = "gainful-live", 1
+MAGIC = b"GFLIVE1\n"
+HEADER_SIZE = 32
+SALVAGED = "salvaged.csv"
+_SEGMENT = re.compile(r"journal-(\d{6,})\.log")
+_HISTORY = re.compile(r"history-(\d+)-(\d+)\.gz")
+_SNAPSHOT = re.compile(r"snapshot-(\d+)\.npz")
+
+
+@dataclass(frozen=True)
+class Description:
+    """What does not change in the life of a durable agent: `agent.json`."""
+
+    identity: str
+    """32 hexadecimal digits, drawn when the folder is made."""
+    agent: str
+    """The class, such as 'SCALPlus'."""
+    settings: dict[str, Any]
+    """The arguments that made it."""
+    dim: int
+    """0 where states are numbered, d where they are points."""
+    initial: dict[str, Any] = field(default_factory=dict)
+    """What it knew when it began: `t`, the number of observations, and `digest`, of its statistics."""
+    prior: dict[str, Any] | None = None
+    """Name and weight of the prior model, where there was one."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """remember, max_pending, keep_history."""
+    history: str = ""
+    """The digest of the table given as `history`."""
+    gaps: list[list[int]] = field(default_factory=list)
+    """First and last record of every stretch lost to damage (of a recovered folder)."""
+
+    @property
+    def salt(self) -> int:
+        """Where checksums of records start."""
+        return crc32(bytes.fromhex(self.identity))
+
+    def to_json(self) -> dict[str, Any]:
+        """As the file, and every snapshot, holds it."""
+        return {"format": FORMAT, "version": VERSION, **self.__dict__}
+
+    @classmethod
+    def from_json(cls, where: str | Path, kept: Any) -> Description:
+        """Back; a JournalError where it is not one."""
+        if not isinstance(kept, dict) or kept.get("format") != FORMAT:
+            raise JournalError(f"{where}: is not the description of a durable agent; restore a copy")
+        version = kept.get("version")
+        if not isinstance(version, int) or version > VERSION:
+            raise JournalError(
+                f"{where}: written in version {version!r} of the format, this gainful reads up to {VERSION}; "
+                "upgrade gainful"
+            )
+        rest = {name: value for name, value in kept.items() if name not in ("format", "version")}
+        try:
+            made = cls(**rest)
+            if len(bytes.fromhex(made.identity)) != 16:
+                raise ValueError("its identity is not 32 digits")
+        except (TypeError, ValueError) as error:
+            raise JournalError(f"{where}: damaged: {error}; run gainful recover") from error
+        return made
+
+
+class Folder:
+    """Names and lists of files."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    @property
+    def description_file(self) -> Path:
+        """agent.json."""
+        return self.path / DESCRIPTION
+
+    def describe(self) -> Description:
+        """Read agent.json."""
+        path = self.description_file
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError as error:
+            raise JournalError(
+                f"{self.path}: no durable agent there (no {DESCRIPTION}); gf.open_agent(path, config) begins one"
+            ) from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise JournalError(f"{path}: cannot be read: {error}; check the path and its permissions") from error
+        try:
+            kept = json.loads(text)
+        except ValueError as error:
+            raise JournalError(f"{path}: damaged: not JSON ({error}); run gainful recover {self.path} OUT") from error
+        return Description.from_json(path, kept)
+
+    def segments(self) -> list[tuple[int, Path]]:
+        """(number, path) in order."""
+        return sorted((int(m[1]), p) for p, m in self._matching(_SEGMENT))
+
+    def segment(self, number: int) -> Path:
+        """The path of segment `number`."""
+        return self.path / f"journal-{number:06d}.log"
+
+    def histories(self) -> list[tuple[int, int, Path]]:
+        """(first record, last record, path) in order; files that a larger one contains are left out."""
+        found = sorted((int(m[1]), -int(m[2]), p) for p, m in self._matching(_HISTORY))
+        kept: list[tuple[int, int, Path]] = []
+        for first, last, path in found:
+            if not kept or -last > kept[-1][1]:
+                kept.append((first, -last, path))
+        return kept
+
+    def leftovers(self) -> list[Path]:
+        """Files that were never finished, and history files that a larger one contains."""
+        kept = {path for *_, path in self.histories()}
+        inside = [p for p, _ in self._matching(_HISTORY) if p not in kept]
+        return inside + [p for p in self.path.iterdir() if p.name.startswith(".") and p.name.endswith(".tmp")]
+
+    def history(self, first: int, last: int) -> Path:
+        """The path of the records first … last, compressed."""
+        return self.path / f"history-{first}-{last}.gz"
+
+    def snapshots(self) -> list[tuple[int, Path]]:
+        """(record covered, path), the newest first."""
+        return sorted(((int(m[1]), p) for p, m in self._matching(_SNAPSHOT)), reverse=True)
+
+    def snapshot(self, sequence: int) -> Path:
+        """The path of the state after record `sequence`."""
+        return self.path / f"snapshot-{sequence}.npz"
+
+    def _matching(self, pattern: re.Pattern[str]) -> list[tuple[Path, re.Match[str]]]:
+        return [(p, m) for p in self.path.iterdir() if (m := pattern.fullmatch(p.name))]
+
+    def strangers(self) -> list[str]:
+        """Names of files that are none of a durable agent."""
+        known = {DESCRIPTION, LOCK_FILE, SALVAGED}
+        return sorted(
+            p.name for p in self.path.iterdir()
+            if p.name not in known and not (p.name.startswith(".") and p.name.endswith(".tmp"))
+            and not any(pattern.fullmatch(p.name) for pattern in (_SEGMENT, _HISTORY, _SNAPSHOT))
+        )  # fmt: skip
+
+
+def segment_header(identity: str) -> bytes:
+    """Magic word, identity of the agent, checksum, and room."""
+    text = MAGIC + bytes.fromhex(identity)
+    return (text + crc32(text).to_bytes(4, "little")).ljust(HEADER_SIZE, b"\0")
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """The file is there as a whole, also after a power cut, or not at all; OSError where that fails."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names that were given or taken away durable, where folders can be opened."""
+    if os.name != "posix":  # pragma: no cover
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError:  # some file systems refuse to sync a folder; the files themselves are safe
+        pass
+    finally:
+        os.close(handle)

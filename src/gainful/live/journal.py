@@ -1,0 +1,300 @@
+"""The journal of a durable agent: appended to by one writer, read by anybody."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import threading
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gainful.errors import DamagedJournalError, JournalError
+from gainful.live.folder import HEADER_SIZE, Description, Folder, segment_header, sync_folder, write_durably
+from gainful.live.records import Layout, Record, read_records
+
+
+class Journal:
+    """The end of the journal, open for appending.
+
+    `sync_seconds` is 0 to make every append durable before it returns, a number to do so in the background that often,
+    None to leave it to the operating system. Whatever fails leaves the file as it was before; where that is not
+    certain, `trouble` says why, and nothing more is written.
+    """
+
+    def __init__(self, folder: Folder, identity: str, number: int, sync_seconds: float | None) -> None:
+        self.folder, self._identity, self.number = folder, identity, number
+        self.trouble = ""
+        self._path = folder.segment(number)
+        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND)
+        self.size = os.fstat(self._fd).st_size
+        self.bytes_written = 0
+        """By this object, over all segments."""
+        self._prepared = 0  # the number of a segment made ready by `prepare`
+        self._at_once = sync_seconds == 0
+        self._unsynced = False
+        self._guard = threading.Lock()  # of the file descriptor, against a sync while it changes
+        self._over = threading.Event()
+        self._syncer: threading.Thread | None = None
+        self._sync_seconds = sync_seconds
+        if sync_seconds:
+            self._syncer = threading.Thread(target=self._sync_now_and_then, name="gainful-journal-sync", daemon=True)
+            self._syncer.start()
+
+    def append(self, data: bytes) -> None:
+        """Write whole records; on return they are in the file (and durable, where that is the policy).
+
+        Raises JournalError, the file being as it was, or `trouble` being set.
+        """
+        if self.trouble:
+            raise JournalError(self.trouble)
+        if self._prepared:
+            self._switch()
+        try:
+            written = os.write(self._fd, data)
+            while written < len(data):
+                written += os.write(self._fd, data[written:])
+        except BaseException as error:
+            self._retreat(error)
+            raise
+        self.size += len(data)
+        self.bytes_written += len(data)
+        self._unsynced = True
+        if self._at_once:
+            self.sync()
+
+    def _retreat(self, error: BaseException) -> None:
+        """Cut off what was written of a record that could not be; raises where the reason is the system's."""
+        try:
+            os.ftruncate(self._fd, self.size)
+        except OSError as second:
+            self.trouble = (
+                f"{self._path}: a record was written in part and could not be cut off again ({second.strerror}); "
+                "close the agent and open it again: the part is dropped then"
+            )
+        if isinstance(error, OSError):
+            raise JournalError(
+                f"{self._path}: cannot be written at byte {self.size}: {error.strerror or error}; nothing was recorded "
+                "or applied, and all before is safe: " + (self.trouble or "make room (or mend the disk) and call again")
+            ) from error
+
+    def sync(self) -> None:
+        """Make everything appended so far durable.
+
+        After a failure the system may have forgotten what it was to write: nothing more is written by this object.
+        """
+        with self._guard:
+            if not self._unsynced or self._fd < 0:
+                return
+            self._unsynced = False
+            try:
+                os.fsync(self._fd)
+            except OSError as error:
+                self.trouble = (
+                    f"{self._path}: could not be made durable: {error.strerror or error}; the last records may or may "
+                    "not be on the disk: close the agent, look after the disk, and open it again (calls with a "
+                    "request_id or decision_id can be repeated safely)"
+                )
+                raise JournalError(self.trouble) from error
+
+    def _sync_now_and_then(self) -> None:
+        assert self._sync_seconds
+        while not self._over.wait(self._sync_seconds):
+            with contextlib.suppress(JournalError):  # `trouble` tells the next caller
+                self.sync()
+
+    # ------------------------------------------------------------------ segments
+
+    def prepare(self) -> None:
+        """Make the next segment; the next append goes there. Called by the thread that writes a snapshot."""
+        if not self._prepared:
+            write_durably(self.folder.segment(self.number + 1), segment_header(self._identity))
+            self._prepared = self.number + 1
+
+    def _switch(self) -> None:
+        path = self.folder.segment(self._prepared)
+        try:
+            if self._sync_seconds is not None:
+                self.sync()
+            fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+        except OSError as error:
+            raise JournalError(
+                f"{path}: cannot be opened: {error.strerror or error}; nothing was recorded: call again"
+            ) from error
+        with self._guard:
+            old, self._fd = self._fd, fd
+            self._path, self.number, self.size = path, self._prepared, HEADER_SIZE
+            self._prepared = 0
+        os.close(old)
+
+    def close(self) -> None:
+        """Make all durable, and let go of the file."""
+        if self._fd < 0:
+            return
+        self._over.set()
+        if self._syncer is not None:
+            self._syncer.join()
+        try:
+            if not self.trouble:
+                self.sync()
+        finally:
+            with self._guard:
+                fd, self._fd = self._fd, -1
+                os.close(fd)
+
+
+# ---------------------------------------------------------------------- reading
+
+
+@dataclass(frozen=True)
+class Torn:
+    """The end of a segment that is no whole record: what a kill or power cut leaves of an unfinished write."""
+
+    path: Path
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One segment as read."""
+
+    number: int
+    path: Path
+    records: list[Record]
+
+
+def damaged(
+    folder: Folder, path: Path, offset: int, intact: int, problem: str, then: str = "intact records follow"
+) -> DamagedJournalError:
+    """The error for a journal that is not as it was written."""
+    return DamagedJournalError(
+        f"{path}: damaged at byte {offset}: {problem}; {then}, so this is no unfinished last write. Records up to "
+        f"number {intact} are intact. Nothing was changed; gainful recover {folder.path} OUT saves what can be saved",
+        str(path), offset, intact,
+    )  # fmt: skip
+
+
+def read_segments(folder: Folder, description: Description, layout: Layout) -> tuple[list[Segment], Torn | None]:
+    """All segments, and the torn end of the last one; damage before the end is a DamagedJournalError."""
+    found: list[Segment] = []
+    torn: Torn | None = None
+    expected = 0
+    header = segment_header(description.identity)
+    for number, path in folder.segments():
+        data = _bytes_of(path)
+        if data[:HEADER_SIZE] != header:
+            raise damaged(folder, path, 0, expected - 1, "its header is not that of this agent", "it was written whole")
+        if torn is not None and len(data) > HEADER_SIZE:
+            raise damaged(folder, torn.path, torn.offset, expected - 1, "no whole record")
+        if not expected:
+            first = layout.record_at(data, HEADER_SIZE)
+            expected = first.sequence if first else max((last for _, last, _ in folder.histories()), default=0) + 1
+        stretch = read_records(layout, data, HEADER_SIZE, expected)
+        if stretch.problem:
+            last = expected + len(stretch.records) - 1
+            if layout.record_at(data, stretch.end) is not None or layout.find(data, stretch.end + 1, last) >= 0:
+                raise damaged(folder, path, stretch.end, last, stretch.problem)
+            torn = Torn(path, stretch.end, len(data) - stretch.end)
+        found.append(Segment(number, path, stretch.records))
+        expected += len(stretch.records)
+    return found, torn
+
+
+def read_all(folder: Folder, description: Description, layout: Layout) -> Iterator[Record]:
+    """Every record since the beginning, history and segments, in order; a torn end is left out."""
+    expected = 1
+    gaps = {begin: end for begin, end in description.gaps}  # noqa: C416
+    for first, last, path in folder.histories():
+        expected = gaps.get(expected, expected - 1) + 1
+        if first != expected:
+            raise damaged(
+                folder, path, 0, expected - 1, f"it begins with record {first}, not {expected}", "records are missing"
+            )
+        data = read_history(path)
+        stretch = read_records(layout, data, 0, first)
+        if stretch.problem or len(stretch.records) != last - first + 1:
+            problem = stretch.problem or f"{len(stretch.records)} records, expected {last - first + 1}"
+            raise damaged(folder, path, stretch.end, first + len(stretch.records) - 1, problem, "it was written whole")
+        yield from stretch.records
+        expected = last + 1
+    expected = gaps.get(expected, expected - 1) + 1
+    for segment in read_segments(folder, description, layout)[0]:
+        if segment.records and not description.options.get("keep_history", True):
+            expected = max(expected, segment.records[0].sequence)
+        for record in segment.records:
+            if record.sequence < expected:  # compaction had not deleted it yet
+                continue
+            if record.sequence != expected:
+                raise damaged(
+                    folder, segment.path, HEADER_SIZE, expected - 1,
+                    f"it begins with record {record.sequence}, not {expected}", "records are missing",
+                )  # fmt: skip
+            yield record
+            expected += 1
+
+
+def read_history(path: Path) -> bytes:
+    """The records of a compacted file; a DamagedJournalError where it is not as it was written."""
+    try:
+        return gzip.decompress(_bytes_of(path))
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DamagedJournalError(
+            f"{path}: damaged: {error}; the agent itself is whole (its snapshot is another file); gainful recover "
+            "saves what can be saved of the table",
+            str(path),
+        ) from error
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise JournalError(f"{path}: cannot be read: {error.strerror or error}; check the path and disk") from error
+
+
+# ---------------------------------------------------------------------- compaction
+
+
+def compact(folder: Folder, description: Description, layout: Layout, covered: int, current: int) -> None:
+    """Turn segments before `current` whose records are all covered by a durable snapshot into history.
+
+    A history file is in place as a whole before the segment goes. History files are joined so that there are few.
+    """
+    keep = bool(description.options.get("keep_history", True))
+    known = max((last for _, last, _ in folder.histories()), default=0)
+    for number, path in folder.segments():
+        if number >= current:
+            break
+        data = path.read_bytes()
+        first = layout.record_at(data, HEADER_SIZE)
+        if first is not None:
+            stretch = read_records(layout, data, HEADER_SIZE, first.sequence)
+            last = first.sequence + len(stretch.records) - 1
+            if stretch.problem:
+                raise damaged(folder, path, stretch.end, last, stretch.problem, "the segment was finished")
+            if last > covered:
+                break
+            if keep and last > known:
+                write_durably(folder.history(first.sequence, last), gzip.compress(data[HEADER_SIZE:], 6, mtime=0))
+                known = last
+        path.unlink()
+    if keep:
+        _join(folder)
+    sync_folder(folder.path)
+
+
+def _join(folder: Folder) -> None:
+    """Join the last history files while the one before is less than twice as long: their number is logarithmic."""
+    files = folder.histories()
+    while len(files) >= 2:
+        (first, middle, left), (begin, last, right) = files[-2:]
+        if begin != middle + 1 or left.stat().st_size > 2 * right.stat().st_size:
+            break
+        write_durably(folder.history(first, last), left.read_bytes() + right.read_bytes())
+        files[-2:] = [(first, last, folder.history(first, last))]
+    for path in folder.leftovers():
+        if path.suffix == ".gz":
+            path.unlink(missing_ok=True)

@@ -1,0 +1,144 @@
+"""Logs of transitions from before an agent was live: read, checked row by row, counted as observations."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainful.agents.partitioned import PartitionedAgent
+from gainful.errors import InvalidArgumentError, InvalidMDPError
+from gainful.live.configuration import core_of, make_agent
+from gainful.live.observing import cells_of, observe_rows
+from gainful.live.records import Rows
+
+if TYPE_CHECKING:
+    from gainful.mdp.tables import Source
+
+
+def fit_log(
+    table: Any,
+    config: Any,
+    *,
+    states: Sequence[Any] | Mapping[Any, int] | None = None,
+    actions: Sequence[Any] | Mapping[Any, int] | None = None,
+) -> Any:
+    """An agent that has observed every row of a log, in order.
+
+    `table` is a CSV (.csv, .tsv, also compressed) or Parquet file, a data frame, or a dictionary of columns: `state`,
+    `action`, `reward`, `next_state`; others are ignored. States and actions are the integers 0 … n-1, or labels, whose
+    numbers `states` and `actions` give: a list in order, or a mapping from label to number. For an agent on points of d
+    coordinates the columns are state_0 … state_{d-1} and next_state_0 …; plain `state` and `next_state` for d = 1.
+    `config` is what `open_agent` takes: a dictionary, or an agent, of which a copy is fitted.
+
+    The rows are counted as observations whoever chose the actions; no decision is made. The agent can go live with
+    `gf.open_agent(path, agent)`.
+
+    Raises InvalidArgumentError, or InvalidMDPError for a table that cannot be read, naming the first bad row.
+
+    >>> log = {"state": [0, 1], "action": [1, 0], "reward": [0.5, 1.0], "next_state": [1, 0]}
+    >>> fit_log(log, {"agent": "scal-plus", "n_states": 2, "n_actions": 2, "span": 1.0}).t
+    2
+    """
+    given, _ = make_agent(config)
+    agent = copy.deepcopy(given) if given is config else given
+    observe_rows(agent, read_log(table, agent, states=states, actions=actions))
+    return agent
+
+
+def read_log(
+    table: Any,
+    agent: Any,
+    *,
+    states: Sequence[Any] | Mapping[Any, int] | None = None,
+    actions: Sequence[Any] | Mapping[Any, int] | None = None,
+) -> Rows:
+    """The rows of a log, every one checked against the agent's states, actions and range of rewards."""
+    from gainful.mdp.tables import read_table  # pandas: only where a log is read
+
+    source = read_table(table)
+    core = core_of(agent)
+    points = isinstance(agent, PartitionedAgent)
+    source.require("action", "reward")
+    origin: NDArray[Any]
+    target: NDArray[Any]
+    if points:
+        origin, target = (_points(source, name, agent) for name in ("state", "next_state"))
+    else:
+        source.require("state", "next_state")
+        origin, target = (_numbers(source, name, core.n_states, states) for name in ("state", "next_state"))
+    chosen = _numbers(source, "action", core.n_actions, actions)
+    rewards = source.numbers("reward")
+    low, high = core.reward_min, core.reward_max
+    _check(source, "reward", (rewards < low) | (rewards > high), f"a number in [{low:g}, {high:g}]")
+    rows = Rows(origin, chosen.astype(np.uint32), rewards, target)
+    if not points:
+        _check(source, "action", ~core.allowed[origin.astype(np.int64), chosen], "an action that the state has")
+    else:
+        cells, _ = cells_of(agent, rows)
+        _check(source, "action", ~core.allowed[cells, chosen], "an action that the cell has")
+    return rows
+
+
+def _check(source: Source, column: str, bad: NDArray[np.bool_], expected: str) -> None:
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        source.fail(at, column, source.shown(source.frame[column].iloc[at]), expected, int(bad.sum()))
+
+
+def _numbers(
+    source: Source, column: str, n: int, labels: Sequence[Any] | Mapping[Any, int] | None
+) -> NDArray[np.int64]:
+    """A column of states or actions as numbers 0 … n-1."""
+    found = source.labels(column)
+    if labels is None:
+        if found.dtype != np.int64:
+            whole = np.array([_whole(x) for x in found], dtype=np.int64)
+            _check(source, column, whole < 0, f"an integer in 0 … {n - 1}; give labels their numbers with states=")
+            found = whole
+        _check(source, column, (found < 0) | (found >= n), f"an integer in 0 … {n - 1}")
+        return found
+    number = labels if isinstance(labels, Mapping) else {label: i for i, label in enumerate(labels)}
+    table = {str(label): i for label, i in number.items()}
+    for label, i in table.items():
+        if isinstance(i, bool) or not isinstance(i, int | np.integer) or not 0 <= i < n:  # type: ignore[redundant-expr]
+            raise InvalidArgumentError(f"label '{label}' of column '{column}' has number {i!r}, expected 0 … {n - 1}")
+    numbers = np.array([table.get(str(x), -1) for x in found], dtype=np.int64)
+    _check(source, column, numbers < 0, f"one of the {len(table)} labels given")
+    return numbers
+
+
+def _whole(text: Any) -> int:
+    try:
+        return int(text)
+    except (TypeError, ValueError):
+        return -1
+
+
+def _points(source: Source, name: str, agent: PartitionedAgent) -> NDArray[np.float64]:
+    d = agent.dim
+    columns = [name] if d == 1 and name in source.columns() else [f"{name}_{i}" for i in range(d)]
+    source.require(*columns)
+    points = np.stack([source.numbers(column) for column in columns], axis=1)
+    try:
+        agent.partition.index_many(points)
+    except InvalidArgumentError:
+        for row in range(len(points)):
+            try:
+                agent.partition.index(points[row])
+            except InvalidArgumentError as error:
+                raise InvalidMDPError(f"{source.place(row)}, column '{columns[0]}': {error}") from error
+        raise
+    return points
+
+
+def digest_of(rows: Rows) -> str:
+    """What tells one log from another."""
+    found = hashlib.sha256()
+    for column in (np.asarray(rows.states, dtype=np.float64), rows.actions, rows.rewards, rows.next_states):
+        found.update(np.ascontiguousarray(column, dtype=np.float64).tobytes())
+    return found.hexdigest()[:32]
