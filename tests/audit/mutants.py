@@ -32,6 +32,7 @@ _BONUS, _SCOPT = "optimism/scal_plus.py", "planning/scopt_on_counts.py"
 _EPISODES = "agents/episodic.py"
 _EQUATION = "tests/agents/test_scal_plus.py::test_the_bonus_is_the_equation"
 _SAME_LIFE = "tests/agents/test_scal_plus.py::test_the_slow_obviously_right_agent_has_the_same_life"
+_LOCAL = "tests/agents/test_scal_plus_local.py::test_every_local_plan_is_confirmed_by_a_full_sweep"
 _BEFORE = "tests/agents/test_scal_plus.py::test_an_action_is_tested_before_it_is_executed"
 
 MUTANTS = (
@@ -81,6 +82,16 @@ MUTANTS = (
     Mutant(
         "one execution too few", _EPISODES,
         (("remaining[k] = max(1, visits[k])", "remaining[k] = max(1, visits[k] - 1)"),), ("episode-rule",), _BEFORE,
+    ),
+    Mutant(
+        "half the bonus where a plan is repaired", "agents/scal_plus.py",
+        (("        k = pairs[i]\n        b = bonus(", "        k = pairs[i]\n        b = 0.5 * bonus("),),
+        ("bonus-formula",), _LOCAL, (*RIVER, "--agent-set", "replanning=local"),
+    ),
+    Mutant(
+        "UCRL2's radius with 7 for 14", "optimism/ucrl2.py",
+        (("TRANSITION_CONSTANT = 14.0", "TRANSITION_CONSTANT = 7.0"),), ("set-formula",),
+        "tests/agents/test_ucrl2.py::test_radii_are_the_equations", (*RIVER, "--agent", "ucrl2"),
     ),
     Mutant(
         "cells closed at the left", "partition.py",

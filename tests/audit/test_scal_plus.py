@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -273,3 +274,41 @@ def test_a_next_state_listed_twice_counts_once() -> None:
     worst = found.findings["bonus-all-values"].worst
     assert worst is not None
     assert worst.found <= 1.1 * truth.span + 1.0  # ‖p̂ − p‖₁ ≤ 2
+
+
+def test_rewards_that_never_vary_are_no_violation() -> None:
+    """The bracket is moved by reward_min and back: that rounding is allowed for."""
+    mdp = gf.MDP([[[0.0, 1.0]], [[1.0, 0.0]]], [[1.0], [1.0]])
+    agent = gf.SCALPlus(2, 1, span=0.0, reward_min=1.0, reward_max=1.0 + 1e-9)
+    assert audit_run(agent, mdp, 2000).failed == []
+
+
+def test_rewards_far_from_zero_are_audited() -> None:
+    river = gf.environments.riverswim(4)
+    mdp = gf.MDP.from_rows(river.indptr, river.indices, river.probabilities, river.rewards + 1e7)
+    agent = gf.SCALPlus(4, 2, span=20.0, reward_min=1e7, reward_max=1e7 + 1.0)
+    assert audit_run(agent, mdp, 2000).failed == []
+
+
+def test_a_planner_that_pads_its_bracket_is_not_more_optimistic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Optimism is judged by T_c v - v computed anew, not by what the planner says."""
+    truth = Truth.of(gf.environments.riverswim(6))
+    agent = gf.SCALPlus(6, 2, span=7.0, bonus_scale=0.005)
+    plan = agent.plan
+
+    def padded(statistics: Any, t: int) -> Any:
+        made = plan(statistics, t)
+        low, high = made.gain_bounds
+        return replace(made, gain_bounds=(low, high + 10.0))
+
+    honest = audit_run(gf.SCALPlus(6, 2, span=7.0, bonus_scale=0.005), truth.mdp, 30_000, 3, truth=truth)
+    monkeypatch.setattr(agent, "plan", padded)
+    found = audit_run(agent, truth.mdp, 30_000, 3, truth=truth)
+    assert found.findings["optimism"] == honest.findings["optimism"]
+    assert "precision" in found.failed
+
+
+def test_the_truth_of_another_environment_is_refused() -> None:
+    truth = Truth.of(gf.environments.riverswim(6))
+    with pytest.raises(InvalidArgumentError, match="truth is that of another environment"):
+        audit_run(gf.SCALPlus(6, 2, span=7.0), gf.environments.riverswim(6), 100, truth=truth)

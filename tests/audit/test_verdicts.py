@@ -37,7 +37,17 @@ def test_what_may_not_fail_is_violated_by_one_failure() -> None:
 def test_the_worst_case_is_the_failure_even_where_rounding_looks_worse() -> None:
     found = compared([1.0, 0.0 + 1e-30, 2.1], [1.0, 0.0, 2.0], [10, 20, 30], states=[7, 8, 9], rounding=1e-12)
     assert found.failures == 1
-    assert found.worst == Worst(2.1, 2.0, 3, 30, 9, None)
+    assert found.worst is not None
+    assert (found.worst.found, found.worst.episode, found.worst.step, found.worst.state) == (2.1, 3, 30, 9)
+    assert found.worst.relation == ">"
+    assert str(found.worst) == "2.1 > 2 (episode 3, step 30, state 9)"
+
+
+def test_rounding_is_shown_as_such_and_ranks_last() -> None:
+    found = compared([-5.0, 1e-13, -1e-3], 0.0, [10, 20, 30], rounding=1e-12)
+    assert found.failures == 0
+    assert found.worst is not None
+    assert (found.worst.step, found.worst.relation) == (20, "≈")
 
 
 def test_not_a_number_is_a_failure() -> None:
@@ -48,12 +58,12 @@ def test_not_a_number_is_a_failure() -> None:
 
 
 def test_a_run_counts_once_however_often_it_failed() -> None:
-    bad = Finding(100, 40, Worst(3.0, 2.0, 5, 50))
-    worse = Finding(100, 1, Worst(9.0, 2.0, 6, 60))
-    good = Finding(100, 0, Worst(1.0, 2.0, 7, 70))
+    bad = Finding(100, 40, Worst(3.0, 2.0, 5, 50, excess=0.33))
+    worse = Finding(100, 1, Worst(9.0, 2.0, 6, 60, excess=0.78))
+    good = Finding(100, 0, Worst(1.0, 2.0, 7, 70, excess=-0.5))
     verdict = judge("optimism", [(0, bad), (1, worse), *((i, good) for i in range(2, 60))], 0.05, "")
     assert (verdict.failed_runs, verdict.runs, verdict.failures, verdict.checks) == (2, 60, 41, 6000)
-    assert verdict.worst == Worst(9.0, 2.0, 6, 60, seed=1)
+    assert verdict.worst == Worst(9.0, 2.0, 6, 60, seed=1, excess=0.78)
     assert verdict.verdict == "inconclusive"
 
 

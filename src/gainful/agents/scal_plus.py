@@ -255,16 +255,17 @@ class SCALPlus(EpisodicAgent):
         """(S,A) the bonus of every pair, if a plan were made now; in the user's units of reward."""
         return self._bonuses(self.statistics.visits, self.t + 1).reshape(self.n_states, self.n_actions)
 
-    def _shown(self, statistics: Statistics, t: int) -> dict[str, Any]:
-        """Bonus b_k (S,A) and rewards r̄ + b_k (S*A,), if somebody looks."""
+    def _shown(self, statistics: Statistics, t: int, drift: float = 0.0) -> dict[str, Any]:
+        """If somebody looks: bonus b_k (S,A), and the rewards (S*A,) that the plan was made with.
+
+        These are r̄ + b_k, or less by at most `drift` where a local plan keeps the bonus of an earlier t.
+        """
         if self.on_episode is None:
             return {}
-        r = np.empty(statistics.visits.size)
-        optimistic_rewards(
-            statistics.visits, statistics.reward_sum, self._possible, *self._constants(t), self.model_error, r
-        )
         bonuses = self._bonuses(statistics.visits, t)
-        return {"bonus": bonuses.reshape(self.n_states, self.n_actions), "rewards": r}
+        return {
+            "bonus": bonuses.reshape(self.n_states, self.n_actions), "rewards": self._rewards.copy(), "drift": drift,
+        }  # fmt: skip
 
     def _plan_fully(self, statistics: Statistics, t: int) -> EpisodePlan:
         r, epsilon, v = self._rewards, self.reward_range / math.sqrt(t), self._values.copy()
@@ -334,7 +335,7 @@ class SCALPlus(EpisodicAgent):
         return EpisodePlan(
             actions=local.actions, gain_bounds=(low + self.reward_min, high + self.reward_min), values=local.v,
             sweeps=sweeps, span=local.span_of_values,
-            details=self._shown(statistics, t),
+            details=self._shown(statistics, t, drift),
         )  # fmt: skip
 
     def _to_renew(self, statistics: Statistics, t: int, tolerated: float) -> tuple[NDArray[np.int64], float]:

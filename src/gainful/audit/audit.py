@@ -15,7 +15,7 @@ from gainful.audit.run import RunAudit, audit_run, truth_of
 from gainful.audit.truth import Truth
 from gainful.audit.verdicts import Verdict, judge
 from gainful.errors import InvalidArgumentError
-from gainful.theory.regret import lower_bound
+from gainful.theory.regret import lower_bound, lower_bound_needs
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Audit:
     delta: float
     horizon: int
     facts: dict[str, Any] = field(repr=False)
-    """Of the environment: gain, span, support, diameter, lower bound (None where unknown)."""
+    """Of the environment, None where unknown: gain (in its own units), gain_per_step, span, support, diameter."""
     runs: tuple[RunAudit, ...] = field(repr=False)
 
     @cached_property
@@ -63,7 +63,7 @@ class Audit:
             "guarantee": self.guarantee, "void": self.void, "delta": self.delta, "horizon": self.horizon,
             "facts": self.facts, "ok": self.ok,
             "verdicts": [verdict.to_dict() for verdict in self.verdicts.values()],
-            "regret": self.regret_curves(), "tightness": self.tightness(),
+            "note": self.note, "regret": self.regret_curves(), "terms": self.terms(), "tightness": self.tightness(),
             "runs": [
                 {
                     "seed": run.seed, "episodes": run.episodes, "regret": run.regret, "failed": run.failed,
@@ -74,10 +74,16 @@ class Audit:
         }  # fmt: skip
 
     def regret_curves(self) -> dict[str, Any]:
-        """At the checkpoints: mean and largest regret, the explicit bound, the lower bound; None where unknown."""
+        """At the checkpoints: mean and largest regret, the explicit bound, 0.015·sqrt(DSAT).
+
+        The bound is None where the theorem does not speak of this agent here, the last one where D is unknown; what it
+        needs to be a lower bound, and does not have here, is `lower_bound_needs`.
+        """
         steps = self.runs[0].shown["steps"]
         regret = np.array([run.shown["regret"] for run in self.runs])
-        bound = self.runs[0].shown.get("bound")
+        verdict = self.verdicts.get("regret-bound")
+        speaks = verdict is not None and verdict.promised and verdict.verdict != "not applicable"
+        bound = self.runs[0].shown.get("bound") if speaks else None
         D = self.facts.get("diameter")
         size = self.facts["n_states"], self.facts["n_actions"]
         least = (
@@ -86,7 +92,29 @@ class Audit:
         return {
             "steps": steps, "mean": regret.mean(axis=0).tolist(), "largest": regret.max(axis=0).tolist(),
             "bound": bound, "lower_bound": least,
+            "lower_bound_needs": "" if D is None else lower_bound_needs(steps[-1], *size, D),
         }  # fmt: skip
+
+    def terms(self) -> dict[str, dict[str, float]]:
+        """The terms of the regret at the horizon: measured (mean over runs), and what the bound allows each."""
+        allowed = self.runs[0].shown.get("terms")
+        if allowed is None or self.regret_curves()["bound"] is None:
+            return {}
+        shares = {"bonus": "cells", "deviation": "cells"}  # C-SCAL+: each has half of the cells' term
+        found = {}
+        for name in ("bonus", "deviation", "precision", "martingale", "telescoping"):
+            measured = [run.shown["sums"][name][-1] for run in self.runs if name in run.shown["sums"]]
+            if measured:
+                found[name] = {
+                    "measured": math.fsum(measured) / len(measured),
+                    "allowed": allowed[name] + (allowed["cells"] / 2.0 if name in shares else 0.0),
+                }
+        return found
+
+    @property
+    def note(self) -> str:
+        """What to know before relying on the verdicts; empty where there is nothing."""
+        return str(self.runs[0].shown.get("points", {}).get("note", ""))
 
     def tightness(self) -> dict[str, Any] | None:
         """How far L̂h* lies above Lh* at the last plan: mean over states and runs, and the largest."""
@@ -117,9 +145,11 @@ def gathered(
 def facts_of(truth: Any, agent: Any) -> dict[str, Any]:
     """What to tell of the environment beside the verdicts."""
     finite = isinstance(truth, Truth)
+    units = truth.mdp.units if finite else None
+    gain = truth.gain if units is None else units.sign * truth.gain / units.step_duration
     return {
-        "n_states": agent.n_states, "n_actions": agent.n_actions, "range": agent.reward_range, "gain": truth.gain,
-        "span": truth.span, "support": truth.support if finite else None,
+        "n_states": agent.n_states, "n_actions": agent.n_actions, "range": agent.reward_range, "gain": gain,
+        "gain_per_step": truth.gain, "span": truth.span, "support": truth.support if finite else None,
         "diameter": truth.diameter if finite else None,
     }  # fmt: skip
 

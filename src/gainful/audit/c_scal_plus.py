@@ -43,6 +43,7 @@ from gainful.audit.scal_plus import (
     V_PAIR,
     examine,
     of_plans,
+    optimism,
     reaching,
     settle,
 )
@@ -356,7 +357,7 @@ class CellsAuditor:
         reaching(*rows, 0, self._reach)
         examine(
             *rows, s.reward_sum, possible, inner.n_actions, 0, plan.details["rewards"],
-            plan.details["bonus"].reshape(-1), v, plan.actions,
+            plan.details["bonus"].reshape(-1), plan.details["drift"], v, plan.actions,
             self._none if plan.probabilities is None else plan.probabilities, self._zeros, *self._empty, self._flat,
             0.0, math.log(2.0 * pairs * view.step / inner.delta), math.log(3.0 * pairs * view.step / inner.delta), c,
             inner.reward_range, inner.bonus_scale, int(inner.bonus == "appendix"), self._added, self.partition.n_cells,
@@ -371,7 +372,7 @@ class CellsAuditor:
                 self._sum_h, t.anchor, t.inside, t.rewards, t.expected, *t.laws, self._q, self._seen[k], self._where[k],
             )  # fmt: skip
             self._places[k] = t.places[self._where[k]]
-        span = float(v.max() - v.min()) if plan.span is None else plan.span
+        span = float(v.max() - v.min())
         self._number += 1
         value = float(v[self._cell()])
         self._starts.append(
@@ -397,7 +398,6 @@ class CellsAuditor:
         agent.log = self._own_log
         n = len(self._starts)
         seen, step = self._seen[:n], np.array([s.step for s in self._starts], dtype=np.float64)
-        high = np.array([s.high for s in self._starts])
         starts = np.array([(s.step, s.low, s.high, s.span) for s in self._starts])
         A, r_max = agent.n_actions, agent.reward_range
 
@@ -410,7 +410,7 @@ class CellsAuditor:
             "bonus-bias": event(A_FOUND, A_ALLOWED, A_PAIR),
             "bonus-values": event(V_FOUND, V_ALLOWED, V_PAIR),
             "bonus-all-values": event(ALL_FOUND, ALL_ALLOWED, ALL_PAIR),
-            "optimism": compared(np.full(n, truth.gain_low), high, step, rounding=1e-9 * r_max),
+            "optimism": optimism(truth.gain_low - agent.reward_min, seen, step, r_max),
             "cells": self._of_cells(step),
         }
         more, shown = self._of_sums(step)
@@ -473,6 +473,8 @@ class CellsAuditor:
             say("the agent may not take every action in every cell, and g* is that of all", *optimal)
         if agent.inner.mixture != "copy":
             say("the policy draws its actions: the inequality holds in expectation over them", "decomposition")
+            if agent.inner.bonus != "appendix":
+                say("with drawn actions the bound is for the appendix's bonus", "regret-bound")
         if not self._law_known:
             say(
                 f"p(J|x,a) has no polynomials in x that are right between their points (to {self._law_error:.1e})",
@@ -535,7 +537,8 @@ class CellsAuditor:
         for name in ("bonus", "deviation"):  # each has half of the cells' term
             found[f"term-{name}"] = compared(totals[name], bound[name] + bound["cells"] / 2.0, step)
         run = life.run()
-        explicit = np.sum(list(self._terms(run.steps.astype(np.float64)).values()), axis=0)
+        terms = self._terms(run.steps.astype(np.float64))
+        explicit = np.sum(list(terms.values()), axis=0)
         found["regret-bound"] = compared(
             run.steps * truth.gain_low - run.rewards, explicit, run.steps,
             episodes=np.searchsorted(step, run.steps, "right"),
@@ -551,6 +554,7 @@ class CellsAuditor:
         }  # fmt: skip
         if truth.solution is not None and not agent.doubling:
             shown["bound"] = explicit.tolist()
+            shown["terms"] = {name: float(values[-1]) for name, values in terms.items()}
         return found, shown
 
     def _terms(self, T: Floats) -> dict[str, Floats]:

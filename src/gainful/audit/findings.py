@@ -23,11 +23,22 @@ class Worst:
     state: int | None = None
     action: int | None = None
     seed: int | None = None
+    excess: float = 0.0
+    """found − allowed − rounding, relative to the largest of the three: above 0 the statement failed."""
 
     @property
-    def excess(self) -> float:
-        """By how much it was exceeded, relative to the larger of the two; above 0 the statement failed."""
-        return (self.found - self.allowed) / max(abs(self.found), abs(self.allowed), 1e-300)
+    def relation(self) -> str:
+        """How found relates to allowed; ≈: above it by rounding alone."""
+        return ">" if self.excess > 0.0 else "≤" if self.found <= self.allowed else "≈"
+
+    def __str__(self) -> str:
+        place = [] if self.seed is None else [f"seed {self.seed}"]
+        place += [f"episode {self.episode:,}", f"step {self.step:,}"]
+        if self.state is not None and self.state >= 0:
+            place.append(f"state {self.state}")
+            if self.action is not None and self.action >= 0:
+                place.append(f"action {self.action}")
+        return f"{self.found + 0.0:.4g} {self.relation} {self.allowed + 0.0:.4g} ({', '.join(place)})"
 
 
 @dataclass(frozen=True)
@@ -74,12 +85,12 @@ def compared(
     if left.size == 0:
         return not_applicable("nothing to check: no episode was complete")
     scale = np.maximum(np.abs(left), np.abs(right))
-    holds = left <= right + ROUNDING * scale + np.asarray(rounding)
-    excess = np.where(np.isnan(left - right), np.inf, (left - right) / np.maximum(scale, 1e-300))
+    spare = ROUNDING * scale + np.asarray(rounding)
+    with np.errstate(invalid="ignore"):
+        above = left - right - spare
+    holds = above <= 0.0  # false for NaN
+    excess = np.where(np.isnan(above), np.inf, above / np.maximum(np.maximum(scale, spare), 1e-300))
     i = int(np.argmax(excess))
-    if not holds.all():  # a failure within the rounding of another place must not be hidden by it
-        bad = np.flatnonzero(~holds)
-        i = int(bad[np.argmax(excess[bad])])
 
     def at(values: ArrayLike | None) -> int | None:
         return None if values is None else int(np.broadcast_to(np.asarray(values), left.shape)[i])
@@ -88,7 +99,9 @@ def compared(
     step = at(steps)
     assert number is not None
     assert step is not None
-    worst = Worst(float(left[i]), float(right[i]), number, step, at(states), at(actions))
+    worst = Worst(
+        float(left[i]), float(right[i]), number, step, at(states), at(actions), excess=float(excess[i])
+    )  # fmt: skip
     return Finding(left.size, int(np.sum(~holds)), worst)
 
 

@@ -11,8 +11,11 @@ import numpy as np
 
 from gainful.agents.c_scal_plus import CSCALPlus
 from gainful.agents.episodic import EpisodeView
-from gainful.agents.extended import ExtendedAgent
+from gainful.agents.kl_ucrl import KLUCRL
+from gainful.agents.scal import SCAL
 from gainful.agents.scal_plus import SCALPlus
+from gainful.agents.ucrl2 import UCRL2
+from gainful.agents.ucrl2b import UCRL2B
 from gainful.audit.findings import Finding
 from gainful.audit.truth import Truth
 from gainful.errors import InvalidArgumentError
@@ -23,8 +26,8 @@ from gainful.simulation.simulate import begin
 if TYPE_CHECKING:
     from gainful.audit.cells import CellsTruth
 
-AUDITED = ("SCALPlus", "CSCALPlus", "UCRL2", "UCRL2B", "SCAL", "TUCRL", "KLUCRL")
-"""The agents whose theorems are audited."""
+AUDITED = ("scal-plus", "ucrl2", "ucrl2b", "scal", "tucrl", "kl-ucrl")
+"""The agents whose theorems are audited in a finite MDP; among points it is c-scal-plus."""
 
 
 class Auditor(Protocol):
@@ -100,13 +103,13 @@ def auditor_class(agent: Any, truth: Any) -> Callable[[Any, Any, Any], Auditor]:
         from gainful.audit.c_scal_plus import CellsAuditor
 
         return CellsAuditor
-    if isinstance(agent, ExtendedAgent) and finite and any(kind.__name__ in AUDITED for kind in type(agent).__mro__):
+    if isinstance(agent, (UCRL2, UCRL2B, SCAL, KLUCRL)) and finite:
         from gainful.audit.sets import SetsAuditor
 
         return SetsAuditor
     raise InvalidArgumentError(
         f"{name} in {'an MDP' if finite else 'a continuous environment'}: no theorem of it is audited there; expected "
-        f"one of {', '.join(AUDITED)}, with points CSCALPlus alone"
+        + (f"one of {', '.join(AUDITED)}" if finite else "c-scal-plus")
     )
 
 
@@ -122,6 +125,8 @@ def audit_run(
     if agent.t:
         raise InvalidArgumentError(f"the agent has lived {agent.t} steps, expected a new one: every episode is audited")
     known = truth_of(environment) if truth is None else truth
+    if known.environment is not environment:
+        raise InvalidArgumentError("truth is that of another environment, expected truth_of(environment)")
     began = time.process_time()
     life = begin(agent, environment, steps, seed, gain=known.gain)
     log = getattr(agent, "log", None)

@@ -34,7 +34,8 @@ APPENDIX = 1
 def examine(
     begin: NDArray[Any], length: NDArray[Any], next_state: NDArray[Any], count: NDArray[Any], visits: NDArray[Any],
     reward_sum: NDArray[Any], possible: NDArray[Any], n_actions: int, anchor: int, r_hat: NDArray[Any],
-    used_bonus: NDArray[Any], v: NDArray[Any], actions: NDArray[Any], mixed: NDArray[Any], true_r: NDArray[Any],
+    used_bonus: NDArray[Any], drift: float, v: NDArray[Any], actions: NDArray[Any], mixed: NDArray[Any],
+    true_r: NDArray[Any],
     ptr: NDArray[Any], idx: NDArray[Any], p: NDArray[Any], h: NDArray[Any], gain: float, log2: float, log3: float,
     c: float, r_max: float, scale: float, variant: int, added: float, spread: int, estimate: float, exact: bool,
     from_values: NDArray[Any], b: NDArray[Any], d: NDArray[Any], pv: NDArray[Any], qv: NDArray[Any],
@@ -42,8 +43,9 @@ def examine(
 ) -> None:  # fmt: skip
     """Everything about the beginning of one episode, in internal units of reward; results in `out`.
 
-    Rows of counts and of the true model are sorted by next state, so they are merged. `b` and `d` get the theorem's
-    b_k and d_k (with `added`, the cells' term), `pv` and `qv` p·v and p̂·v of every pair.
+    `r_hat` are the rewards that were planned with. Rows of counts and of the true model are sorted by next state, so
+    they are merged. `b` and `d` get the theorem's b_k and d_k (with `added`, the cells' term), `pv` and `qv` p·v and
+    p̂·v of every pair.
     """
     S = v.size
     for i in range(out.size):
@@ -116,7 +118,8 @@ def examine(
             pv[k], qv[k] = p_v, q_v
             min_anchor = min(min_anchor, q_anchor)
             r_bar = reward_sum[k] / max(1, N)
-            wrong = max(abs(used_bonus[k] - b[k]), abs(r_hat[k] - (r_bar + b[k]))) / (1.0 + b[k])
+            late = r_bar + b[k] - r_hat[k]  # what a stale logarithm may hold back, up to drift
+            wrong = max(abs(used_bonus[k] - b[k]), -late, late - drift) / (r_max + b[k])
             if wrong > out[FORMULA]:
                 out[FORMULA], out[FORMULA_B], out[FORMULA_PAIR] = wrong, b[k], k
             found = abs(r_bar - true_r[k] + qh - ph)
@@ -260,7 +263,8 @@ def of_plans(agent: Any, seen: NDArray[np.float64], starts: NDArray[np.float64])
     A, c, r_max = agent.n_actions, agent.span, agent.reward_range
     epsilon = r_max / np.sqrt(step)
     told_low, told_high = low - agent.reward_min, high - agent.reward_min
-    slack = seen[:, SLACK] + 1e-9 * r_max
+    units = 8 * 2.0**-53 * (abs(agent.reward_min) + np.abs(high))  # of a bracket that has been moved there and back
+    slack = seen[:, SLACK] + 1e-9 * r_max + units
     return {
         "bonus-formula": compared(
             seen[:, FORMULA], 0.0, step, rounding=1e-12, states=seen[:, FORMULA_PAIR] // A,
@@ -270,7 +274,7 @@ def of_plans(agent: Any, seen: NDArray[np.float64], starts: NDArray[np.float64])
         "certificate": compared(
             np.maximum(told_low - seen[:, LOW], seen[:, HIGH] - told_high), 0.0, step, rounding=slack
         ),
-        "precision": compared(high - low, epsilon, step, rounding=1e-12 * r_max),
+        "precision": compared(high - low, epsilon, step, rounding=1e-12 * r_max + units),
         "bellman-error": compared(
             np.maximum(seen[:, ONE_SIDED], seen[:, TWO_SIDED]), epsilon, step, rounding=slack,
             states=np.where(
@@ -283,6 +287,11 @@ def of_plans(agent: Any, seen: NDArray[np.float64], starts: NDArray[np.float64])
         "contraction": compared(seen[:, GAMMA], seen[:, GAMMA_BOUND], step, rounding=1e-12),
         "unichain": compared(seen[:, REACH] <= 0.0, 0.0, step, states=seen[:, REACH_STATE]),
     }  # fmt: skip
+
+
+def optimism(gain: float, seen: NDArray[np.float64], step: NDArray[np.float64], r_max: float) -> Finding:
+    """Whether max(T_c v_k − v_k), computed anew, is at least g* (its proven lower end, in internal units)."""
+    return compared(np.full(step.size, gain), seen[:, HIGH], step, rounding=seen[:, SLACK] + 1e-9 * r_max)
 
 
 class ScalPlusAuditor:
@@ -334,7 +343,7 @@ class ScalPlusAuditor:
         reaching(*rows, 0, self._reach)
         examine(
             *rows, s.reward_sum, self._possible, agent.n_actions, 0, plan.details["rewards"],
-            plan.details["bonus"].reshape(-1), v, plan.actions,
+            plan.details["bonus"].reshape(-1), plan.details["drift"], v, plan.actions,
             self._none if plan.probabilities is None else plan.probabilities, self._true_r, *self.truth.rows,
             self.truth.bias, self._gain, math.log(2.0 * pairs * view.step / agent.delta),
             math.log(3.0 * pairs * view.step / agent.delta), agent.span, agent.reward_range, agent.bonus_scale,
@@ -343,7 +352,7 @@ class ScalPlusAuditor:
             self._least, self._common, self._w, self._greedy, self._seen[k],
         )  # fmt: skip
         self._v[:] = v
-        span = float(v.max() - v.min()) if plan.span is None else plan.span
+        span = float(v.max() - v.min())
         self._starts.append((view.step, low, high, span, float(v[state]), float(self.life.earned[0])))
 
     def _settle(self, k: int, state: int) -> None:
@@ -360,7 +369,7 @@ class ScalPlusAuditor:
             self._settle(len(self._starts) - 1, self.life.state)
         seen = self._seen[: len(self._starts)]
         starts = np.array(self._starts)
-        step, high = starts[:, 0], starts[:, 2]
+        step = starts[:, 0]
         A, c, r_max = agent.n_actions, agent.span, agent.reward_range
         epsilon = r_max / np.sqrt(step)
 
@@ -373,7 +382,7 @@ class ScalPlusAuditor:
             "bonus-bias": compared(seen[:, A_FOUND], seen[:, A_ALLOWED], step, **pair(A_PAIR)),
             "bonus-values": compared(seen[:, V_FOUND], seen[:, V_ALLOWED], step, **pair(V_PAIR)),
             "bonus-all-values": compared(seen[:, ALL_FOUND], seen[:, ALL_ALLOWED], step, **pair(ALL_PAIR)),
-            "optimism": compared(np.full(step.size, truth.gain_low), high, step, rounding=1e-9 * r_max),
+            "optimism": optimism(truth.gain_low - agent.reward_min, seen, step, r_max),
         }  # fmt: skip
         found |= self._of_sums(step, epsilon)
         if truth.span > c * (1.0 + 1e-9):
@@ -391,7 +400,7 @@ class ScalPlusAuditor:
                 "step": step.astype(np.int64).tolist(), "mean": seen[:, GAP_MEAN].tolist(),
                 "largest": seen[:, GAP_MAX].tolist(),
             },
-            "sums": self._shown_sums, "bound": self._bound.tolist(),
+            "sums": self._shown_sums, "bound": self._bound.tolist(), "terms": self._allowed,
         }  # fmt: skip
         return {name: found[name] for name in self.names}, shown
 
@@ -436,7 +445,9 @@ class ScalPlusAuditor:
                 f"bonus_scale is {agent.bonus_scale:g}: b is larger than the theorem's"
             )
         run = life.run()
-        self._bound = np.sum(list(self._terms(run.steps.astype(np.float64)).values()), axis=0)
+        terms = self._terms(run.steps.astype(np.float64))
+        self._bound = np.sum(list(terms.values()), axis=0)
+        self._allowed = {name: float(values[-1]) for name, values in terms.items()}
         found["regret-bound"] = compared(
             run.regret, self._bound, run.steps,
             episodes=np.searchsorted(step, run.steps, "right"),

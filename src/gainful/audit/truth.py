@@ -8,14 +8,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful.errors import GainfulError
+from gainful.errors import GainfulError, PrecisionError
 from gainful.mdp.model import MDP
 from gainful.planning.hitting import diameter
 from gainful.planning.solve import solve
 from gainful.simulation.world import Dynamics
 
 PRECISION = 1e-9
-"""Of g*, relative to the range of rewards."""
+"""Of g*, relative to the range of rewards; less where rounding does not allow it."""
 LARGEST_DIAMETER = 500
 """States up to which the diameter is computed: for the lower bound, which nothing depends on."""
 
@@ -37,13 +37,25 @@ class Truth:
     def of(cls, mdp: MDP) -> Truth:
         """Solve it."""
         low, high = mdp.reward_range
-        units = mdp.units
-        found = solve(mdp, precision=PRECISION * max(1.0, high - low) / units.step_duration)
+        units, wanted = mdp.units, PRECISION * (high - low or 1.0)
+        while True:
+            try:
+                found = solve(mdp, precision=wanted / units.step_duration)
+                break
+            except PrecisionError:  # large rewards that differ little: what float64 can certify
+                wanted *= 10.0
+                if wanted > high - low:
+                    raise
         ends = [units.sign * end * units.step_duration for end in found.gain_bounds]
         return cls(
             mdp=mdp, gain=units.sign * found.gain * units.step_duration, gain_low=min(ends),
             bias=np.ascontiguousarray(units.sign * found.bias), rewards=Dynamics(mdp).mean,
         )  # fmt: skip
+
+    @property
+    def environment(self) -> MDP:
+        """What was solved."""
+        return self.mdp
 
     @property
     def span(self) -> float:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gainful.cli import console, failures, numbers
+from gainful.cli.watching import duration
 
 if TYPE_CHECKING:
     from gainful.audit.audit import Audit
-    from gainful.audit.findings import Worst
-    from gainful.audit.verdicts import Verdict
     from gainful.experiments.auditing import Audits
 
 STYLES = {"certified": "green", "violated": "bold red", "inconclusive": "yellow", "not applicable": "dim"}
@@ -45,7 +46,10 @@ def audit(
         typer.Option(metavar="STEPS", help="How long each lives: 1e5, or as the spec says.", show_default=False),
     ] = None,
     span: Annotated[
-        str, typer.Option(metavar="NUMBER|auto", help="The bound c that the agent is told; auto is the model's own.")
+        str,
+        typer.Option(
+            metavar="NUMBER|auto", help="The bound c that the agent is told; auto is 1.001 times the model's."
+        ),
     ] = "auto",
     bins: Annotated[
         int | None,
@@ -84,29 +88,34 @@ def audit(
     gainful audit quickstart --runs 60 --horizon 1e5 --out results/quickstart
     """  # noqa: D301
     from gainful.cli.source import read_number, read_settings
+    from gainful.errors import InvalidArgumentError
     from gainful.experiments.auditing import save_audits
     from gainful.simulation.run import checked_horizon
 
     steps = None if horizon is None else checked_horizon(read_number("--horizon", horizon, "1e5"))
-    of_the_agent = read_settings(agent_settings or ())
+    of_the_agent = read_settings(agent_settings or (), "--agent-set")
     if _is_spec(source):
         _only_for_environments(agent_name, span, bins, settings, agent_settings)
         found = _of_spec(source, steps, runs, first_seed, jobs)
     else:
         c = span if "auto" in span else read_number("--span", span, "2.5")
+        if not isinstance(c, str) and not math.isfinite(c):
+            raise InvalidArgumentError(f"--span {span}: expected a finite number, or auto")
+        if "seed" in of_the_agent:
+            raise InvalidArgumentError("--agent-set seed: every run has a seed of its own; --first-seed is the first")
         found = _of_environment(
             source, settings or [], agent_name, c, bins, of_the_agent, steps or 100_000, runs, first_seed, jobs
         )
-    if out is not None:
-        typer.echo(console.printable(f"written: {save_audits(found, out)}"), err=True)
-    if html is not None:
-        from gainful.report.audit_section import save_audit_page
-
-        typer.echo(console.printable(f"page: {save_audit_page(found.to_dict(), html)}"), err=True)
     if as_json:
         console.write([json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False), "\n"])
     else:
         console.show(*_page(found))
+    if out is not None:  # after the verdicts: a disk that is full must not cost them
+        typer.echo(console.printable(f"written: {save_audits(found, out)}; next: gainful report {out}"), err=True)
+    if html is not None:
+        from gainful.report.audit_section import save_audit_page
+
+        typer.echo(console.printable(f"page: {save_audit_page(found.to_dict(), html)}"), err=True)
     return 0 if found.ok else failures.FAILED
 
 
@@ -130,15 +139,25 @@ def _of_spec(source: str, horizon: int | None, runs: int, first_seed: int, jobs:
     from gainful.experiments.spec import read_spec
 
     spec = read_spec(source)
-    with console.live_line(_told) as show:
+    with console.live_line(_Clock()) as show:
         return audit_all(
             asked_by(spec, horizon), title=spec.title, runs=runs, first_seed=first_seed, jobs=jobs,
             progress=lambda done, total, part: show(round(1000 * (done + part)), 1000 * total),
         )  # fmt: skip
 
 
-def _told(done: int, total: int) -> str:
-    return f"{done / 1000:.0f} of {total // 1000:,} runs audited"
+class _Clock:
+    """What the line on stderr says: how many runs, how fast, how long still."""
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+
+    def __call__(self, done: int, total: int) -> str:
+        made, seconds = done / 1000, time.monotonic() - self.began
+        text = f"{made:.0f} of {total // 1000:,} runs audited"
+        if made < 0.05:
+            return f"{text}; solving, compiling"
+        return f"{text}, {made / seconds:.3g} per second, about {duration(seconds * (total - done) / done)} left"
 
 
 def _of_environment(
@@ -150,15 +169,20 @@ def _of_environment(
     from gainful.audit.run import audit_run, truth_of
     from gainful.cli.source import read_environment, read_settings
     from gainful.environments import registry
+    from gainful.errors import InvalidArgumentError
     from gainful.experiments.auditing import Asked, Audits, audit_all
     from gainful.experiments.configuration import Configuration, checkpoint_steps
     from gainful.experiments.learner import Learner, name_of
 
     named = source in registry.names() or source in registry.continuous_names()
-    with console.live_line(_told) as show:
+    with console.live_line(_Clock()) as show:
         if named:
             name = agent or ("c-scal-plus" if source in registry.continuous_names() else "scal-plus")
-            parameters = {**given, **({"span": span} if _takes_span(name) else {})}
+            if "span" in given and span != "auto":
+                raise InvalidArgumentError("--span and --agent-set span=… both say c; leave one out")
+            parameters = {**({"span": span} if _takes_span(name) else {}), **given}
+            if span != "auto" and not _takes_span(name):
+                raise InvalidArgumentError(f"--span {span}: {name} takes no span; leave it out")
             if bins is not None:
                 parameters["bins"] = bins
             configuration = Configuration(
@@ -169,7 +193,9 @@ def _of_environment(
                 [Asked(source, name, configuration)], runs=runs, first_seed=first_seed, jobs=jobs,
                 progress=lambda done, total, part: show(round(1000 * (done + part)), 1000 * total),
             )  # fmt: skip
-        environment = read_environment(source, settings)
+        if jobs is not None:
+            raise InvalidArgumentError("--jobs is for named environments and specs; a table is audited by one process")
+        environment, began = read_environment(source, settings), time.monotonic()
         truth = truth_of(environment)
         made = []
         for i in range(runs):
@@ -177,7 +203,7 @@ def _of_environment(
             made.append(audit_run(learner.make(), environment, horizon, first_seed + i, truth=truth))
             show(1000 * (i + 1), 1000 * runs)
         found = gathered(made, learner.make(), name_of(environment, source), truth, agent_name=learner.name)
-        return Audits("", [found])
+        return Audits("", [found], seconds=time.monotonic() - began)
 
 
 def _takes_span(name: str) -> bool:
@@ -203,84 +229,73 @@ def _page(found: Audits) -> list[Any]:
             Text(console.printable(f"not audited: {skipped.agent} in {skipped.environment}: {skipped.reason}"))
         )
     broken = sum(verdict.broken for one in found.audits for verdict in one.verdicts.values())
-    n = len(found.audits)
-    if broken:
-        verdicts = (
-            f"{broken} statement{'' if broken == 1 else 's'} that should hold {'is' if broken == 1 else 'are'} violated"
-        )
-        return [*parts, Text(f"{verdicts}.", style="bold red")]
-    return [*parts, Text("Nothing that should hold is violated." if n else "")]
+    if not broken:
+        return [*parts, Text("Nothing that should hold is violated.")]
+    verb = "is" if broken == 1 else "are"
+    return [
+        *parts, Text(f"{numbers.count(broken, 'statement')} that should hold {verb} violated.", style="bold red"),
+    ]  # fmt: skip
 
 
 def _audit(one: Audit) -> list[Any]:
     from rich.table import Table
     from rich.text import Text
 
-    head = f"{one.agent} in {one.environment}: {len(one.runs):,} runs of {one.horizon:,} steps, δ = {one.delta:g}"
+    size = f"{numbers.count(len(one.runs), 'run')} of {numbers.count(one.horizon, 'step')}"
+    head = f"{one.agent} in {one.environment}: {size}, δ = {one.delta:g}"
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("statement", "verdict", "failed runs", "95 % bounds", "checks", "worst case"):
         grid.add_column(name, justify="right" if name in ("failed runs", "95 % bounds", "checks") else "left")
     for verdict in one.verdicts.values():
         word = verdict.verdict + ("" if verdict.promised or verdict.verdict == "not applicable" else " (not promised)")
+        style = STYLES[verdict.verdict]
         if verdict.verdict == "not applicable":
-            grid.add_row(
-                verdict.statement,
-                Text(word, style="dim"),
-                "",
-                "",
-                "",
-                Text(console.printable(verdict.reason), style="dim"),
-            )
+            reason = Text(console.printable(verdict.reason), style=style)
+            grid.add_row(verdict.statement, Text(word, style=style), "", "", "", reason)
             continue
         low, high = verdict.frequency
         grid.add_row(
-            verdict.statement, Text(word, style=STYLES[verdict.verdict]),
-            f"{verdict.failed_runs:,} of {verdict.runs:,}", f"{low:.3f} … {high:.3f}" if verdict.allowed else "",
-            f"{verdict.checks:,}", Text(_worst(verdict)),
+            verdict.statement, Text(word, style=style), f"{verdict.failed_runs:,} of {verdict.runs:,}",
+            f"{low:.3f} … {high:.3f}" if verdict.allowed else "", f"{verdict.checks:,}",
+            Text("" if verdict.worst is None else str(verdict.worst)),
         )  # fmt: skip
+    parts: list[Any] = [Text(console.printable(head), style="bold"), Text(), grid, Text()]
+    parts += [Text(console.printable(line)) for line in _lines(one)]
+    terms = one.terms()
+    if terms:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for name in ("term of the bound", "measured", "allowed", "share"):
+            table.add_column(name, justify="left" if name.startswith("term") else "right")
+        for name, term in terms.items():
+            share = term["measured"] / term["allowed"] if term["allowed"] else 0.0
+            table.add_row(name, f"{term['measured']:,.4g}", f"{term['allowed']:,.4g}", f"{share:.1%}")
+        parts += [Text(), table]
+    return parts
+
+
+def _lines(one: Audit) -> list[str]:
     lines = [f"promise: {one.guarantee}"]
     curves = one.regret_curves()
-    bound = curves["bound"]
-    mean, largest = curves["mean"][-1], curves["largest"][-1]
-    regret = (
-        "regret: unknown, as nobody knows the optimal gain here"
-        if mean != mean
-        else f"regret after {one.horizon:,} steps: {mean:,.4g} on average, {largest:,.4g} at most"
-    )
-    if bound is not None:
-        regret += f"; the explicit bound is {bound[-1]:,.4g}"
-        if bound[-1] > one.horizon * one.facts["range"]:
-            regret += " (vacuous: more than the largest reward at every step)"
+    bound, mean, largest = curves["bound"], curves["mean"][-1], curves["largest"][-1]
+    if mean != mean:
+        lines.append("regret: unknown, as nobody knows the optimal gain here")
+    else:
+        told = f"regret after {numbers.count(one.horizon, 'step')}: {mean:,.4g} on average, {largest:,.4g} at most"
+        if bound is not None:
+            told += f"; the explicit bound is {bound[-1]:,.4g}"
+            if bound[-1] > one.horizon * one.facts["range"]:
+                told += " (vacuous: more than the largest reward at every step)"
+        lines.append(told)
     if curves["lower_bound"] is not None:
-        regret += f"; lower bound of the hardest MDP of this size {curves['lower_bound'][-1]:,.4g}"
-    lines.append(regret)
+        needs = curves["lower_bound_needs"]
+        what = (
+            f"no lower bound here, as that needs {needs}" if needs else "what some MDP of this size costs any learner"
+        )
+        lines.append(f"0.015·sqrt(DSAT) = {curves['lower_bound'][-1]:,.4g}: {what}")
     tight = one.tightness()
     if tight is not None:
         lines.append(
             f"optimism of the last plan: L̂h* lies {numbers.digits(tight['mean'], 4)} above Lh* on average over states, "
             f"{numbers.digits(tight['largest'], 4)} at most"
         )
-    return [
-        Text(console.printable(head), style="bold"),
-        Text(),
-        grid,
-        Text(),
-        *(Text(console.printable(x)) for x in lines),
-    ]
-
-
-def _worst(verdict: Verdict) -> str:
-    return "" if verdict.worst is None else described(verdict.worst)
-
-
-def described(worst: Worst) -> str:
-    """A worst case in a line: what was found, what was allowed, and where; ≈: above it by rounding alone."""
-    from gainful.audit.findings import ROUNDING
-
-    relation = "≤" if worst.excess <= 0.0 else "≈" if worst.excess <= ROUNDING else ">"
-    place = [f"seed {worst.seed}", f"episode {worst.episode:,}", f"step {worst.step:,}"]
-    if worst.state is not None and worst.state >= 0:
-        place.append(f"state {worst.state}")
-    if worst.action is not None and worst.action >= 0 and worst.state is not None and worst.state >= 0:
-        place.append(f"action {worst.action}")
-    return f"{numbers.digits(worst.found, 4)} {relation} {numbers.digits(worst.allowed, 4)} ({', '.join(place)})"
+    return lines if not one.note else [*lines, f"note: {one.note}"]

@@ -96,7 +96,9 @@ def learn(
         environment = read_environment(source, settings or ())
         say("solving the model, for the regret")
         c = span if "auto" in span else read_number("--span", span, "2.5")
-        learner = Learner(agent_name, environment, c, seed, steps, bins, read_settings(agent_settings or ()))
+        learner = Learner(
+            agent_name, environment, c, seed, steps, bins, read_settings(agent_settings or (), "--agent-set")
+        )
         best = None if gain is None else read_number("--gain", gain, "0.5")
         life = begin(learner.make(), environment, steps, seed, gain=best)
         say("compiling")

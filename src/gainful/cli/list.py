@@ -35,7 +35,7 @@ def environments(as_json: _AsJson = False, debug: failures.Debug = False) -> Non
     points = registry.continuous_names()
     _show([registry.describe(name) for name in [*registry.names(), *points]], points, as_json)
     if not as_json:
-        typer.echo(f"Continuous states (gainful learn only): {', '.join(points)}", err=True)
+        typer.echo(f"Continuous states (gainful learn and gainful audit): {', '.join(points)}", err=True)
         typer.echo("Next: gainful solve NAME [--set PARAMETER=VALUE ...], or gainful learn NAME", err=True)
 
 

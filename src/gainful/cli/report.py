@@ -37,6 +37,9 @@ def report(
     gainful report results/quickstart --html page.html --figures figures/
     """  # noqa: D301
     from gainful.errors import InvalidArgumentError, StoreError
+    from gainful.experiments.auditing import read_audits
+    from gainful.experiments.store import STORE_FILE
+    from gainful.report.audit_section import save_audit_page
     from gainful.report.collect import collect
     from gainful.report.page import save_page
     from gainful.report.tables import markdown as as_markdown
@@ -46,13 +49,22 @@ def report(
         raise InvalidArgumentError("--json and --markdown both write to stdout, expected one of them")
     if curves and not as_json:
         raise InvalidArgumentError("--curves adds to --json, expected both")
+    kept = folder_of(folder)
+    if not (kept / STORE_FILE).exists() and (audit := read_audits(kept)) is not None:
+        if curves or markdown or figures is not None:
+            raise InvalidArgumentError(f"{kept} holds an audit and no runs; --html and --json are for that")
+        page = save_audit_page(audit, html or kept / REPORT_FILE)
+        if as_json:
+            console.write([json.dumps(audit, indent=2, ensure_ascii=False, allow_nan=False), "\n"])
+        typer.echo(console.printable(f"page: {page}"), err=True)
+        return
     with console.progress("reading the runs") as tell:
         found = collect(folder)
         tell("writing")
         notes: list[str] = []
         problem: Exception | None = None
         try:
-            notes.append(f"page: {save_page(found, html or folder_of(folder) / REPORT_FILE)}")
+            notes.append(f"page: {save_page(found, html or kept / REPORT_FILE)}")
         except (StoreError, InvalidArgumentError) as error:
             if html is not None or not (as_json or markdown or figures):
                 raise

@@ -132,7 +132,7 @@ def _made_by_gymnasium(name: str, parameters: dict[str, Any]) -> Any:
         ) from error
 
 
-def read_settings(settings: Sequence[str]) -> dict[str, Any]:
+def read_settings(settings: Sequence[str], option: str = "--set") -> dict[str, Any]:
     """`NAME=VALUE` each, NAME in kebab- or snake-case, VALUE as TOML, JSON or a bare word.
 
     >>> read_settings(["n-states=4", "rewards=states", "probabilities=[0.2, 0.8]", "law='x y'"])
@@ -143,10 +143,11 @@ def read_settings(settings: Sequence[str]) -> dict[str, Any]:
         name, equals, text = setting.partition("=")
         name = name.strip().replace("-", "_")
         if not equals or not name.isidentifier():
-            raise InvalidArgumentError(f"--set {setting}: expected NAME=VALUE, such as --set n_states=8")
+            example = "n_states=8" if option == "--set" else "bonus_scale=0.1"
+            raise InvalidArgumentError(f"{option} {setting}: expected NAME=VALUE, such as {option} {example}")
         if name in parameters:
-            raise InvalidArgumentError(f"--set {setting}: {name} is set twice; say it once")
-        parameters[name] = _value(setting, text.strip())
+            raise InvalidArgumentError(f"{option} {setting}: {name} is set twice; say it once")
+        parameters[name] = _value(f"{option} {setting}", text.strip())
     return parameters
 
 
@@ -179,5 +180,5 @@ def _value(setting: str, text: str) -> Any:
         return text
     found = f"cannot read the value {text}" if text else "no value"
     raise InvalidArgumentError(
-        f"--set {setting}: {found}; expected a number, true, false, a word, a quoted text or a list such as [1, 2]"
+        f"{setting}: {found}; expected a number, true, false, a word, a quoted text or a list such as [1, 2]"
     )

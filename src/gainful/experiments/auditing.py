@@ -187,8 +187,19 @@ def _made(tasks: deque[Task], jobs: int, progress: Progress | None) -> dict[str,
 
 
 def save_audits(audits: Audits, folder: str | Path) -> Path:
-    """Write `audit.json` into a folder, made if need be: complete, or as it was before."""
+    """Write `audit.json` into a folder, made if need be: complete, or as it was before.
+
+    An audit of the same agents in the same environments is replaced, any other is refused.
+    """
     target = Path(folder) / AUDIT_FILE
+    kept = read_audits(folder)
+    if kept is not None:
+        there = {(one["environment"], one["agent"]) for one in kept["audits"]}
+        if there != {(one.environment, one.agent) for one in audits.audits}:
+            some = ", ".join(f"{agent} in {environment}" for environment, agent in sorted(there)[:3])
+            raise StoreError(
+                f"{target}: is an audit of something else ({some}), which is kept; choose another folder with --out"
+            )
     temporary = target.with_name(f".{secrets.token_hex(4)}.{AUDIT_FILE}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -212,7 +223,7 @@ def read_audits(folder: str | Path) -> dict[str, Any] | None:
     file = Path(folder) / AUDIT_FILE
     try:
         text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise StoreError(f"{file}: cannot be read: {error}; delete it, and audit again") from error

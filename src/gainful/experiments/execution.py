@@ -144,9 +144,8 @@ def audited(
     from gainful.audit.run import audit_run
 
     c = Configuration.from_json(task.configuration)
-    parameters = json.dumps(c.environment_parameters, sort_keys=True)
-    environment, truth = _environment(c.environment, parameters), _truth(c.environment, parameters)
-    agent = learner_of(c, environment, truth.span).make()
+    truth = _truth(c.environment, json.dumps(c.environment_parameters, sort_keys=True))
+    agent = learner_of(c, truth.environment, truth.span).make()
 
     def tell(step: int, horizon: int) -> None:
         if stop is not None and stop():
@@ -154,7 +153,7 @@ def audited(
         if progress is not None:
             progress(step, horizon)
 
-    run = audit_run(agent, environment, c.horizon, c.seed, truth=truth, progress=tell)
+    run = audit_run(agent, truth.environment, c.horizon, c.seed, truth=truth, progress=tell)
     return pack({"run_id": task.run_id, "audit": json.dumps(run.to_dict())}, {})
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gainful.audit.findings import ROUNDING
+from gainful.audit.findings import Worst
 from gainful.report.writing import asset, escaped, write_page
 
 _MARKS = {"certified": "✓", "violated": "✗", "inconclusive": "?", "not applicable": "–"}
@@ -80,8 +80,9 @@ def _audit(one: dict[str, Any], unfolded: bool) -> str:
     name = f"{one['agent']} in {one['environment']}"
     promised = "" if not one["void"] else f" Nothing is promised here: {one['void']}."
     return (
-        f'<div class="part"><h3>{escaped(name)}</h3><p class="caption">{len(one["runs"]):,} runs of '
-        f"{one['horizon']:,} steps, δ = {one['delta']:g}.{escaped(promised)}</p>"
+        f'<div class="part"><h3>{escaped(name)}</h3><p class="caption">{len(one["runs"]):,} '
+        f"run{'' if len(one['runs']) == 1 else 's'} of {one['horizon']:,} step{'' if one['horizon'] == 1 else 's'}, "
+        f"δ = {one['delta']:g}.{escaped(promised)}</p>"
         f"<details{' open' if shown else ''}><summary>{len(words)} statements: {counts}</summary>"
         f'<div class="box" tabindex="0" role="region" aria-label="{escaped(f"Audit of {name}")}">'
         f'<table class="audit"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details>'
@@ -110,39 +111,36 @@ def _row(v: dict[str, Any]) -> str:
 def _worst(worst: dict[str, Any] | None) -> str:
     if worst is None:
         return ""
-    found, allowed = worst["found"], worst["allowed"]
-    relation = "?"
-    if found is not None and allowed is not None:
-        near = abs(found - allowed) <= ROUNDING * max(abs(found), abs(allowed))
-        relation = "≤" if found <= allowed else "≈" if near else ">"
-    place = [f"seed {worst['seed']}", f"episode {worst['episode']:,}", f"step {worst['step']:,}"]
-    if worst["state"] is not None and worst["state"] >= 0:
-        place.append(f"state {worst['state']}")
-        if worst["action"] is not None and worst["action"] >= 0:
-            place.append(f"action {worst['action']}")
-    return f"{_number(found)} {relation} {_number(allowed)}; {', '.join(place)}"
-
-
-def _number(x: float | None) -> str:
-    return "not a number" if x is None else f"{x:.4g}"
+    if worst["found"] is None or worst["allowed"] is None:
+        return f"not a number; seed {worst['seed']}, episode {worst['episode']:,}, step {worst['step']:,}"
+    return str(Worst(**{**worst, "excess": math.inf if worst["excess"] is None else worst["excess"]}))
 
 
 def _facts(one: dict[str, Any]) -> str:
     curves, facts = one["regret"], [("Promise", one["guarantee"])]
-    last = f"{_number(curves['mean'][-1])} on average, {_number(curves['largest'][-1])} at most"
-    if curves["bound"]:
-        last += f"; explicit bound {_number(curves['bound'][-1])}"
+    last = "unknown, as nobody knows the optimal gain here"
+    if curves["mean"][-1] is not None:
+        last = f"{curves['mean'][-1]:,.4g} on average, {curves['largest'][-1]:,.4g} at most"
+        if curves["bound"]:
+            last += f"; explicit bound {curves['bound'][-1]:,.4g}"
+    facts.append((f"Regret after {one['horizon']:,} step{'' if one['horizon'] == 1 else 's'}", last))
+    if one["terms"]:
+        terms = (f"{k} {t['measured']:,.4g} of {t['allowed']:,.4g}" for k, t in one["terms"].items())
+        facts.append(("Terms of the bound", "; ".join(terms)))
     if curves["lower_bound"]:
-        last += f"; the hardest MDP of this size costs any learner {_number(curves['lower_bound'][-1])} on average"
-    facts.append((f"Regret after {one['horizon']:,} steps", last))
+        needs = curves["lower_bound_needs"]
+        why = f"no lower bound here, as that needs {needs}" if needs else "what some MDP of this size costs any learner"
+        facts.append(("0.015·sqrt(DSAT)", f"{curves['lower_bound'][-1]:,.4g}: {why}"))
     if one["tightness"]:
         facts.append(
             (
                 "Optimism of the last plan",
-                f"L̂h* lies {_number(one['tightness']['mean'])} above Lh* on average over states, "
-                f"{_number(one['tightness']['largest'])} at most",
+                f"L̂h* lies {one['tightness']['mean']:.4g} above Lh* on average over states, "
+                f"{one['tightness']['largest']:.4g} at most",
             )
         )
+    if one["note"]:
+        facts.append(("Note", one["note"]))
     return "<dl>" + "".join(f"<dt>{escaped(a)}</dt><dd>{escaped(b)}</dd>" for a, b in facts) + "</dl>"
 
 
@@ -162,7 +160,7 @@ _LINES = (
     ("bound", "explicit bound", "var(--mark)", "6 4"),
     ("largest", "largest regret", "var(--high)", "2 3"),
     ("mean", "mean regret", "var(--high)", ""),
-    ("lower_bound", "lower bound of the hardest MDP", "var(--soft)", "1 4"),
+    ("lower_bound", "0.015·sqrt(DSAT)", "var(--soft)", "1 4"),
 )
 
 

@@ -14,6 +14,7 @@ from gainful.theory.regret import (
     RegretTerms,
     episodes_bound,
     lower_bound,
+    lower_bound_needs,
     regret_bound,
     regret_terms,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "kl_ucrl_radius",
     "kl_ucrl_reward_width",
     "lower_bound",
+    "lower_bound_needs",
     "regret_bound",
     "regret_terms",
     "scal_floor",

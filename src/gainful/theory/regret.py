@@ -126,7 +126,7 @@ def terms_at(
     drawn = np.zeros_like(T)
     if mixture == "min-action":
         drawn = (3 * c + 2 * r_max) * np.sqrt(0.625 * (T + m) * np.log(11.0 * (T + m) / delta))
-        drawn += (3 * c + 3 * r_max) * m
+        drawn += (3 * c + 3 * r_max + model_error) * m
     return {
         "bonus": roots * (c + r_max) * np.sqrt(7.0 * l2) + c * doublings,
         "deviation": roots * (c * np.sqrt(7.0 * spread * l3) + r_max * np.sqrt(7.0 * l2))
@@ -156,6 +156,21 @@ def regret_bound(
         horizon, n_states, n_actions, span=span, support=support, reward_max=reward_max, delta=delta, mixture=mixture,
         lipschitz=lipschitz, holder=holder, bins=bins,
     ).total  # fmt: skip
+
+
+def lower_bound_needs(horizon: float, n_states: int, n_actions: int, diameter: float) -> str:
+    """What keeps `lower_bound` from being one; empty where its theorem applies.
+
+    >>> lower_bound_needs(1e6, 6, 2, 14.7), lower_bound_needs(1e6, 10, 10, 100.0)
+    ('S and A of at least 10', '')
+    """
+    if n_states < 10 or n_actions < 10:
+        return "S and A of at least 10"
+    if diameter < 20.0 * math.log(n_states) / math.log(n_actions):
+        return "a diameter of at least 20·log_A S"
+    if horizon < diameter * n_states * n_actions:
+        return f"at least D·S·A = {diameter * n_states * n_actions:,.0f} steps"
+    return ""
 
 
 def lower_bound(horizon: float, n_states: int, n_actions: int, *, diameter: float, reward_max: float = 1.0) -> float:
