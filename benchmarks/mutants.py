@@ -11,25 +11,31 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.audit.mutants import MUTANTS, audited
+from tests.audit.mutants import LQG, MUTANTS, RIVER, UCRL2, Mutant, audited, noticed_by_its_test
 
 
 def main() -> None:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 60
     horizon = sys.argv[2] if len(sys.argv) > 2 else "1e5"
-    print("| mistake | violated | failed in some runs, not more than allowed | regret |\n|---|---|---|---:|")
-    for mutant in (None, *MUTANTS):
+    print("| mistake | violated | failed in some runs, not more than allowed | regret | the test beside it |")
+    print("|---|---|---|---:|---|")
+    clean: list[tuple[Mutant | None, tuple[str, ...]]] = [(None, RIVER), (None, (*RIVER, *UCRL2)), (None, LQG)]
+    for mutant, what in (*clean, *((mutant, mutant.audited) for mutant in MUTANTS)):
         with tempfile.TemporaryDirectory() as folder:
-            found = audited(mutant, Path(folder), runs=runs, horizon=horizon)
+            found = audited(mutant, Path(folder), runs=runs, horizon=horizon, what=what)
         violated = [v["statement"] for v in found["verdicts"] if v["verdict"] == "violated"]
         some = [
             f"{v['statement']} ({v['failed_runs']})"
             for v in found["verdicts"]
             if v["verdict"] == "inconclusive" and v["failed_runs"]
         ]
-        name = "none" if mutant is None else mutant.name
+        name = f"none ({found['agent']} in {found['environment']})" if mutant is None else mutant.name
         regret = f"{found['regret']['mean'][-1]:,.0f}"
-        print(f"| {name} | {', '.join(violated) or 'nothing'} | {', '.join(some)} | {regret} |", flush=True)
+        told = ""
+        if mutant is not None:
+            with tempfile.TemporaryDirectory() as folder:
+                told = "fails" if noticed_by_its_test(mutant, Path(folder)) else "does not notice"
+        print(f"| {name} | {', '.join(violated) or 'nothing'} | {', '.join(some)} | {regret} | {told} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import Any
 SOURCES = Path(__file__).parents[2] / "src"
 RIVER = ("riverswim",)
 LQG = ("lqg", "--bins", "10")
+UCRL2 = ("--agent", "ucrl2")
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ MUTANTS = (
     Mutant(
         "UCRL2's radius with 7 for 14", "optimism/ucrl2.py",
         (("TRANSITION_CONSTANT = 14.0", "TRANSITION_CONSTANT = 7.0"),), ("set-formula",),
-        "tests/agents/test_ucrl2.py::test_radii_are_the_equations", (*RIVER, "--agent", "ucrl2"),
+        "tests/agents/test_ucrl2.py::test_radii_are_the_equations", (*RIVER, *UCRL2),
     ),
     Mutant(
         "cells closed at the left", "partition.py",
@@ -104,8 +105,8 @@ MUTANTS = (
 )  # fmt: skip
 
 
-def audited(mutant: Mutant | None, folder: Path, *, runs: int, horizon: str) -> dict[str, Any]:
-    """What `gainful audit` says with this mistake in it (or none), as its JSON."""
+def copied(mutant: Mutant | None, folder: Path) -> dict[str, str]:
+    """A copy of the library with this mistake in it; the environment variables by which Python finds it."""
     sources = folder / "src"
     shutil.copytree(SOURCES, sources, ignore=shutil.ignore_patterns("__pycache__"))
     if mutant is not None:
@@ -115,14 +116,30 @@ def audited(mutant: Mutant | None, folder: Path, *, runs: int, horizon: str) -> 
             assert old in text, f"{mutant.name}: {mutant.file} no longer has {old!r}"
             text = text.replace(old, new)
         file.write_text(text, encoding="utf-8")
-    what = RIVER if mutant is None else mutant.audited
+    return {**os.environ, "PYTHONPATH": str(sources), "NUMBA_CACHE_DIR": str(folder / "cache")}
+
+
+def audited(
+    mutant: Mutant | None, folder: Path, *, runs: int, horizon: str, what: tuple[str, ...] | None = None
+) -> dict[str, Any]:
+    """What `gainful audit` says with this mistake in it, or with none of `what`, as its JSON."""
+    asked = what or RIVER if mutant is None else mutant.audited
     found = subprocess.run(
-        [sys.executable, "-m", "gainful", "audit", *what, "--runs", str(runs), "--horizon", horizon, "--jobs", "1",
+        [sys.executable, "-m", "gainful", "audit", *asked, "--runs", str(runs), "--horizon", horizon, "--jobs", "1",
          "--json"],
-        env={**os.environ, "PYTHONPATH": str(sources), "NUMBA_CACHE_DIR": str(folder / "cache")},
-        capture_output=True, text=True, check=False, cwd=folder, timeout=600,
+        env=copied(mutant, folder), capture_output=True, text=True, check=False, cwd=folder, timeout=600,
     )  # fmt: skip
     assert found.returncode in (0, 1), found.stderr
     answer = json.loads(found.stdout) if found.stdout else {}
     assert answer, found.stderr
     return {**answer["audits"][0], "exit_code": found.returncode}
+
+
+def noticed_by_its_test(mutant: Mutant, folder: Path) -> bool:
+    """Whether the test named beside the audit fails with this mistake in the library."""
+    found = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", mutant.test],
+        env=copied(mutant, folder), capture_output=True, text=True, check=False, cwd=SOURCES.parent, timeout=600,
+    )  # fmt: skip
+    assert found.returncode in (0, 1), found.stdout + found.stderr
+    return found.returncode == 1

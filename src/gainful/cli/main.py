@@ -15,6 +15,7 @@ from gainful.cli import list as list_command
 from gainful.cli import live as live_command
 from gainful.cli import report as report_command
 from gainful.cli import run as run_command
+from gainful.cli import serve as serve_command
 from gainful.cli import solve as solve_command
 
 app = typer.Typer(
@@ -35,6 +36,7 @@ app.command("status", no_args_is_help=True)(run_command.status)
 app.command("report", no_args_is_help=True)(report_command.report)
 app.command("audit", no_args_is_help=True)(audit_command.audit)
 app.command("export", no_args_is_help=True)(run_command.export)
+app.command("serve", no_args_is_help=True)(serve_command.serve)
 app.command("recover", no_args_is_help=True)(live_command.recover)
 app.add_typer(list_command.app, name="list")
 
