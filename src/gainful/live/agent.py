@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.scal_plus import SCALPlus
 from gainful.agents.statistics import Statistics
 from gainful.agents.stepwise import StepwiseAgent
 from gainful.archive import Format, read_archive, write_archive
@@ -579,10 +580,11 @@ class DurableAgent:
                     raise
 
     def sync(self) -> None:
-        """Make every record so far durable, whatever the policy."""
+        """Make every record so far durable, whatever the policy; other calls go on meanwhile."""
         with self._mutex:
             self._ready()
-            self._journal.sync()
+            journal = self._journal
+        journal.sync()
 
     def close(self) -> None:
         """Make all durable, write a last snapshot, and let others open the folder. Closing twice is harmless."""
@@ -620,6 +622,11 @@ class DurableAgent:
         return self._folder.path
 
     @property
+    def kind(self) -> str:
+        """The name of the agent's class."""
+        return type(self._life.agent).__name__
+
+    @property
     def t(self) -> int:
         """Observations so far, with those it began with."""
         return self._life.core.t
@@ -638,6 +645,30 @@ class DurableAgent:
     def n_actions(self) -> int:
         """The number of actions."""
         return self._life.core.n_actions
+
+    @property
+    def allowed(self) -> NDArray[np.bool_]:
+        """(S,A) the actions that each state has."""
+        return self._life.core.allowed
+
+    @property
+    def n_episodes(self) -> int:
+        """The number of episodes so far."""
+        return len(self._life.core.records)
+
+    @property
+    def n_pending(self) -> int:
+        """The number of decisions whose outcomes are not known."""
+        return len(self._life.memory.pending)
+
+    def answered(self, request_id: str) -> bool:
+        """Whether a request with this id was answered before, as far as is remembered."""
+        return request_id.encode("utf-8", "surrogatepass") in self._life.memory.requests
+
+    def bonuses(self) -> NDArray[np.float64] | None:
+        """(S,A) the bonus of every pair if a plan were made now, without what a cell adds; None for other agents."""
+        core = self._life.core
+        return core.bonuses() - core.model_error if isinstance(core, SCALPlus) else None
 
     @property
     def dim(self) -> int:
@@ -702,9 +733,9 @@ class DurableAgent:
         with self._mutex:
             bounds = self.gain_bounds
             return {
-                "agent": type(self._life.agent).__name__, "settings": self.settings, "observations": self.t,
-                "sequence": self._sequence, "episodes": len(self._life.core.records),
-                "pending": len(self._life.memory.pending), "planning_under_way": self.planning_under_way,
+                "agent": self.kind, "settings": self.settings, "observations": self.t,
+                "sequence": self._sequence, "episodes": self.n_episodes,
+                "pending": self.n_pending, "planning_under_way": self.planning_under_way,
                 "gain_bounds": None if bounds is None else list(bounds), "guarantee": str(self.guarantee),
                 "guarantee_holds": self.guarantee.holds, "changes": [asdict(c) for c in self._life.changes],
                 "notices": list(self.notices), "trouble": self._journal.trouble,

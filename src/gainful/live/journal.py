@@ -116,8 +116,7 @@ class Journal:
     def _switch(self) -> None:
         path = self.folder.segment(self._prepared)
         try:
-            if self._sync_seconds is not None:
-                self.sync()
+            self.sync()  # under any policy: a later `sync` reaches the new segment alone
             fd = os.open(path, os.O_WRONLY | os.O_APPEND)
         except OSError as error:
             raise JournalError(

@@ -1,0 +1,1 @@
+"""An HTTP service over durable agents: `gainful serve`. Needs the extra `serve`."""

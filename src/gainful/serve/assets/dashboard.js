@@ -1,0 +1,176 @@
+"use strict";
+(() => {
+  const place = (id) => document.getElementById(id);
+  const EVERY = 2000, SHOWN = 200;
+  let key = "", chosen = "", timer = 0, round = 0;
+
+  const element = (name, text, kind) => {
+    const made = document.createElement(name);
+    if (text !== undefined) made.textContent = text;
+    if (kind) made.className = kind;
+    return made;
+  };
+  const shape = (name, attributes, text) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    if (text !== undefined) made.textContent = text;
+    return made;
+  };
+  const whole = (x) => x.toLocaleString("en");
+  const digits = (x) => (x === null || x === undefined ? "–" : Number(x.toPrecision(5)).toLocaleString("en", { maximumSignificantDigits: 5 }));
+  const bracket = (low, high) => {
+    if (low === null || low === undefined) return "–";
+    const a = digits(low), b = digits(high);
+    return a === b ? a : `${a} … ${b}`;
+  };
+  const said = (text) => {
+    place("trouble").hidden = !text;
+    place("trouble").textContent = text;
+  };
+
+  async function ask(path) {
+    const answer = await fetch(path, { headers: { Authorization: `Bearer ${key}` }, cache: "no-store", credentials: "omit" });
+    const found = await answer.json();
+    if (!answer.ok) throw new Error(`${found.what}. ${found.next}`);
+    return found;
+  }
+
+  function list(agents) {
+    const rows = agents.map((agent) => {
+      const row = element("tr"), cell = element("td", undefined, "word"), button = element("button", agent.id);
+      button.type = "button";
+      button.addEventListener("click", () => { chosen = agent.id; show(); });
+      cell.append(button);
+      row.setAttribute("aria-current", String(agent.id === chosen));
+      row.append(cell, element("td", agent.name, "word"), element("td", agent.open ? agent.agent : agent.trouble || "opening …", agent.trouble ? "word trouble" : "word"),
+        element("td", whole(agent.observations)), element("td", whole(agent.episodes)), element("td", bracket(agent.gain_low, agent.gain_high)));
+      return row;
+    });
+    place("list").replaceChildren(...rows);
+  }
+
+  function tiles(agent) {
+    const sure = agent.confidence, bound = agent.regret_bound;
+    const share = (n, of) => `${whole(n)} of ${whole(of)}`;
+    const found = [
+      ["Observations", whole(agent.observations), `${whole(agent.pending)} decisions wait for outcomes`],
+      ["Optimistic gain", agent.gain ? digits(agent.gain.estimate) : "–", agent.gain ? `certified ${bracket(agent.gain.low, agent.gain.high)}` : "no plan yet"],
+      ["Mean reward so far", digits(agent.mean_reward), `${whole(agent.episodes)} episodes`],
+      ["Pairs seen", share(sure.pairs_visited, sure.pairs), `${share(sure.states_visited, agent.tables.n_states)} states`],
+      ["Pairs of which the data say nothing yet", sure.pairs_vacuous === null ? "–" : share(sure.pairs_vacuous, sure.pairs),
+        sure.bonus_median === null ? "this agent keeps no bonus" : `bonus ${digits(sure.bonus_least)} to ${digits(sure.bonus_greatest)}, median ${digits(sure.bonus_median)}`],
+      ["Regret so far, at most", digits(bound.value),
+        bound.value === null ? bound.reason : bound.value < bound.trivial ? `with probability ${digits(bound.probability)}` : `says nothing yet: no regret exceeds ${digits(bound.trivial)}`],
+    ];
+    place("tiles").replaceChildren(...found.map(([name, value, note]) => {
+      const tile = element("div");
+      tile.append(element("dt", name), element("dd", value), element("dd", note));
+      return tile;
+    }));
+  }
+
+  const width = () => Math.round(place("gain").getBoundingClientRect().width);
+
+  function chart(episodes, agent) {
+    const svg = place("gain"), W = Math.max(300, width()), H = 260, left = 60, right = 10, top = 10, bottom = 34;
+    svg.setAttribute("viewBox", `0 0 ${W} ${H}`);
+    const points = episodes.step.map((step, i) => [step, episodes.low[i], episodes.gain[i], episodes.high[i]]).filter((p) => p.every((x) => x !== null));
+    if (!points.length) {
+      svg.replaceChildren(shape("text", { x: left, y: H / 2 }, "no plan yet"));
+      return;
+    }
+    const last = points[points.length - 1];
+    points.push([Math.max(agent.observations, last[0]) + 1, ...last.slice(1)]);
+    const mean = agent.mean_reward;
+    const values = points.flatMap((p) => p.slice(1)).concat(mean === null ? [] : [mean]);
+    let low = Math.min(...values), high = Math.max(...values);
+    if (high - low < 1e-9) { low -= 0.5; high += 0.5; }
+    const most = Math.log10(points[points.length - 1][0]) || 1;
+    const x = (step) => left + (W - left - right) * Math.log10(Math.max(step, 1)) / most;
+    const y = (value) => top + (H - top - bottom) * (high - value) / (high - low);
+    const parts = [];
+    for (let i = 0; i <= 4; i++) {
+      const value = low + (high - low) * i / 4;
+      parts.push(shape("line", { class: "grid", x1: left, x2: W - right, y1: y(value), y2: y(value) }));
+      parts.push(shape("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, String(Number(value.toPrecision(3)))));
+    }
+    for (let power = 0; power <= most; power++) {
+      parts.push(shape("text", { x: x(10 ** power), y: H - 16, "text-anchor": "middle" }, whole(10 ** power)));
+    }
+    parts.push(shape("text", { x: (left + W) / 2, y: H - 1, "text-anchor": "middle" }, "step"));
+    const stairs = (column) => points.map((p, i) => (i ? `H${x(p[0]).toFixed(1)}V${y(p[column]).toFixed(1)}` : `M${x(p[0]).toFixed(1)} ${y(p[column]).toFixed(1)}`)).join("");
+    const back = points.map((p, i) => [p, points[i - 1] || p]).reverse().map(([, before]) => `V${y(before[1]).toFixed(1)}H${x(before[0]).toFixed(1)}`).join("");
+    parts.push(shape("path", { class: "band", d: `${stairs(3)}${back}Z` }), shape("path", { class: "curve", d: stairs(2) }));
+    if (mean !== null) {
+      parts.push(shape("line", { class: "mean", x1: left, x2: W - right, y1: y(mean), y2: y(mean) }));
+      parts.push(shape("text", { class: "of-mean", x: W - right, y: y(mean) - 5, "text-anchor": "end" }, `mean reward ${digits(mean)}`));
+    }
+    svg.replaceChildren(...parts);
+  }
+
+  function states(tables) {
+    const A = tables.n_actions, most = Math.min(A, 12), some = [...Array(most).keys()];
+    const heads = element("tr");
+    heads.append(element("th", "state", "word"), element("th", "action"));
+    for (const a of some) heads.append(element("th", `visits of ${a}`));
+    if (tables.bonus) for (const a of some) heads.append(element("th", `bonus of ${a}`));
+    place("heads").replaceChildren(heads);
+    place("states").replaceChildren(...tables.visits.map((visits, i) => {
+      const row = element("tr"), action = tables.policy ? tables.policy[i] : null;
+      row.append(element("td", String(tables.first + i), "word"), element("td", action === null ? "–" : String(action)));
+      for (const a of some) row.append(element("td", whole(visits[a]), a === action ? "chosen" : ""));
+      if (tables.bonus) for (const a of some) row.append(element("td", digits(tables.bonus[i][a])));
+      return row;
+    }));
+    const rest = [];
+    if (tables.visits.length < tables.n_states) rest.push(`the first ${whole(tables.visits.length)} of ${whole(tables.n_states)} states`);
+    if (most < A) rest.push(`the first ${most} of ${A} actions`);
+    place("about").textContent = `The visits of the action it would take now stand out. ${rest.length ? `Shown: ${rest.join(", ")}.` : ""}`;
+  }
+
+  async function show() {
+    clearTimeout(timer);
+    const mine = ++round;
+    try {
+      const { agents } = await ask("/agents");
+      if (mine !== round) return;
+      if (!agents.some((agent) => agent.id === chosen)) chosen = agents.length ? agents[0].id : "";
+      list(agents);
+      place("agents").hidden = false;
+      place("lead").textContent = agents.length ? `${whole(agents.length)} ${agents.length === 1 ? "agent" : "agents"}, asked again every ${EVERY / 1000} seconds.` : "There are no agents yet: POST /agents makes one.";
+      if (chosen) {
+        const path = `/agents/${encodeURIComponent(chosen)}`;
+        const [agent, episodes] = await Promise.all([ask(`${path}?states=${SHOWN}`), ask(`${path}/episodes`)]);
+        if (mine !== round) return;
+        place("title").textContent = agent.name || agent.id;
+        place("kind").textContent = `${agent.agent} with ${whole(agent.tables.n_states)} states and ${whole(agent.tables.n_actions)} actions, made ${agent.created || "by hand"}`;
+        place("agent").hidden = false;
+        tiles(agent);
+        chart(episodes, agent);
+        states(agent.tables);
+        place("promise").textContent = agent.guarantee.holds ? `Guarantee: ${agent.guarantee.text}` : agent.guarantee.text;
+        const notes = agent.changes.map((c) => `${c.name} was changed from ${c.old} to ${c.new} after ${whole(c.t)} observations${c.reason ? `: ${c.reason}` : ""}`);
+        place("notes").replaceChildren(...notes.concat(agent.notices, agent.trouble ? [agent.trouble] : []).map((text) => element("li", text)));
+      }
+      place("agent").hidden = !chosen;
+      place("foot").textContent = `As of ${new Date().toLocaleTimeString("en-GB")}. This page asks nobody but its own service.`;
+      said("");
+    } catch (error) {
+      if (mine !== round) return;
+      said(error instanceof TypeError ? "The service does not answer; trying again." : error.message);
+    }
+    if (mine === round) {
+      document.documentElement.dataset.round = String(mine);
+      timer = setTimeout(show, EVERY);
+    }
+  }
+
+  place("form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    key = place("key").value.trim();
+    if (!/^[!-~]+$/.test(key)) { said("A key has no spaces and no letters beyond ASCII."); return; }
+    place("key").value = "";
+    show();
+  });
+  document.documentElement.dataset.ready = "yes";
+})();

@@ -1,0 +1,161 @@
+"""The dashboard in a real browser: it shows the numbers of the API, asks nobody else, and takes names for text."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.serve.service import CONFIG, Running
+
+HOSTILE = """</h2><script>alert(1)</script><img src=x onerror=alert(2)> "it's" & <b>bold</b>"""
+Look = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A real Chromium without a window."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no browser")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next((path for path in map(shutil.which, names) if path), None)
+    if found is None:
+        pytest.skip(f"no Chromium was found ({', '.join(names)}): the page was not looked at in a browser")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(
+            executable_path=found,
+            args=["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def look(browser: Any, service: Running) -> Iterator[Look]:
+    """`look("/", width=375, scheme="dark")`; at the end no foreign request, error or dialog may have happened."""
+    opened: list[Any] = []
+    wrong: list[str] = []
+
+    def call(path: str, width: int = 1400, scheme: str = "light") -> Any:
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        page = context.new_page()
+
+        def ask(route: Any) -> None:
+            if route.request.url.startswith(f"{service.url}/"):
+                route.continue_()
+            else:
+                wrong.append(route.request.url)
+                route.abort()
+
+        def refuse(dialog: Any) -> None:
+            wrong.append(f"dialog: {dialog.message}")
+            dialog.dismiss()
+
+        page.route("**/*", ask)
+        page.on("console", lambda m: wrong.append(m.text) if m.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", refuse)
+        page.goto(service.url + path)
+        opened.append(context)
+        return page
+
+    yield call
+    for context in opened:
+        context.close()
+    assert wrong == []
+
+
+def typed(page: Any, key: str) -> None:
+    page.wait_for_selector("html[data-ready=yes]", state="attached")
+    page.fill("#key", key)
+    page.click("button:has-text('Show')")
+    page.wait_for_selector("html[data-round]", state="attached")
+
+
+@pytest.fixture(scope="module")
+def lived(service: Running) -> str:
+    """An agent with a name that would do harm if it could, and a life; its key."""
+    wanted = {"id": "shown", "name": HOSTILE, "config": {**CONFIG, "bonus_scale": 0.02}}
+    key = str(service.post("/agents", wanted).json()["key"])
+    state = 0
+    for n in range(40):
+        decision = service.post("/agents/shown/act", {"state": state}, key).json()
+        to = (state + decision["action"]) % 6
+        told = {"decision_id": decision["decision_id"], "reward": (n % 3) / 2, "next_state": to}
+        service.post("/agents/shown/observe", told, key)
+        state = to
+    return key
+
+
+def test_the_page_shows_the_numbers_of_the_api(look: Look, service: Running, lived: str) -> None:
+    page = look("/")
+    typed(page, lived)
+    assert page.inner_text("#title") == HOSTILE
+    assert page.locator("#list tr").count() == 1
+    assert page.locator("#list td").nth(1).inner_text() == HOSTILE
+    assert page.locator("main script, main img").count() == 0
+    found = service.ask("GET", "/agents/shown", lived).json()
+    tiles = page.inner_text("#tiles")
+    assert f"\n{found['observations']}\n" in tiles
+    assert f"{found['confidence']['pairs_visited']} of {found['confidence']['pairs']}" in tiles
+    assert f"{found['mean_reward']:.5g}" in tiles
+    assert f"{found['gain']['estimate']:.5g}" in tiles
+    assert found["regret_bound"]["reason"] in tiles
+    rows = page.locator("#states tr")
+    assert rows.count() == 6
+    for s in range(6):
+        cells = rows.nth(s).locator("td").all_inner_texts()
+        assert cells[:4] == [str(x) for x in (s, found["tables"]["policy"][s], *found["tables"]["visits"][s])]
+    assert page.locator("#gain path.curve").get_attribute("d").startswith("M")
+    service.post("/agents/shown/observe", {"state": 5, "action": 0, "reward": 1.0, "next_state": 0}, lived)
+    page.wait_for_selector("#tiles dd:text-is('41')", timeout=8000)  # it asks again by itself
+
+
+def test_the_admin_key_shows_all_agents(look: Look, service: Running, lived: str) -> None:
+    service.make("another")
+    page = look("/")
+    typed(page, service.admin)
+    names = page.locator("#list button").all_inner_texts()
+    assert {"another", "shown"} <= set(names)
+    page.click("#list button:has-text('shown')")
+    page.wait_for_selector("#title:has-text('alert')")
+    assert page.locator("#list tr[aria-current=true]").count() == 1
+
+
+def test_a_wrong_key_is_told(browser: Any, service: Running) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(service.url)
+    page.wait_for_selector("html[data-ready=yes]", state="attached")
+    page.fill("#key", "gf_wrong")
+    page.click("button:has-text('Show')")
+    page.wait_for_selector("#trouble:not([hidden])")
+    assert "key" in page.inner_text("#trouble")
+    assert page.is_hidden("#agents")
+    context.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(375, "light"), (375, "dark"), (1400, "dark")])
+@pytest.mark.parametrize("path", ["/", "/docs"])
+def test_it_fits_phones_and_the_dark(
+    path: str, width: int, scheme: str, look: Look, service: Running, lived: str, tmp_path: Path
+) -> None:
+    page = look(path, width, scheme)
+    if path == "/":
+        typed(page, lived)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
+    assert dark == (scheme == "dark")
+    page.screenshot(path=tmp_path / "page.png", full_page=True)
+    assert (tmp_path / "page.png").stat().st_size > 5000
+
+
+def test_the_pages_allow_no_script_but_their_own(service: Running) -> None:
+    for path in ("/", "/docs"):
+        answer = service.ask("GET", path, "")
+        policy = answer.headers["content-security-policy"]
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert answer.text.count("<script") == (1 if path == "/" else 0)

@@ -1,0 +1,193 @@
+"""Requests of one agent share their syncs; a failed one is told to all; a slow agent holds up no other."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gainful.agents import registry as agents
+from gainful.errors import AgentInUseError, GainfulError, InvalidArgumentError, JournalError, PlanningError
+from gainful.live import DurableAgent, open_agent
+from gainful.serve.crew import Crew
+from gainful.serve.keys import ADMIN, Keyring, admin_key, derived_key, hashed, new_key
+from gainful.serve.knowledge import episodes, knowledge
+from gainful.serve.refusals import RefusedError, of_error
+from gainful.serve.seat import Policy, Seat
+from gainful.serve.server import is_loopback
+from tests.serve.service import CONFIG
+
+
+def observed(n: int) -> Callable[[DurableAgent], Any]:
+    return lambda agent: agent.observe(n % 6, 0, 0.5, (n + 1) % 6, request_id=f"r{n}")
+
+
+@pytest.mark.parametrize("fsync", ["record", 5.0, "off"])
+def test_requests_at_once_share_syncs(fsync: Any, tmp_path: Path) -> None:
+    async def life() -> int:
+        crew = Crew(fsync if isinstance(fsync, float) else None)
+        open_agent(tmp_path / "a", CONFIG).close()
+        seat = Seat("a", tmp_path / "a", Policy(fsync), crew, 1000)
+        receipts = await asyncio.gather(*(seat.call(observed(n)) for n in range(300)))
+        assert [r.sequence for r in receipts] == list(range(1, 301))
+        if fsync == 5.0:
+            await asyncio.sleep(0.1)
+        syncs = seat.syncs
+        await seat.close()
+        crew.dismiss()
+        return syncs
+
+    syncs = asyncio.run(life())
+    assert (syncs == 0) if fsync == "off" else (1 <= syncs < 60)
+
+
+def test_a_failed_sync_is_told_to_all_it_was_for_and_the_agent_is_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, broken = os.fsync, [False]
+
+    def fsync(handle: int) -> None:
+        if broken[0]:
+            raise OSError(errno.EIO, "Input/output error")
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+    async def life() -> None:
+        crew = Crew(None)
+        open_agent(tmp_path / "a", CONFIG).close()
+        seat = Seat("a", tmp_path / "a", Policy("record"), crew, 1000)
+        await seat.call(observed(0))
+        broken[0] = True
+        lost = await asyncio.gather(*(seat.call(observed(n)) for n in range(1, 4)), return_exceptions=True)
+        assert all(isinstance(error, JournalError) for error in lost)
+        broken[0] = False
+        again = await asyncio.gather(*(seat.call(observed(n)) for n in range(1, 4)))
+        assert [r.sequence for r in again] == [2, 3, 4]
+        assert await seat.call(lambda agent: agent.t) == 4
+        await seat.close()
+        crew.dismiss()
+
+    asyncio.run(life())
+
+
+def test_a_slow_agent_holds_up_no_other(tmp_path: Path) -> None:
+    async def life() -> None:
+        crew = Crew(None)
+        seats = []
+        for name in "abcdefgh":
+            open_agent(tmp_path / name, CONFIG).close()
+            seats.append(Seat(name, tmp_path / name, Policy("off"), crew, 1000))
+        await asyncio.gather(*(seat.call(lambda agent: agent.act(0)) for seat in seats))
+        slow = [seat.call(lambda _: time.sleep(1.0)) for seat in seats[:5]]
+        began = time.monotonic()
+        await asyncio.gather(*(seat.call(lambda agent: agent.act(0)) for seat in seats[5:]))
+        assert time.monotonic() - began < 0.5
+        await asyncio.gather(*slow)
+        for seat in seats:
+            await seat.close()
+        crew.dismiss()
+
+    asyncio.run(life())
+
+
+def test_a_queue_that_is_full_refuses(tmp_path: Path) -> None:
+    async def life() -> None:
+        crew = Crew(None)
+        open_agent(tmp_path / "a", CONFIG).close()
+        seat = Seat("a", tmp_path / "a", Policy("off"), crew, 3)
+        waiting = [seat.call(lambda _: time.sleep(0.1)) for _ in range(3)]
+        with pytest.raises(RefusedError) as refused:
+            seat.call(lambda agent: agent.t)
+        assert refused.value.status == 503
+        assert "Retry-After" in refused.value.headers
+        await asyncio.gather(*waiting)
+        await seat.close()
+        with pytest.raises(RefusedError):
+            seat.call(lambda agent: agent.t)
+        crew.dismiss()
+
+    asyncio.run(life())
+
+
+def journal_error(number: int) -> JournalError:
+    error = JournalError("/secret/place/agents/a/journal: cannot be written")
+    error.__cause__ = OSError(number, os.strerror(number))
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (journal_error(errno.ENOSPC), 507), (journal_error(errno.EIO), 503), (AgentInUseError("in use"), 503),
+        (InvalidArgumentError("no"), 422), (PlanningError("no plan"), 409),
+    ],
+)  # fmt: skip
+def test_errors_have_their_status_and_tell_no_path(error: GainfulError, status: int) -> None:
+    refused = of_error(error, "a", "/secret/place/agents/a")
+    assert refused.status == status
+    assert "secret" not in refused.what
+
+
+@pytest.mark.parametrize("name", [*agents.names(), *agents.continuous_names()])
+def test_every_agent_can_be_shown(name: str, tmp_path: Path) -> None:
+    needed = agents.describe(name).parameters
+    cells = {"bins": [3], "low": [0.0], "high": [1.0], "outside": "error"}
+    known = {"span": 2.0, "episode_length": 5, "policy": [0, 1, 0], "agent_class": "psrl", "lipschitz": 1.0,
+             "holder": 1.0, "horizon": 1000, "discount": 0.9, "m": 10, "partition": cells}  # fmt: skip
+    config: dict[str, Any] = {"agent": name, "n_actions": 2}
+    config |= {key: value for key, value in known.items() if key in needed}
+    if name in agents.AGENTS:
+        config["n_states"] = 3
+    with open_agent(tmp_path / "a", config, fsync="off") as agent:
+        json.dumps(knowledge(agent, 0, 10), allow_nan=False)
+        for n in range(20):
+            state, to = (n % 3, (n + 1) % 3) if not agent.dim else ([n % 3 / 3], [(n + 1) % 3 / 3])
+            agent.observe(state, agent.act(state), 0.5, to)
+        found = knowledge(agent, 0, 10)
+        json.dumps([found, episodes(agent, 5)], allow_nan=False)
+        assert sum(map(sum, found["tables"]["visits"])) == found["observations"] == 20
+        assert (found["regret_bound"]["value"] is not None) == (name in ("scal-plus", "c-scal-plus"))
+        assert found["regret_bound"]["reason"]
+
+
+def test_keys() -> None:
+    admin, one, two = new_key(), new_key(), new_key()
+    ring = Keyring(admin)
+    ring.put("a", hashed(one))
+    assert (ring.holder(admin), ring.holder(one), ring.holder(two), ring.holder("")) == (ADMIN, "a", None, None)
+    ring.put("a", hashed(two))
+    assert (ring.holder(one), ring.holder(two)) == (None, "a")
+    ring.put("b", "")
+    assert ring.holder("") is None
+    nonce = b"n" * 32
+    assert derived_key(admin, nonce) == derived_key(admin, nonce) != derived_key(one, nonce)
+    assert len(derived_key(admin, nonce)) == len(admin)
+
+
+def test_an_admin_key_of_ones_own_must_be_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GAINFUL_ADMIN_KEY", "secret")
+    with pytest.raises(InvalidArgumentError, match="32"):
+        admin_key(tmp_path / "admin.key")
+    monkeypatch.setenv("GAINFUL_ADMIN_KEY", "x" * 40)
+    assert admin_key(tmp_path / "admin.key")[0] == "x" * 40
+    assert not (tmp_path / "admin.key").exists()
+    monkeypatch.delenv("GAINFUL_ADMIN_KEY")
+    key, where, warning = admin_key(tmp_path / "admin.key")
+    assert (where, warning) == (str(tmp_path / "admin.key"), "")
+    (tmp_path / "admin.key").chmod(0o644)
+    again, _, warning = admin_key(tmp_path / "admin.key")
+    assert again == key
+    assert "chmod 600" in warning
+
+
+def test_which_hosts_are_this_machine_only() -> None:
+    assert all(map(is_loopback, ("127.0.0.1", "localhost", "::1", "127.9.9.9")))
+    assert not any(map(is_loopback, ("0.0.0.0", "::", "10.0.0.1", "example.org", "")))
