@@ -14,7 +14,7 @@ test: lint
 	@$(BIN)/python -m pytest -n auto
 
 soak: $(VENV)/.test-ready
-	@GAINFUL_KILLS=200 $(BIN)/python -m pytest -q tests/experiments/test_crashes.py tests/live/test_crashes.py tests/experiments/test_dask.py
+	@GAINFUL_KILLS=200 $(BIN)/python -m pytest -q tests/experiments/test_crashes.py tests/live/test_crashes.py tests/experiments/test_dask.py tests/serve/test_kills.py
 
 lint: $(VENV)/.test-ready
 	@$(BIN)/ruff check

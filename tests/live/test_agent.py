@@ -180,13 +180,13 @@ def test_snapshots_are_made_although_there_is_always_a_plan_under_way(
 
     monkeypatch.setattr(gf.SCALPlus, "plan", slow)
     agent = opened(tmp_path / "a", config_of("tucrl") | {"agent": "scal-plus", "span": 1.0}, planning="background")
-    agent._every = 20
+    agent._snapshots.every = 20
     until = time.monotonic() + 60
-    while agent._snapshot_sequence < 100 and time.monotonic() < until:
+    while agent._snapshots.last < 100 and time.monotonic() < until:
         agent._life.renew = True  # every decision wants another plan
         lived(agent, agent.t + 1)
         time.sleep(0.001)
-    assert agent._snapshot_sequence >= 100
+    assert agent._snapshots.last >= 100
     agent.close()
 
 
@@ -324,15 +324,15 @@ def test_a_loop_of_act_and_observe_leaves_nothing_waiting(tmp_path: Path) -> Non
     with opened(tmp_path / "a", CONFIG) as agent:
         lived(agent, 20)
         assert agent.pending == ()
-        a = int(agent.act(1))  # a plain int: the only decision waiting is meant
+        a = int(agent.act(1))  # a plain int: the oldest such decision waiting is meant
         agent.observe(1, a, 0.5, 2)
         assert agent.pending == ()
         agent.act(1)
         agent.observe(3, 0, 0.5, 2)  # chosen by somebody else
         assert len(agent.pending) == 1
         agent.act(1)
-        agent.observe(1, a, 0.5, 2)  # which of the two? none
-        assert len(agent.pending) == 2
+        agent.observe(1, a, 0.5, 2)  # which of the two? the oldest
+        assert len(agent.pending) == 1
         assert agent.t == 23
 
 

@@ -6,6 +6,7 @@ Imported by a server that forks lives: everything is compiled once, so that a li
 from __future__ import annotations
 
 import mmap
+import os
 import random
 import resource
 import signal
@@ -16,12 +17,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gainful.errors import JournalError
+from gainful.errors import GainfulError, JournalError
 from gainful.live import DurableAgent, open_agent
-from gainful.live import agent as _agent_module
-from tests.live.lives import CONFIG, lived, reward_at, state_at
+from gainful.live import snapshots as _snapshots
+from tests.live.lives import CONFIG, QUICK, lived, reward_at, state_at
 
-agent_module: Any = _agent_module
+snapshots: Any = _snapshots
 NOTHING, SNAPSHOT, COMPACTION, WRITE_FAILED = range(4)
 SLOTS = struct.Struct("<QQQQQQ")
 ACKNOWLEDGED, OPENED, STAGE, FAILURES, DECIDED, WRONG = range(6)
@@ -60,8 +61,8 @@ def life(path: Path, board_path: Path, seed: int, options: dict[str, Any], until
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     warnings.simplefilter("ignore")
     board, chance = Board(board_path), random.Random(seed)
-    agent_module.write_archive = _marked(board, SNAPSHOT, agent_module.write_archive)
-    agent_module.compact = _marked(board, COMPACTION, agent_module.compact)
+    snapshots.write_archive = _marked(board, SNAPSHOT, snapshots.write_archive)
+    snapshots.compact = _marked(board, COMPACTION, snapshots.compact)
     agent = open_agent(path, CONFIG, **options)
     board[ACKNOWLEDGED] = board[OPENED] = agent.t  # what is shown must stay
     while agent.t < until:
@@ -101,6 +102,31 @@ def _without_room(agent: DurableAgent, board: Board, chance: random.Random) -> N
                     board[WRONG] = 1
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (UNLIMITED, UNLIMITED))
+
+
+def racer(path: Path, start: Any, over: Any, answers: Any) -> None:
+    """Begin an agent at the same instant as others; the one who has it keeps it until all others have answered."""
+    start.wait(30)
+    try:
+        agent = open_agent(path, CONFIG, **QUICK)
+    except GainfulError as error:
+        answers.put((type(error).__name__, str(error)))
+        over.wait(30)
+    else:
+        agent.observe(0, 0, 0.5, 1)
+        over.wait(30)  # until all others were refused
+        agent.observe(0, 0, 0.5, 1)
+        answers.put(("won", ""))
+    answers.close()
+    answers.join_thread()
+    os._exit(0)
+
+
+def killed_before_the_sync(path: Path) -> None:
+    """Write a record, and be killed before it is synced."""
+    agent = open_agent(path, fsync="record", planning="inline")
+    os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
+    agent.observe(0, 0, 0.5, 1, request_id="r")
 
 
 def _warm_up() -> None:

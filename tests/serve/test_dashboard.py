@@ -137,6 +137,41 @@ def test_a_wrong_key_is_told(browser: Any, service: Running) -> None:
     context.close()
 
 
+def test_a_gain_above_the_largest_reward_is_not_called_certified(look: Look, service: Running) -> None:
+    key = service.make("hopeful", bonus_scale=100.0)
+    service.post("/agents/hopeful/act", {"state": 0}, key)
+    found = service.ask("GET", "/agents/hopeful", key).json()
+    assert found["gain"]["estimate"] > found["settings"]["reward_max"]
+    page = look("/")
+    typed(page, key)
+    tiles = page.inner_text("#tiles")
+    assert "above the largest reward: nothing is known yet" in tiles
+    assert "certified" not in tiles
+
+
+def test_the_details_of_another_agent_are_hidden_on_an_error(browser: Any, service: Running, lived: str) -> None:
+    service.make("refusing")
+    context = browser.new_context()
+    page = context.new_page()
+    body = '{"what": "it cannot be opened", "next": "wait"}'
+    page.route(
+        "**/agents/refusing*", lambda route: route.fulfill(status=503, content_type="application/json", body=body)
+    )
+    page.goto(service.url)
+    typed(page, service.admin)
+    page.click("#list button:has-text('shown')")
+    page.wait_for_selector("#title:has-text('alert')")
+    page.click("#list button:has-text('refusing')")
+    page.wait_for_selector("#trouble:not([hidden])")
+    assert "it cannot be opened" in page.inner_text("#trouble")
+    assert page.is_hidden("#agent")
+    assert page.is_visible("#agents")
+    page.fill("#key", "gf_wrong")
+    page.click("button:has-text('Show')")
+    page.wait_for_selector("#agents", state="hidden")
+    context.close()
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(375, "light"), (375, "dark"), (1400, "dark")])
 @pytest.mark.parametrize("path", ["/", "/docs"])
 def test_it_fits_phones_and_the_dark(

@@ -1,100 +1,76 @@
-"""Clients that send again what was not answered, a service that is killed: nothing is lost and nothing doubled.
+"""Client processes that send again what was not answered, a service that is killed: nothing is lost or doubled.
 
-6 kills here; GAINFUL_KILLS makes more.
+6 kills here; GAINFUL_KILLS makes more (make soak: 200).
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
-import threading
+import subprocess
+import sys
 import time
 from pathlib import Path
+from typing import Any
 
-import httpx
 import pytest
 
 from gainful.live import read_journal
 from tests.serve.service import Running, served, start
 
 KILLS = int(os.environ.get("GAINFUL_KILLS", "6"))
-AGENTS = ("a", "b", "c")
+AGENTS = {"a": ("id", "id"), "b": ("state", "state"), "c": ("turns",)}
+"""How the clients of each agent tell outcomes; those that share one alike, as a state and an action may be those of
+another's decision too."""
 
 
-class Client(threading.Thread):
-    """Lives one life on one agent; every request is sent until it is answered, with the same id."""
+class Process:
+    """A client process (client.py) and what it wrote."""
 
-    def __init__(self, agent: str, key: str, seed: int, board: dict[str, str], over: threading.Event) -> None:
-        super().__init__(daemon=True)
-        self._agent, self._key, self._chance, self._board, self._over = agent, key, random.Random(seed), board, over
-        self.name = f"{agent}{seed}"
-        self.told: list[tuple[int, int, float, int]] = []
-        """Every observation that was acknowledged: record, state, reward, next state."""
-        self.decided: dict[int, int] = {}
-        self.retries = self.repeated = 0
-        self.wrong: list[str] = []
+    def __init__(self, url: str, agent: str, key: str, number: int, how: str, folder: Path) -> None:
+        self.agent, self._file = agent, folder / f"{agent}{number}.jsonl"
+        script = Path(__file__).with_name("client.py")
+        with open(self._file, "wb") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, str(script), url, agent, key, str(number), how], stdin=subprocess.PIPE, stdout=out
+            )
 
-    def ask(self, client: httpx.Client, verb: str, body: dict[str, object]) -> dict[str, int]:
-        while True:
-            try:
-                answer = client.post(
-                    f"{self._board['url']}/agents/{self._agent}/{verb}", json=body,
-                    headers={"Authorization": f"Bearer {self._key}"},
-                )  # fmt: skip
-                if answer.status_code == 200:
-                    found: dict[str, int] = answer.json()
-                    return found
-                if answer.status_code != 503:
-                    self.wrong.append(answer.text)
-                    raise SystemExit
-            except httpx.TransportError:
-                pass
-            self.retries += 1
-            time.sleep(0.02)
+    @property
+    def n_told(self) -> int:
+        return self._file.read_bytes().count(b'"told"')
 
-    def run(self) -> None:
-        state, n = 0, 0
-        with httpx.Client(timeout=30.0) as client:
-            while not self._over.is_set():
-                decision = self.ask(client, "act", {"state": state, "request_id": f"{self.name}:{n}:act"})
-                self.decided[decision["decision_id"]] = decision["action"]
-                to, reward = self._chance.randrange(6), round(self._chance.random(), 6)
-                body: dict[str, object] = {"reward": reward, "next_state": to, "request_id": f"{self.name}:{n}:observe"}
-                if n % 2:
-                    body |= {"decision_id": decision["decision_id"]}
-                else:
-                    body |= {"state": state, "action": decision["action"]}
-                receipt = self.ask(client, "observe", body)
-                self.told.append((receipt["sequence"], state, reward, to))
-                self.repeated += receipt["repeated"]
-                if self._chance.random() < 0.1:  # an impatient client sends what was answered already
-                    again = self.ask(client, "observe", body)
-                    if again != {"sequence": receipt["sequence"], "repeated": True}:
-                        self.wrong.append(f"{body} gave {receipt}, then {again}")
-                state, n = to, n + 1
+    def lines(self, name: str) -> list[Any]:
+        found = [json.loads(line) for line in self._file.read_text().splitlines()]
+        return [line[name] for line in found if name in line]
+
+    def end(self) -> int:
+        """Let it finish what it is at; its exit code."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        return self.process.wait(timeout=60)
 
 
-def _progressed(clients: list[Client], n: int) -> None:
+def _progressed(clients: list[Process], n: int) -> None:
     """Wait until so many more observations were acknowledged."""
-    before, patience = sum(len(client.told) for client in clients), time.monotonic() + 60.0
-    while sum(len(client.told) for client in clients) < before + n:
+    before, patience = sum(client.n_told for client in clients), time.monotonic() + 60.0
+    while sum(client.n_told for client in clients) < before + n:
         assert time.monotonic() < patience
-        assert all(client.is_alive() for client in clients), [client.wrong for client in clients]
-        time.sleep(0.01)
+        assert all(client.process.poll() is None for client in clients), [client.lines("wrong") for client in clients]
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("fsync", ["record", "10"])
 def test_kills_and_retries_lose_and_double_nothing(fsync: str, tmp_path: Path) -> None:
-    folder, board, over = tmp_path / "agents", {"url": ""}, threading.Event()
+    folder = tmp_path / "agents"
     chance = random.Random(11)
     running: Running = start(folder, "--fsync", fsync)
     port = running.url.rsplit(":", 1)[1]
-    keys = {agent: running.make(agent) for agent in AGENTS}
-    board["url"] = running.url
-    clients = [Client(agent, keys[agent], seed, board, over) for agent in AGENTS for seed in range(2)]
-    for client in clients:
-        client.start()
+    clients: list[Process] = []
     try:
+        for agent, manners in AGENTS.items():
+            key = running.make(agent)
+            clients += [Process(running.url, agent, key, n, how, tmp_path) for n, how in enumerate(manners)]
         for _ in range(KILLS):
             _progressed(clients, 30)
             time.sleep(chance.uniform(0.0, 0.3))
@@ -102,27 +78,26 @@ def test_kills_and_retries_lose_and_double_nothing(fsync: str, tmp_path: Path) -
             running.client.close()
             running = start(folder, "--fsync", fsync, "--port", port)
         _progressed(clients, 30)
-        over.set()
-        for client in clients:
-            client.join(timeout=60)
-            assert not client.is_alive()
+        assert [client.end() for client in clients] == [0] * len(clients)
         assert running.stop() == 0
     finally:
-        over.set()
+        for client in clients:
+            client.process.kill()
+            client.process.wait()
         running.kill()
         running.client.close()
     for agent in AGENTS:
         frame = read_journal(folder / "agents" / agent / "journal")
         seen = frame[frame.kind == "observation"]
         found = sorted(zip(seen.sequence, seen.state, seen.reward, seen.next_state, strict=True))
-        theirs = [client for client in clients if client._agent == agent]
-        assert all(client.wrong == [] for client in theirs)
-        told = sorted(told for client in theirs for told in client.told)
+        theirs = [client for client in clients if client.agent == agent]
+        assert [client.lines("wrong") for client in theirs] == [[]] * len(theirs)
+        told = sorted(tuple(told) for client in theirs for told in client.lines("told"))
         assert found == told  # each acknowledged observation once, and no other
         made = frame[frame.kind == "decision"].set_index("decision_id").action.to_dict()
-        assert made == {k: v for client in theirs for k, v in client.decided.items()}
+        assert made == {k: v for client in theirs for k, v in client.lines("decided")}
         assert len(told) > 20
-    assert sum(client.retries for client in clients) >= KILLS
+    assert sum(retries for client in clients for retries in client.lines("retries")) >= KILLS
 
 
 def test_a_request_answered_before_a_kill_has_the_same_answer_after_it(tmp_path: Path) -> None:
@@ -148,6 +123,31 @@ def test_a_request_answered_before_a_kill_has_the_same_answer_after_it(tmp_path:
         other = running.post("/agents/pump/act", {"state": 5, "request_id": "a0"})
         assert other.status_code == 409
         assert running.bytes_of("pump") == before
+
+
+def test_abandon_and_change_sent_again_do_nothing_twice(tmp_path: Path) -> None:
+    folder = tmp_path / "agents"
+    with served(folder) as running:
+        running.make("pump")
+        decision = running.post("/agents/pump/act", {"state": 0}).json()["decision_id"]
+        gone = {"decision_id": decision, "request_id": "gone"}
+        changes = [{"bonus_scale": x, "reason": "try", "request_id": f"change:{x}"} for x in (0.5, 0.25)]
+        first = running.post("/agents/pump/abandon", gone).json()
+        made = [running.post("/agents/pump/change", change).json() for change in changes]
+        assert [first["repeated"], *(answer["repeated"] for answer in made)] == [False] * 3
+        running.kill()
+    with served(folder) as running:
+        before = running.bytes_of("pump")
+        assert running.post("/agents/pump/abandon", gone).json() == {**first, "repeated": True}
+        for change in changes:  # also the first: what was changed since stays
+            again = running.post("/agents/pump/change", change).json()
+            assert (again["repeated"], again["settings"]["bonus_scale"]) == (True, 0.25)
+        assert running.post("/agents/pump/abandon", {"decision_id": decision}).status_code == 404
+        assert running.post("/agents/pump/abandon", {**gone, "decision_id": 99}).status_code == 409
+        assert running.post("/agents/pump/change", {**changes[0], "bonus_scale": 2.0}).status_code == 409
+        assert running.post("/agents/pump/act", {"state": 0, "request_id": "gone"}).status_code == 409
+        assert running.bytes_of("pump") == before
+        assert len(running.ask("GET", "/agents/pump").json()["changes"]) == 2
 
 
 def test_what_is_left_of_an_agent_is_never_overwritten(tmp_path: Path) -> None:

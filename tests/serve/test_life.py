@@ -17,6 +17,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+import gainful as gf
 from gainful.live import open_agent, read_journal
 from gainful.serve.keys import hashed
 from gainful.theory.regret import regret_bound
@@ -80,11 +81,13 @@ def test_the_regret_bound_is_the_theorems_or_says_why_there_is_none(service: Run
     key = service.make("bounded", reward_min=-1.0)
     empty = service.ask("GET", "/agents/bounded", key).json()["regret_bound"]
     assert (empty["value"], empty["reason"]) == (None, "nothing has been observed")
-    rows = [{"state": s, "action": 0, "reward": 0.0, "next_state": 1} for s in range(6)] * 10
-    service.post("/agents/bounded/observe", {"transitions": rows}, key)
+    for n in range(30):
+        decision = service.post("/agents/bounded/act", {"state": n % 6}, key).json()["decision_id"]
+        told = {"decision_id": decision, "reward": 0.0, "next_state": (n + 1) % 6}
+        assert service.post("/agents/bounded/observe", told, key).status_code == 200
     found = service.ask("GET", "/agents/bounded", key).json()["regret_bound"]
-    assert found["value"] == regret_bound(60, 6, 2, span=7.0, reward_max=2.0)
-    assert (found["steps"], found["trivial"], found["probability"]) == (60, 120.0, 0.95)
+    assert found["value"] == regret_bound(30, 6, 2, span=7.0, reward_max=2.0)
+    assert (found["steps"], found["trivial"], found["probability"]) == (30, 60.0, 0.95)
     changed = service.post("/agents/bounded/change", {"bonus_scale": 0.5, "reason": "impatient"}, key)
     assert changed.json()["settings"]["bonus_scale"] == 0.5
     again = service.post("/agents/bounded/change", {"bonus_scale": 0.5, "reason": "impatient"}, key)
@@ -115,6 +118,57 @@ def test_an_agent_on_points(service: Running) -> None:
     assert len(found["tables"]["visits"]) == 3
     expected = regret_bound(1, 8, 2, span=2.0, lipschitz=1.0, holder=1.0, bins=2)
     assert found["regret_bound"]["value"] == expected
+
+
+CELLS = {"bins": [4, 2], "low": [0.0, 0.0], "high": [1.0, 2.0]}
+POINTS: dict[str, Any] = {"agent": "c-scal-plus", "n_actions": 2, "span": 2.0, "n_states": None}
+CONFIGS: list[dict[str, Any]] = [
+    {}, {"reward_min": -1.0, "reward_max": 3.0}, {"mixture": "min-action"}, {"bonus_scale": 0.1}, {"span": 0.0},
+    {"agent": "ucbvi", "span": None, "episode_length": 5, "horizon": 1000.0},
+    {"agent": "opt-psrl", "span": None, "horizon": 1000.0, "samples": 3}, {"agent": "ucrl2", "span": None},
+    {"agent": "scal"}, {"agent": "epsilon-greedy-q", "span": None}, {"agent": "optimistic-q", "horizon": 1000.0},
+    {**POINTS, "partition": CELLS}, {**POINTS, "partition": CELLS, "lipschitz": 1.0, "holder": 1.0},
+    {**POINTS, "lipschitz": 1.0, "holder": 1.0, "horizon": 10_000.0, "dim": 2},
+    {**POINTS, "lipschitz": 1.0, "holder": 0.5, "horizon": 1e6, "dim": 1, "low": -1.0, "high": 1.0},
+    {**POINTS, "lipschitz": 1.0, "holder": 1.0, "dim": 1},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("n", range(len(CONFIGS)))
+def test_an_agent_of_any_documented_config_can_be_asked_about(n: int, service: Running) -> None:
+    config, name = {**CONFIG, **CONFIGS[n]}, f"config-{n}"
+    key = service.make(name, **CONFIGS[n])
+    assert service.ask("GET", f"/agents/{name}", key).status_code == 200
+    dim = config.get("dim", 2) if config["n_states"] is None else 0
+    for n in range(10):
+        state, to = [0.1] * dim or n % 6, [0.1] * dim or (n + 1) % 6
+        decision = service.post(f"/agents/{name}/act", {"state": state}, key).json()["decision_id"]
+        told = {"decision_id": decision, "reward": 0.5, "next_state": to}
+        assert service.post(f"/agents/{name}/observe", told, key).status_code == 200
+    for path in ("", "/episodes", "/pending"):
+        answer = service.ask("GET", f"/agents/{name}{path}", key)
+        assert answer.status_code == 200, answer.text
+    found = service.ask("GET", f"/agents/{name}", key).json()
+    if config["agent"] == "c-scal-plus" and config.get("horizon"):
+        S = found["tables"]["n_states"]
+        bins = gf.CSCALPlus(**{k: v for k, v in config.items() if k not in ("agent", "n_states")}).partition.bins
+        assert set(bins) == {round(S ** (1 / dim))}
+        wanted = regret_bound(10, S, 2, span=2.0, lipschitz=1.0, holder=config["holder"], bins=min(bins))
+        assert found["regret_bound"]["value"] == wanted
+
+
+def test_a_decision_without_an_outcome_does_not_jam_a_client_that_names_states_and_actions(service: Running) -> None:
+    key = service.make("jam")  # the service lets 5 decisions wait
+    service.post("/agents/jam/act", {"state": 5}, key)
+    state = 0
+    for _ in range(50):
+        decision = service.post("/agents/jam/act", {"state": state}, key)
+        assert decision.status_code == 200, decision.text
+        told = {"state": state, "action": decision.json()["action"], "reward": 0.5, "next_state": (state + 1) % 6}
+        assert service.post("/agents/jam/observe", told, key).status_code == 200
+        state = (state + 1) % 6
+    found = service.ask("GET", "/agents/jam", key).json()
+    assert (found["observations"], found["pending"]) == (50, 1)
 
 
 def test_making_an_agent_again_gives_the_first_answer(service: Running) -> None:

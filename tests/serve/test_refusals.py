@@ -162,12 +162,76 @@ def test_a_query_out_of_range_is_refused(query: str, service: Running, kept: Kep
         {"agent": "c-scal-plus", "n_states": None, "dim": 16, "lipschitz": 1e12, "holder": 1.0, "horizon": 1e15},
         {"agent": "c-scal-plus", "n_states": None, "partition": {"bins": [1000, 1000], "low": [0, 0], "high": [1, 1]}},
         {"prior": {"x": 1}, "prior_weight": 3}, {"agent": "../../etc"}, {"agent": "ucbvi", "episode_length": -1},
+        {"agent": "ucbvi", "span": None, "horizon": 1000.0, "episode_length": 100_000},
+        {"agent": "ucbvi", "span": None, "horizon": 1000.0, "episode_length": 1e308},
+        {"agent": "opt-psrl", "span": None, "horizon": 1000.0, "samples": 100_000},
     ],
 )  # fmt: skip
 def test_an_agent_that_cannot_be_is_refused_and_leaves_nothing(config: Any, service: Running, kept: Kept) -> None:
     wanted = {"id": "impossible", "config": {**CONFIG, **config} if config else {}}
     check(service, kept, service.post("/agents", wanted), 422)
     assert not (service.folder / "agents" / "impossible").exists()
+
+
+def test_max_pairs_counts_the_steps_that_ucbvi_plans_for(service: Running, kept: Kept) -> None:
+    config = {"agent": "ucbvi", "n_states": 6, "n_actions": 2, "episode_length": 100_000, "horizon": 1000.0}
+    problem = check(service, kept, service.post("/agents", {"id": "impossible", "config": config}), 422)
+    assert problem["what"] == "the agent is too large for this service"
+    assert problem["found"] == "6 states or cells, 2 actions, episode_length 100000"
+
+
+FOUND: list[tuple[str, Any, str, str, str]] = [
+    ("act", {"state": True}, "body.state", "true", "an integer in 0 … 5"),
+    ("act", {"state": "0"}, "body.state", '"0"', "an integer in 0 … 5"),
+    ("act", {"state": None}, "body.state", "null", "an integer in 0 … 5"),
+    ("act", {"state": 7}, "body.state", "7", "an integer in 0 … 5"),
+    ("act", {"state": 0.5}, "body.state", "0.5", "an integer in 0 … 5"),
+    ("act", {}, "body.state", "nothing", "state"),
+    ("act", {"state": 0, "more": 1}, "body.more", "1", "no such member"),
+    ("observe", {**GOOD, "next_state": {}}, "body.next_state", "{}", "an integer in 0 … 5"),
+    ("observe", {**GOOD, "action": 2}, "body.action", "2", "an integer in 0 … 1"),
+    ("observe", {**GOOD, "action": "x"}, "body.action", '"x"', "a valid integer"),
+    ("observe", {**GOOD, "reward": 1.5}, "body.reward", "1.5", "a number in [0, 1]"),
+    ("observe", {"transitions": [GOOD, {**GOOD, "state": [0]}]}, "body.transitions.1.state", "[0.0]",
+     "an integer in 0 … 5"),
+    ("observe", {"transitions": [GOOD, {**GOOD, "state": "a"}]}, "body.transitions.1.state", '"a"',
+     "an integer in 0 … 5"),
+    ("observe", {"transitions": [GOOD, {**GOOD, "reward": 2.0}]}, "body", "2.0", "a number in [0, 1]"),
+    ("change", {"span": -1.0}, "body.span", "-1.0", "greater than or equal to 0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("verb", "body", "where", "found", "expected"), FOUND)
+def test_a_refusal_says_what_was_found_and_expected(
+    verb: str, body: Any, where: str, found: str, expected: str, service: Running, kept: Kept
+) -> None:
+    problem = check(service, kept, service.post(f"/agents/kept/{verb}", body, kept[0]), 422)
+    assert (problem["where"], problem["found"], problem["expected"]) == (where, found, expected)
+    assert "\n" not in problem["what"]
+    assert "things are wrong" not in problem["what"]
+
+
+def test_a_state_that_is_none_is_told_in_one_sentence(service: Running, kept: Kept) -> None:
+    problem = check(service, kept, service.post("/agents/kept/act", {"state": True}, kept[0]), 422)
+    assert problem["what"] == "state is true, expected an integer in 0 … 5"
+    cells = {"bins": [4, 2], "low": [0.0, 0.0], "high": [1.0, 2.0]}
+    key = service.make("plane", agent="c-scal-plus", n_states=None, partition=cells)
+    problem = check(service, kept, service.post("/agents/plane/act", {"state": [0.5, "x"]}, key), 422)
+    assert problem["what"].startswith("state is ")
+    assert problem["expected"] == "a list of 2 numbers"
+
+
+def test_points_with_and_without_brackets_can_be_mixed_in_one_batch(service: Running, kept: Kept) -> None:
+    cells = {"bins": [4], "low": [0.0], "high": [1.0]}
+    key = service.make("line", agent="c-scal-plus", n_states=None, partition=cells)
+    row = {"state": 0.1, "action": 0, "reward": 0.5, "next_state": [0.3]}
+    other = {**row, "state": [0.3], "next_state": 1}
+    answer = service.post("/agents/line/observe", {"transitions": [row, other]}, key)
+    assert answer.status_code == 200, answer.text
+    assert service.ask("GET", "/agents/line", key).json()["observations"] == 2
+    bad = {"transitions": [row, {**row, "state": [0.1, 0.2]}]}
+    problem = check(service, kept, service.post("/agents/line/observe", bad, key), 422)
+    assert problem["what"] == "transitions.1.state is [0.1, 0.2], expected a list of 1 numbers"
 
 
 @pytest.mark.parametrize("agent_id", ["", "..", "../x", "a/b", "A", "-a", "a" * 64, "a\n", "ä", "a.b", 7])

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sysconfig
 from pathlib import Path
+from typing import Any
 
 from tests.serve.service import Running
 
+SMOOTH = {"agent": "c-scal-plus", "n_states": None, "lipschitz": 1.0, "holder": 1.0, "dim": 1}
+KINDS: dict[str, dict[str, Any]] = {
+    "fuzzed": {}, "fuzzed-points": {**SMOOTH, "horizon": 10_000.0}, "fuzzed-doubling": SMOOTH,
+    "fuzzed-ucbvi": {"agent": "ucbvi", "span": None, "episode_length": 5, "horizon": 1000.0},
+    "fuzzed-q": {"agent": "epsilon-greedy-q", "span": None},
+}  # fmt: skip
+"""Agents that are asked: `path.id` is one of these."""
+
 
 def test_made_up_requests_find_no_server_error(service: Running, tmp_path: Path) -> None:
-    service.make("fuzzed")
+    for name, kind in KINDS.items():
+        service.make(name, **kind)
     config = tmp_path / "schemathesis.toml"
-    config.write_text('[parameters]\n"path.id" = "fuzzed"\n')
+    known = f"[dictionaries.agents]\nvalues = {json.dumps(list(KINDS))}\n"
+    config.write_text(f'{known}[parameters]\n"path.id" = {{dictionary = "agents"}}\n')
     command = [
         str(Path(sysconfig.get_path("scripts")) / "schemathesis"), "--config-file", str(config), "run",
         f"{service.url}/openapi.json", "--max-examples", "20", "--seed", "1", "--no-color",
@@ -24,6 +36,10 @@ def test_made_up_requests_find_no_server_error(service: Running, tmp_path: Path)
     found = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path, env=environment)
     assert found.returncode == 0, found.stdout[-8000:] + found.stderr[-2000:]
     assert service.ask("GET", "/healthz", "").status_code == 200
+    for agent in service.ask("GET", "/agents").json()["agents"]:  # those that it made too
+        for path in ("", "/episodes", "/pending"):
+            answer = service.ask("GET", f"/agents/{agent['id']}{path}")
+            assert answer.status_code == 200, answer.text
     counted = service.ask("GET", "/metrics", "").text
     assert 'status="500"' not in counted
     assert 'route="/agents/{id}/observe",method="POST",status="200"' in counted  # some were granted too

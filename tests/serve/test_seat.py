@@ -9,17 +9,20 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from gainful.agents import registry as agents
 from gainful.errors import AgentInUseError, GainfulError, InvalidArgumentError, JournalError, PlanningError
 from gainful.live import DurableAgent, open_agent
+from gainful.serve.app import list_agents
 from gainful.serve.crew import Crew
 from gainful.serve.keys import ADMIN, Keyring, admin_key, derived_key, hashed, new_key
 from gainful.serve.knowledge import episodes, knowledge
 from gainful.serve.refusals import RefusedError, of_error
+from gainful.serve.registry import Card
 from gainful.serve.seat import Policy, Seat
 from gainful.serve.server import is_loopback
 from tests.serve.service import CONFIG
@@ -76,6 +79,52 @@ def test_a_failed_sync_is_told_to_all_it_was_for_and_the_agent_is_opened_again(
         crew.dismiss()
 
     asyncio.run(life())
+
+
+def test_a_timed_sync_of_an_agent_closed_meanwhile_is_harmless(tmp_path: Path) -> None:
+    async def life() -> None:
+        crew = Crew(None)
+        open_agent(tmp_path / "a", CONFIG).close()
+        seat = Seat("a", tmp_path / "a", Policy(5.0), crew, 1000)
+        await seat.call(observed(0))
+        agent = seat.agent
+        assert agent is not None
+        real = agent.sync
+
+        def sync() -> None:
+            seat._close()
+            real()
+
+        agent.sync = sync  # type: ignore[method-assign]
+        seat._sync_aside()
+        assert seat.syncs == 0
+        assert await seat.call(lambda agent: agent.t) == 1
+        await seat.close()
+        crew.dismiss()
+
+    asyncio.run(life())
+
+
+def test_timed_syncs_go_on_after_any_exception(capsys: pytest.CaptureFixture[str]) -> None:
+    async def life() -> None:
+        crew, done = Crew(2.0), asyncio.Event()
+
+        def broken() -> None:
+            raise ZeroDivisionError("a mistake")
+
+        crew.sync_soon(broken)
+        await asyncio.sleep(0.05)
+        loop = asyncio.get_running_loop()
+
+        def good() -> None:
+            loop.call_soon_threadsafe(done.set)
+
+        crew.sync_soon(good)
+        await asyncio.wait_for(done.wait(), 10)
+        crew.dismiss()
+
+    asyncio.run(life())
+    assert "a mistake" in capsys.readouterr().err
 
 
 def test_a_slow_agent_holds_up_no_other(tmp_path: Path) -> None:
@@ -156,6 +205,25 @@ def test_every_agent_can_be_shown(name: str, tmp_path: Path) -> None:
         assert sum(map(sum, found["tables"]["visits"])) == found["observations"] == 20
         assert (found["regret_bound"]["value"] is not None) == (name in ("scal-plus", "c-scal-plus"))
         assert found["regret_bound"]["reason"]
+
+
+def test_an_agent_closed_while_agents_are_listed_is_listed_all_the_same(tmp_path: Path) -> None:
+    class Closing:
+        """A seat whose agent is there for one look only."""
+
+        trouble, looks = "", 0
+
+        @property
+        def agent(self) -> DurableAgent | None:
+            self.looks += 1
+            return agent if self.looks == 1 else None
+
+    with open_agent(tmp_path / "a", CONFIG, fsync="off") as agent:
+        registry = SimpleNamespace(seats={"a": Closing()}, cards={"a": Card("a")}, folder=tmp_path)
+        service: Any = SimpleNamespace(registry=registry, holder=lambda _: ADMIN)
+        answer = asyncio.run(list_agents(service, cast(Any, None)))
+    (listed,) = json.loads(bytes(answer.body))["agents"]
+    assert (listed["open"], listed["agent"]) == (True, "SCALPlus")
 
 
 def test_keys() -> None:

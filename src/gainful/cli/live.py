@@ -31,9 +31,14 @@ def recover(
         facts = {
             "out": str(found.out), "observations": found.observations, "sequence": found.sequence,
             "snapshot": found.snapshot, "gaps": found.gaps, "lost": found.lost, "salvaged": found.salvaged,
-            "problems": found.problems,
+            "problems": found.problems, "in_use": found.in_use,
         }  # fmt: skip
         console.write([json.dumps(facts, indent=2, ensure_ascii=False), "\n"])
+    if found.in_use:
+        _note(
+            f"warning: {folder} is open in another process, which goes on writing there: what is saved is what was "
+            "written by now. Close the agent and recover again to have all"
+        )
     for problem in found.problems:
         _note(f"found: {problem}")
     _note(

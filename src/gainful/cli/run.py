@@ -244,6 +244,8 @@ def export(
     for file, suffix in ((csv, ".csv"), (parquet, ".parquet")):
         if file is not None and suffix not in file.name.lower():
             raise InvalidArgumentError(f"{file}: expected a name that ends in {suffix}")
+    if not is_live(folder) and is_live(folder / "journal"):  # the place of an agent of `gainful serve`
+        folder = folder / "journal"
     if is_live(folder):
         export_journal(folder, csv, parquet, as_json)
         return

@@ -35,7 +35,13 @@ def serve(
         int, typer.Option(min=1, max=1_000_000, help="Decisions of one agent that may wait for outcomes.")
     ] = 1000,
     max_agents: Annotated[int, typer.Option(min=1, max=100_000, help="Agents of the service.")] = 1000,
-    max_pairs: Annotated[int, typer.Option(min=1, max=10**9, help="States times actions of one agent.")] = 1_000_000,
+    max_pairs: Annotated[
+        int, typer.Option(min=1, max=10**9, help="States times actions of one agent (times episode_length, samples).")
+    ] = 1_000_000,
+    max_connections: Annotated[int, typer.Option(min=1, max=100_000, help="Connections at a time.")] = 1000,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, max=3600.0, metavar="SECONDS", help="For a whole request to arrive.")
+    ] = 30.0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object once it listens.")] = False,
     debug: failures.Debug = False,  # noqa: ARG001
 ) -> int:
@@ -63,10 +69,13 @@ def serve(
     def told(place: Place) -> None:
         _tell(place, as_json, allow_remote and not server.is_loopback(host))
 
+    limits = Limits(
+        body=body, rows=max_rows, pending=max_pending, agents=max_agents, pairs=max_pairs, connections=max_connections,
+        seconds=timeout,
+    )  # fmt: skip
     return server.serve(
         folder, host=host, port=port, allow_remote=allow_remote, version=__version__,
-        policy=Policy(when, planning),  # type: ignore[arg-type]
-        limits=Limits(body=body, rows=max_rows, pending=max_pending, agents=max_agents, pairs=max_pairs), told=told,
+        policy=Policy(when, planning), limits=limits, told=told,  # type: ignore[arg-type]
     )  # fmt: skip
 
 

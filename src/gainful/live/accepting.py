@@ -7,11 +7,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gainful.agents.episodic import EpisodicAgent
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.errors import InvalidArgumentError
 from gainful.live.configuration import core_of
 from gainful.live.observing import cells_of
 from gainful.live.records import Rows
+
+
+def checked_number(what: str, value: Any, n: int) -> int:
+    """A state or action in 0 … n-1. A truth value is none: it is more likely a mistake than state 1."""
+    if type(value) is int and 0 <= value < n:
+        return value
+    if isinstance(value, (bool, np.bool_)):
+        raise InvalidArgumentError(f"{what} is {value}, expected an integer in 0 … {n - 1}")
+    return EpisodicAgent._checked(what, value, n)
 
 
 def checked_point(agent: PartitionedAgent, state: Any) -> NDArray[np.float64]:
@@ -21,6 +31,7 @@ def checked_point(agent: PartitionedAgent, state: Any) -> NDArray[np.float64]:
     x = np.array(state, dtype=np.float64).reshape(-1)
     if partition.outside == "error":  # of a float32 the end of the box may lie a little outside
         np.clip(x, partition.low, partition.high, out=x)
+    x += 0.0  # -0.0 is 0.0
     return x
 
 
@@ -28,10 +39,11 @@ def checked_transition(
     agent: Any, state: Any, action: Any, reward: Any, next_state: Any
 ) -> tuple[Any, int, float, Any]:
     """State, action, reward and next state that the agent would accept, in plain types."""
+    s: Any
     core = core_of(agent)
-    a = core._checked("action", action, core.n_actions)
+    a = checked_number("action", action, core.n_actions)
     if core is agent:
-        cell = s = core._checked("state", state, core.n_states)
+        cell = s = checked_number("state", state, core.n_states)
     else:
         s = checked_point(agent, state)
         cell = agent.partition.index(s)
@@ -46,11 +58,13 @@ def checked_outcome(agent: Any, reward: Any, next_state: Any) -> tuple[float, An
     core = core_of(agent)
     to: Any
     if core is agent:
-        to = core._checked("next state", next_state, core.n_states)
+        to = checked_number("next state", next_state, core.n_states)
     else:
         to = checked_point(agent, next_state)
     try:
-        r = reward if type(reward) is float else float(reward)
+        if isinstance(reward, (str, bytes)):  # float would read it
+            raise TypeError("text")
+        r = float(reward) + 0.0  # -0.0 is 0.0
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgumentError(f"reward {reward!r} at step {core.t + 1}, expected a number") from error
     if not core.reward_min <= r <= core.reward_max:
@@ -67,7 +81,8 @@ def checked_rows(agent: Any, states: Any, actions: Any, rewards: Any, next_state
     chosen = _whole_numbers("actions", actions, core.n_actions)
     n = len(chosen)
     try:
-        paid = np.array(rewards, dtype=np.float64)
+        _refuse_text(rewards)
+        paid = np.array(rewards, dtype=np.float64) + 0.0  # -0.0 is 0.0
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgumentError(f"rewards are not numbers: {error}") from error
     origin, target = (_states(agent, name, x) for name, x in (("states", states), ("next_states", next_states)))
@@ -99,15 +114,26 @@ def _states(agent: Any, name: str, values: Any) -> NDArray[Any]:
         partition.index_many(values)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{name}: {error}") from error
-    x = np.array(values, dtype=np.float64).reshape(-1, partition.dim)
+    x = np.array(values, dtype=np.float64).reshape(-1, partition.dim) + 0.0  # -0.0 is 0.0
     return np.clip(x, partition.low, partition.high) if partition.outside == "error" else x
+
+
+def _refuse_text(values: Any) -> NDArray[Any]:
+    """The values as they are; a TypeError for text, which NumPy would read as numbers."""
+    given = np.asarray(values)
+    if given.dtype.kind in "USO" and any(isinstance(x, (str, bytes)) for x in given.ravel().tolist()):
+        raise TypeError("text")
+    return given
 
 
 def _whole_numbers(name: str, values: Any, n: int) -> NDArray[np.int64]:
     """Integers in 0 … n-1, or an error that names the first that is not."""
     try:
-        given = np.asarray(values)
-        found = given.astype(np.int64) if given.dtype.kind in "iufb" else np.array(given, dtype=np.int64)
+        given = _refuse_text(values)
+        if given.dtype.kind == "b":
+            raise TypeError("truth values")
+        with np.errstate(invalid="ignore"):  # of NaN, which is found below
+            found = given.astype(np.int64) if given.dtype.kind in "iuf" else np.array(given, dtype=np.int64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgumentError(f"{name} are not numbers: {error}") from error
     if found.ndim != 1:

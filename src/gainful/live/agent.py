@@ -20,30 +20,27 @@ from gainful.agents.guarantee import Guarantee
 from gainful.agents.scal_plus import SCALPlus
 from gainful.agents.statistics import Statistics
 from gainful.agents.stepwise import StepwiseAgent
-from gainful.archive import Format, read_archive, write_archive
+from gainful.archive import read_archive
 from gainful.errors import (
     ConflictError,
     DamagedJournalError,
-    GainfulError,
     InvalidArgumentError,
     JournalError,
     PlanningError,
     UnknownAgentError,
     UnknownDecisionError,
 )
-from gainful.live.accepting import checked_outcome, checked_point, checked_rows, checked_transition
+from gainful.live.accepting import checked_number, checked_outcome, checked_point, checked_rows, checked_transition
 from gainful.live.configuration import plain
 from gainful.live.folder import HEADER_SIZE, Description, Folder
-from gainful.live.journal import Journal, Segment, compact, damaged, read_segments
+from gainful.live.journal import Journal, Segment, check_covered, damaged, make_durable, read_segments
 from gainful.live.life import Life, Planning
 from gainful.live.lock import FolderLock
 from gainful.live.memory import LONGEST_REQUEST, Answer
 from gainful.live.records import NUMBERS, REPORTED, Kind, Layout, Rows, asked, pack_change
 from gainful.live.results import Change, Decision, JournalWarning, Pending, Receipt
+from gainful.live.snapshots import SNAPSHOT, Snapshots
 
-SNAPSHOT = Format("gainful-live-snapshot", 1, "state of a durable agent", "gf.open_agent", DamagedJournalError)
-LEAST_BYTES = 1 << 20
-"""By default a snapshot is due when the journal since the last has outgrown it, and this."""
 _DECISION, _OBSERVATION = int(Kind.DECISION), int(Kind.OBSERVATION)
 
 
@@ -69,8 +66,6 @@ class DurableAgent:
         self._folder, self._lock = folder, lock
         self._sync_seconds, self._planning, self._every = sync_seconds, planning, snapshot_every
         self._mutex = threading.RLock()
-        self._snapshot_thread: threading.Thread | None = None
-        self._snapshot_problem = ""
         self._closed = False
         self._sequence = self._written_at = 0
         self.notices: list[str] = []
@@ -90,15 +85,15 @@ class DurableAgent:
             raise damaged(
                 self._folder, self._folder.segment(1), 0, 0, "there is no segment of the journal", "one is always there"
             )
-        self._life = self._last_snapshot()
+        self._life, covered = self._last_snapshot()
+        self._sequence = covered
+        check_covered(self._folder, segments, torn, covered)
         self._replay(segments)
+        make_durable(self._folder, segments, torn)
         if torn is not None:
-            with open(torn.path, "r+b") as file:
-                file.truncate(torn.offset)
-                os.fsync(file.fileno())
             self._notice(
-                f"{torn.path}: the last {torn.length} bytes were an unfinished record, number {self._sequence + 1}; "
-                "they were dropped"
+                f"{torn.path}: the last {torn.length} bytes were an unfinished record, number {torn.record}; they were "
+                "dropped"
             )
         if self._life.differing:
             self._notice(
@@ -108,10 +103,13 @@ class DurableAgent:
             )
         self._life.ready()
         self._journal = Journal(self._folder, description.identity, segments[-1].number, self._sync_seconds)
-        self._bytes_at_snapshot = -(self._journal.size - HEADER_SIZE)
+        self._snapshots = Snapshots(
+            self._folder, description, self._layout, self._journal, self.notices, every=self._every, last=covered,
+            size=self._folder.snapshot(covered).stat().st_size,
+        )  # fmt: skip
         self._stale = False
 
-    def _last_snapshot(self) -> Life:
+    def _last_snapshot(self) -> tuple[Life, int]:
         found = self._folder.snapshots()
         if not found:
             raise DamagedJournalError(
@@ -128,9 +126,7 @@ class DurableAgent:
             raise
         except (KeyError, TypeError, ValueError, IndexError, OverflowError, MemoryError) as error:
             raise SNAPSHOT.damaged(path, f"{type(error).__name__}: {error}; or run gainful recover") from error
-        self._sequence = self._snapshot_sequence = sequence
-        self._snapshot_bytes = path.stat().st_size
-        return life
+        return life, sequence
 
     def _replay(self, segments: list[Segment]) -> None:
         """Every record that the snapshot does not cover."""
@@ -216,6 +212,17 @@ class DurableAgent:
             )
         return known
 
+    def _known(
+        self, request_id: str | None, kind: int, payload: bytes, flags: int = 0
+    ) -> tuple[bytes, int, Receipt | None]:
+        """A request as it is written, a checksum of what it asks, and the receipt if it was answered before."""
+        request = self._request(request_id)
+        if not request:
+            return b"", 0, None
+        contents = asked(self._layout, kind, flags, payload)
+        known = self._answer(request, kind, contents)
+        return request, contents, None if known is None else Receipt(known.sequence, True)
+
     # ------------------------------------------------------------------ acting
 
     def act(self, state: Any, *, request_id: str | None = None) -> Decision:
@@ -236,7 +243,7 @@ class DurableAgent:
                 where = checked_point(life.agent, state)
                 told = self._layout.state.pack(*where)
             else:
-                where = life.core._checked("state", state, life.core.n_states)
+                where = checked_number("state", state, life.core.n_states)
                 told = self._layout.state.pack(where)
             request = b""
             if request_id is not None:
@@ -246,7 +253,8 @@ class DurableAgent:
                     return Decision(known.action, known.sequence, state)
             try:
                 life.refine_if_due()
-                action = life.choose(life.cell(where), not self._snapshot_due())  # one needs a moment without a plan
+                begin_plans = not self._snapshots.due(self._sequence)  # one needs a moment without a plan
+                action = life.choose(life.cell(where), begin_plans)
                 payload = told + action.to_bytes(4, "little")
                 sequence = self._append(_DECISION, payload, request)
                 life.decided(sequence, where, action)
@@ -276,7 +284,8 @@ class DurableAgent:
         """What happened: any valid transition, whether or not the agent chose it.
 
         With `decision_id` it is that decision's outcome, as for `report`. Without, it is the outcome of the decision
-        given as `action` (what `act` returned), or of the only one waiting, if state and action agree.
+        given as `action` (what `act` returned), or, for a plain int, of the oldest decision waiting that has this state
+        and action; of none, if there is none. The record says of which.
         The record is in the journal before anything is learned from it.
 
         Raises InvalidArgumentError, ConflictError, UnknownDecisionError; JournalError where the journal cannot be
@@ -299,8 +308,12 @@ class DurableAgent:
                         "report(decision_id, reward, next_state) needs neither"
                     )
                 told = decision_id
+            elif isinstance(action, Decision):
+                waiting_for = memory.pending.get(action.decision_id)
+                if waiting_for is not None and waiting_for.action == a and self._life.same(waiting_for.state, s):
+                    told = action.decision_id
             elif memory.pending:
-                told = self._meant(action, s, a)
+                told = memory.oldest(s, a)
             return self._observed(s, a, r, to, told, 0, request_id)
 
     def report(self, decision_id: int, reward: float, next_state: Any, *, request_id: str | None = None) -> Receipt:
@@ -331,6 +344,8 @@ class DurableAgent:
             return decision_id.decision_id
         if isinstance(decision_id, bool) or not isinstance(decision_id, (int, np.integer)):
             raise UnknownDecisionError(f"decision_id is {decision_id!r}, expected the number that act gave")
+        if not 1 <= decision_id < 1 << 63:
+            raise UnknownDecisionError(f"no decision {decision_id} waits for its outcome: ids are 1, 2, 3, …")
         return int(decision_id)
 
     def _expected(self, decision_id: Any, reward: float, next_state: Any) -> Receipt | None:
@@ -351,27 +366,14 @@ class DurableAgent:
                 + ("" if sequence else f": more than {self._life.memory.max_pending} decisions were waiting")
                 + "; observe(state, action, reward, next_state) records what happened all the same"
             )
-        if outcome != self._packed_outcome(reward, next_state):
-            values = self._layout.outcome.unpack(outcome)
+        values = self._layout.outcome.unpack(outcome)
+        if values != self._layout.outcome.unpack(self._packed_outcome(reward, next_state)):
             before = values[1] if len(values) == 2 else list(values[1:])
             raise ConflictError(
                 f"decision {i} was reported before (record {sequence}) with reward {values[0]:g} and next state "
                 f"{before}, now with {reward:g} and {next_state}; an outcome is told once"
             )
         return Receipt(sequence, True)
-
-    def _meant(self, action: Any, s: Any, a: int) -> int:
-        """The decision that an observation without an id is the outcome of; 0: of none."""
-        pending = self._life.memory.pending
-        if isinstance(action, Decision):
-            waiting = pending.get(action.decision_id)
-            if waiting is not None and waiting.action == a and self._life.same(waiting.state, s):
-                return action.decision_id
-        if len(pending) == 1:
-            (i, waiting), *_ = pending.items()
-            if waiting.action == a and self._life.same(waiting.state, s):
-                return i
-        return 0
 
     def _observed(
         self, s: Any, a: int, r: float, to: Any, decision_id: int, flags: int, request_id: str | None
@@ -417,16 +419,18 @@ class DurableAgent:
         """
         with self._mutex:
             self._ready()
-            return self._observed_rows(
-                checked_rows(self._life.agent, states, actions, rewards, next_states), 0, request_id
-            )
+            rows = checked_rows(self._life.agent, states, actions, rewards, next_states)
+            if len(rows.actions) > self._layout.most_rows:
+                raise InvalidArgumentError(
+                    f"{len(rows.actions)} rows, expected at most {self._layout.most_rows} at once; tell them in parts"
+                )
+            return self._observed_rows(rows, 0, request_id)
 
     def _observed_rows(self, rows: Rows, flags: int, request_id: str | None = None) -> Receipt:
         kind, payload = int(Kind.BATCH), self._layout.pack_rows(rows)
-        request = self._request(request_id)
-        contents = asked(self._layout, kind, flags, payload) if request else 0
-        if request and (known := self._answer(request, kind, contents)) is not None:
-            return Receipt(known.sequence, True)
+        request, contents, known = self._known(request_id, kind, payload, flags)
+        if known is not None:
+            return known
         with self._certain():
             sequence = self._append(kind, payload, request, flags)
             self._life.observed_rows(rows)
@@ -435,38 +439,47 @@ class DurableAgent:
         self._snapshot_if_due()
         return Receipt(sequence)
 
-    def abandon(self, decision_id: int) -> None:
+    def abandon(self, decision_id: int, *, request_id: str | None = None) -> Receipt:
         """The outcome of a decision will never be known; it no longer waits.
 
-        Raises UnknownDecisionError where it does not wait.
+        Raises UnknownDecisionError where it does not wait, ConflictError for a request id used for something else.
         """
         with self._mutex:
             self._ready()
-            i = self._id(decision_id)
+            i, kind = self._id(decision_id), int(Kind.ABANDONED)
+            payload = NUMBERS.pack(i, 0)
+            request, contents, known = self._known(request_id, kind, payload)
+            if known is not None:
+                return known
             if i not in self._life.memory.pending:
                 raise UnknownDecisionError(f"no decision {i} waits for its outcome; agent.pending lists those that do")
             with self._certain():
-                sequence = self._append(int(Kind.ABANDONED), NUMBERS.pack(i, 0))
+                sequence = self._append(kind, payload, request)
                 self._life.memory.closed(i, sequence, b"")
+                if request:
+                    self._life.memory.answered(request, Answer(sequence, contents, -1, kind))
+            self._snapshot_if_due()
+            return Receipt(sequence)
 
     # ------------------------------------------------------------------ changing settings
 
-    def set_span(self, span: float, *, reason: str = "") -> None:
+    def set_span(self, span: float, *, reason: str = "", request_id: str | None = None) -> Receipt:
         """Another bound c on the span of the bias, from the next episode on; see `change`."""
-        self.change(reason=reason, span=span)
+        return self.change(reason=reason, request_id=request_id, span=span)
 
-    def set_bonus_scale(self, scale: float, *, reason: str = "") -> None:
+    def set_bonus_scale(self, scale: float, *, reason: str = "", request_id: str | None = None) -> Receipt:
         """Another factor of the bonus (`width_scale` for agents with confidence sets); see `change`."""
         name = "bonus_scale" if "bonus_scale" in self._life.agent.settings() else "width_scale"
-        self.change(reason=reason, **{name: scale})
+        return self.change(reason=reason, request_id=request_id, **{name: scale})
 
-    def change(self, *, reason: str = "", **settings: float) -> None:
+    def change(self, *, reason: str = "", request_id: str | None = None, **settings: float) -> Receipt:
         """Change `span`, `bonus_scale` or `width_scale`, whichever the agent has, from the next decision on.
 
         The next decision begins an episode. The change is recorded, with the `reason`, in the journal and in
         `changes`; the theorems are about constants that stay as they are, so there is no guarantee any more.
 
-        Raises InvalidArgumentError for a setting that the agent does not have or does not accept.
+        Raises InvalidArgumentError for a setting that the agent does not have or does not accept, ConflictError for a
+        request id used for something else.
         """
         with self._mutex:
             self._ready()
@@ -475,13 +488,20 @@ class DurableAgent:
             if not settings:
                 raise InvalidArgumentError("nothing to change; say for instance change(span=5.0)")
             self._life.check_change(settings)
-            new = {name: float(value) for name, value in settings.items()}
+            new = {name: float(settings[name]) for name in sorted(settings)}
+            kind, payload = int(Kind.CHANGE), pack_change({"settings": new, "reason": reason})
+            request, contents, known = self._known(request_id, kind, payload)
+            if known is not None:
+                return known
             with self._certain():
                 if self._life.plan_under_way:
                     self._life.finish_plan()
-                sequence = self._append(int(Kind.CHANGE), pack_change({"settings": new, "reason": reason}))
+                sequence = self._append(kind, payload, request)
                 self._life.changed(new, reason, sequence, self._written_at)
+                if request:
+                    self._life.memory.answered(request, Answer(sequence, contents, -1, kind))
             self._snapshot_if_due()
+            return Receipt(sequence)
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -490,60 +510,22 @@ class DurableAgent:
 
     # ------------------------------------------------------------------ snapshots
 
-    def _snapshot_due(self) -> bool:
-        if self._every is not None:
-            return self._sequence - self._snapshot_sequence >= self._every
-        written = self._journal.bytes_written - self._bytes_at_snapshot
-        return written > LEAST_BYTES and written > self._snapshot_bytes
-
     def _snapshot_if_due(self) -> None:
-        if not self._snapshot_due() or (self._snapshot_thread is not None and self._snapshot_thread.is_alive()):
+        if not self._snapshots.due(self._sequence) or self._snapshots.busy:
             return
         if self._life.twin is not None and self._life.twin.made:
             with contextlib.suppress(JournalError, PlanningError):
                 self._settle()
         if self._quiet:
-            self._begin_snapshot()
+            self._snapshots.begin(self._sequence, self._life)
 
     @property
     def _quiet(self) -> bool:
         """Whether memory and journal agree, and no plan is under way: the moment for a snapshot."""
         return not (self._life.owed or self._life.plan_under_way or self._stale or self._journal.trouble)
 
-    def _begin_snapshot(self) -> None:
-        header, arrays = self._life.state()
-        sequence = self._sequence
-        header |= {"sequence": sequence, "description": self._description.to_json()}
-        self._snapshot_sequence, self._bytes_at_snapshot = sequence, self._journal.bytes_written
-        self._snapshot_thread = threading.Thread(
-            target=self._write_snapshot, args=(sequence, header, arrays), name="gainful-snapshot", daemon=True
-        )
-        self._snapshot_thread.start()
-
-    def _write_snapshot(self, sequence: int, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Make a snapshot durable; only then compact what it covers. What fails is told, and tried again later."""
-        path = self._folder.snapshot(sequence)
-        try:
-            self._journal.sync()
-            write_archive(SNAPSHOT, path, header, arrays)
-            self._snapshot_bytes = path.stat().st_size
-            self._journal.prepare()
-            compact(self._folder, self._description, self._layout, sequence, self._journal.number)
-            for _, old in self._folder.snapshots()[2:]:
-                old.unlink(missing_ok=True)
-            self._snapshot_problem = ""
-        except (OSError, GainfulError) as error:
-            if not self._snapshot_problem:  # once, not at every try
-                self.notices.append(
-                    f"{path}: the snapshot or the compaction after it failed ({error}); the journal has everything, "
-                    "and the next snapshot tries again"
-                )
-            self._snapshot_problem = str(error)
-
     def _wait_for_snapshot(self) -> None:
-        if self._snapshot_thread is not None:
-            self._snapshot_thread.join()
-            self._snapshot_thread = None
+        self._snapshots.wait()
 
     def snapshot(self) -> None:
         """Write a snapshot now, and compact the journal; on return it is durable.
@@ -557,12 +539,12 @@ class DurableAgent:
             self._wait_for_snapshot()
             if self._folder.snapshot(self._sequence).exists():
                 return
-            self._begin_snapshot()
+            self._snapshots.begin(self._sequence, self._life)
             self._wait_for_snapshot()
-            if self._snapshot_problem:
+            if self._snapshots.problem:
                 raise JournalError(
-                    f"{self._folder.path}: no snapshot was made, or the journal not compacted: {self._snapshot_problem}"
-                    "; the journal has everything"
+                    f"{self._folder.path}: no snapshot was made, or the journal not compacted: "
+                    f"{self._snapshots.problem}; the journal has everything"
                 )
 
     def _settle(self) -> None:
@@ -596,8 +578,8 @@ class DurableAgent:
                     with contextlib.suppress(PlanningError, JournalError):
                         self._settle()
                     self._wait_for_snapshot()
-                    if self._quiet and self._sequence > self._snapshot_sequence:
-                        self._begin_snapshot()
+                    if self._quiet and self._sequence > self._snapshots.last:
+                        self._snapshots.begin(self._sequence, self._life)
                 self._wait_for_snapshot()
             finally:
                 self._closed = True
@@ -723,8 +705,9 @@ class DurableAgent:
     def guarantee(self) -> Guarantee:
         """What is promised: the agent's own guarantee, void where this life is not the theorem's.
 
-        It is void after a change of settings, with a prior model, once a plan was adopted later than it was made, and
-        once an outcome was told after others than its decision had seen.
+        The theorems are about the agent's own trajectory. It is void after a change of settings, with a prior model,
+        after observations that are of no decision of its own (batches, logs, what others chose), once a plan was
+        adopted later than it was made, and once an outcome was told after others than its decision had seen.
         """
         return self._life.guarantee
 

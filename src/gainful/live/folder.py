@@ -5,6 +5,7 @@ journal-000001.log   segments of the journal, in order; a header of 32 bytes, th
 history-1-900.gz     records 1 … 900, compressed: what compaction makes of segments that a snapshot covers
 snapshot-900.npz     the whole state after record 900 (`gainful.archive`); the last two are kept
 lock                 held by the one writer
+unsynced             there while a sync has failed and the segments have not been written anew
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from gainful.errors import JournalError
+from gainful.errors import InvalidArgumentError, JournalError
 from gainful.live.lock import LOCK_FILE
 
 DESCRIPTION = "agent.json"
@@ -27,6 +28,9 @@ FORMAT, VERSION = "gainful-live", 1
 MAGIC = b"GFLIVE1\n"
 HEADER_SIZE = 32
 SALVAGED = "salvaged.csv"
+UNSYNCED = "unsynced"
+_unsynced: set[Path] = set()
+"""Folders of this process for which no `unsynced` could be made, perhaps."""
 _SEGMENT = re.compile(r"journal-(\d{6,})\.log")
 _HISTORY = re.compile(r"history-(\d+)-(\d+)\.gz")
 _SNAPSHOT = re.compile(r"snapshot-(\d+)\.npz")
@@ -89,6 +93,8 @@ class Folder:
     """Names and lists of files."""
 
     def __init__(self, path: str | Path) -> None:
+        if "\0" in str(path):
+            raise InvalidArgumentError(f"path is {str(path)!r}, expected the name of a folder, without a zero byte")
         self.path = Path(path)
 
     @property
@@ -151,9 +157,28 @@ class Folder:
     def _matching(self, pattern: re.Pattern[str]) -> list[tuple[Path, re.Match[str]]]:
         return [(p, m) for p in self.path.iterdir() if (m := pattern.fullmatch(p.name))]
 
+    # ------------------------------------------------------------------ failed syncs
+
+    def doubt(self) -> None:
+        """A sync has failed: what the files seem to hold may not be on the disk, whatever a later sync says."""
+        _unsynced.add(self.path.resolve())
+        with contextlib.suppress(OSError):
+            (self.path / UNSYNCED).touch()
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the segments are to be written anew before anything is acknowledged."""
+        return self.path.resolve() in _unsynced or (self.path / UNSYNCED).exists()
+
+    def trust(self) -> None:
+        """They have been."""
+        with contextlib.suppress(OSError):  # then they are written once more
+            (self.path / UNSYNCED).unlink(missing_ok=True)
+        _unsynced.discard(self.path.resolve())
+
     def strangers(self) -> list[str]:
         """Names of files that are none of a durable agent."""
-        known = {DESCRIPTION, LOCK_FILE, SALVAGED}
+        known = {DESCRIPTION, LOCK_FILE, SALVAGED, UNSYNCED}
         return sorted(
             p.name for p in self.path.iterdir()
             if p.name not in known and not (p.name.startswith(".") and p.name.endswith(".tmp"))

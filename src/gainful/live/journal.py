@@ -34,7 +34,7 @@ class Journal:
         """By this object, over all segments."""
         self._prepared = 0  # the number of a segment made ready by `prepare`
         self._at_once = sync_seconds == 0
-        self._unsynced = False
+        self._synced = 0  # of bytes_written; what was there before is durable
         self._guard = threading.Lock()  # of the file descriptor, against a sync while it changes
         self._over = threading.Event()
         self._syncer: threading.Thread | None = None
@@ -61,7 +61,6 @@ class Journal:
             raise
         self.size += len(data)
         self.bytes_written += len(data)
-        self._unsynced = True
         if self._at_once:
             self.sync()
 
@@ -81,23 +80,28 @@ class Journal:
             ) from error
 
     def sync(self) -> None:
-        """Make everything appended so far durable.
+        """Make everything appended so far durable; on return it is, whichever thread did it.
 
-        After a failure the system may have forgotten what it was to write: nothing more is written by this object.
+        After a failure the system may have forgotten what it was to write, and a second try would prove nothing:
+        nothing more is written by this object, and the next one writes the segments anew.
         """
         with self._guard:
-            if not self._unsynced or self._fd < 0:
+            if self.trouble:
+                raise JournalError(self.trouble)
+            written = self.bytes_written
+            if written == self._synced or self._fd < 0:
                 return
-            self._unsynced = False
             try:
                 os.fsync(self._fd)
             except OSError as error:
+                self.folder.doubt()
                 self.trouble = (
                     f"{self._path}: could not be made durable: {error.strerror or error}; the last records may or may "
                     "not be on the disk: close the agent, look after the disk, and open it again (calls with a "
                     "request_id or decision_id can be repeated safely)"
                 )
                 raise JournalError(self.trouble) from error
+            self._synced = written
 
     def _sync_now_and_then(self) -> None:
         assert self._sync_seconds
@@ -154,6 +158,8 @@ class Torn:
     path: Path
     offset: int
     length: int
+    record: int
+    """The number of the record that it would be."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +169,8 @@ class Segment:
     number: int
     path: Path
     records: list[Record]
+    data: bytes
+    """Its header and records, without a torn end."""
 
 
 def damaged(
@@ -190,16 +198,76 @@ def read_segments(folder: Folder, description: Description, layout: Layout) -> t
             raise damaged(folder, torn.path, torn.offset, expected - 1, "no whole record")
         if not expected:
             first = layout.record_at(data, HEADER_SIZE)
-            expected = first.sequence if first else max((last for _, last, _ in folder.histories()), default=0) + 1
+            expected = first.sequence if first else _after_history(folder, description)
         stretch = read_records(layout, data, HEADER_SIZE, expected)
         if stretch.problem:
             last = expected + len(stretch.records) - 1
             if layout.record_at(data, stretch.end) is not None or layout.find(data, stretch.end + 1, last) >= 0:
                 raise damaged(folder, path, stretch.end, last, stretch.problem)
-            torn = Torn(path, stretch.end, len(data) - stretch.end)
-        found.append(Segment(number, path, stretch.records))
+            torn = Torn(path, stretch.end, len(data) - stretch.end, last + 1)
+        found.append(Segment(number, path, stretch.records, data[: stretch.end]))
         expected += len(stretch.records)
     return found, torn
+
+
+def _after_history(folder: Folder, description: Description) -> int:
+    """The number of the first record of the segments, where it cannot be read."""
+    if not description.options.get("keep_history", True):  # what a snapshot covers goes
+        return max((sequence for sequence, _ in folder.snapshots()), default=0) + 1
+    last = max((last for _, last, _ in folder.histories()), default=0)
+    gaps = {begin: end for begin, end in description.gaps}  # noqa: C416
+    return gaps.get(last + 1, last) + 1
+
+
+def check_covered(folder: Folder, segments: list[Segment], torn: Torn | None, covered: int) -> None:
+    """A DamagedJournalError where the journal ends before record `covered`, which a snapshot covers.
+
+    Before a snapshot is written the journal is synced, so this is no unfinished write; cut off and gone on with, it
+    would leave a gap.
+    """
+    told = [segment for segment in segments if segment.records]
+    if torn is not None and torn.record <= covered:
+        raise damaged(
+            folder, torn.path, torn.offset, torn.record - 1, f"record {torn.record} is not whole",
+            f"a snapshot covers records up to {covered}",
+        )  # fmt: skip
+    if told and (last := told[-1].records[-1].sequence) < covered:
+        raise damaged(
+            folder, told[-1].path, len(told[-1].data), last, f"it ends with record {last}",
+            f"a snapshot covers records up to {covered}",
+        )  # fmt: skip
+
+
+def make_durable(folder: Folder, segments: list[Segment], torn: Torn | None) -> None:
+    """Make what was read durable, and cut off the torn end: only then may anything rest on it.
+
+    A killed process may have written records that it never synced. After a sync that failed the system counts pages as
+    written that are not, so another sync is no proof: the segments are written into new files. Raises JournalError.
+    """
+    doubtful = folder.doubtful
+    for segment in segments:
+        path = segment.path
+        try:
+            if doubtful:
+                write_durably(path, segment.data)  # as replayed; read again, it might be something else
+                continue
+            fd = os.open(path, os.O_RDWR)
+            try:
+                if torn is not None and torn.path == path:
+                    os.ftruncate(fd, torn.offset)
+                os.fsync(fd)
+            except OSError:
+                folder.doubt()
+                raise
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise JournalError(
+                f"{path}: the agent cannot be opened: {error.strerror or error}; its journal could not be made "
+                "durable: look after the disk and open it again"
+            ) from error
+    if doubtful:
+        folder.trust()
 
 
 def read_all(folder: Folder, description: Description, layout: Layout) -> Iterator[Record]:
@@ -269,6 +337,8 @@ def compact(folder: Folder, description: Description, layout: Layout, covered: i
             break
         data = path.read_bytes()
         first = layout.record_at(data, HEADER_SIZE)
+        if first is None and len(data) != HEADER_SIZE:
+            raise damaged(folder, path, HEADER_SIZE, known, "its first record is not whole", "the segment was finished")
         if first is not None:
             stretch = read_records(layout, data, HEADER_SIZE, first.sequence)
             last = first.sequence + len(stretch.records) - 1
@@ -293,6 +363,8 @@ def _join(folder: Folder) -> None:
         if begin != middle + 1 or left.stat().st_size > 2 * right.stat().st_size:
             break
         write_durably(folder.history(first, last), left.read_bytes() + right.read_bytes())
+        left.unlink(missing_ok=True)
+        right.unlink(missing_ok=True)
         files[-2:] = [(first, last, folder.history(first, last))]
     for path in folder.leftovers():
         if path.suffix == ".gz":

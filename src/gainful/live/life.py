@@ -65,6 +65,7 @@ class Life:
         self.renew = bool(live["renew"])
         """Whether the next decision is to begin an episode, settings having changed."""
         self._late_plans, self._late_outcomes = int(live["late_plans"]), int(live["late_outcomes"])
+        self._foreign = int(live.get("foreign", 0))  # observations of no decision; not in the first snapshots
         self.changes = [Change(**change) for change in live["changes"]]
         self.owed: list[tuple[int, bytes]] = []
         """Records (kind, payload) of what has happened already and is not written yet."""
@@ -97,7 +98,8 @@ class Life:
         kept |= {f"memory_{name}": array for name, array in self.memory.to_arrays().items()}
         live = {
             "decided": [self._decided_t, self._decided_n], "renew": self.renew, "late_plans": self._late_plans,
-            "late_outcomes": self._late_outcomes, "changes": [asdict(change) for change in self.changes],
+            "late_outcomes": self._late_outcomes, "foreign": self._foreign,
+            "changes": [asdict(change) for change in self.changes],
         }  # fmt: skip
         return {"agent": {**agent_header, "settings": plain(agent_header["settings"])}, "live": live}, kept
 
@@ -287,8 +289,12 @@ class Life:
     ) -> None:  # fmt: skip
         """Learn from an observation that is in the journal."""
         if decision_id:
-            self._late_outcomes += self.memory.pending[decision_id].t != self.core.t
+            # one decision of the same action in the same state is as good as another: after a crash the oldest of two
+            # may be one that nobody carried out
+            self._late_outcomes += self.memory.newest_like(decision_id).t != self.core.t
             self.memory.closed(decision_id, sequence, payload[self.layout.state.size + 4 : -8])
+        else:
+            self._foreign += 1
         if self.twin is not None:
             core = self.core
             self.twin.observe(self.cell(s) * core.n_actions + a, self.cell(to), r - core.reward_min)
@@ -296,6 +302,7 @@ class Life:
 
     def observed_rows(self, rows: Rows) -> None:
         """Learn from a batch."""
+        self._foreign += len(rows.actions)
         if self.twin is not None:
             core = self.core
             cells, to = cells_of(self.agent, rows)
@@ -344,6 +351,13 @@ class Life:
                 f"it began with a prior model that counts for {prior['weight']} observations of every pair, which "
                 "nobody made"
             )
+        elif self._description.initial.get("t"):
+            reasons.append(
+                f"it began with {self._description.initial['t']} observations that are not known to be of its own "
+                "decisions"
+            )
+        if self._foreign:
+            reasons.append(f"{self._foreign} observations were not of its own decisions")
         for change in self.changes[-1:]:
             reasons.append(f"{change.name} was changed from {change.old:g} to {change.new:g} after {change.t} steps")
         if self._late_plans:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import OrderedDict
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ _WAITING = struct.Struct("<QQI")
 _TOLD = struct.Struct("<QQH")
 _ANSWER = struct.Struct("<QIiBH")
 LONGEST_REQUEST = 200
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Waiting(NamedTuple):
@@ -34,51 +36,110 @@ class Answer(NamedTuple):
     kind: int
 
 
+class Recent(Generic[K, V]):
+    """The last `limit` entries of a mapping, each with the bytes that a snapshot has of it.
+
+    The bytes lie in a list, so that all of them are copied at once, while a caller waits.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._found: dict[K, V] = {}
+        self._keys: list[K] = []
+        self._packed: list[bytes] = []
+        self._begin = 0  # entries of the lists before it are forgotten
+
+    def get(self, key: K) -> V | None:
+        """The entry, if it is known."""
+        return self._found.get(key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._found
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def put(self, key: K, value: V, packed: bytes) -> None:
+        """A new entry; beyond the limit the oldest is forgotten."""
+        if key in self._found:
+            at = self._keys.index(key, self._begin)
+            self._found[key], self._packed[at] = value, packed
+            return
+        self._found[key] = value
+        self._keys.append(key)
+        self._packed.append(packed)
+        if len(self._found) > self._limit:
+            del self._found[self._keys[self._begin]]
+            self._begin += 1
+            if self._begin > self._limit:
+                del self._keys[: self._begin], self._packed[: self._begin]
+                self._begin = 0
+
+    def packed(self) -> bytes:
+        """All entries, the oldest first."""
+        return b"".join(self._packed[self._begin :])
+
+
 class Memory:
     """All of it; the oldest is forgotten, by number alone, so that a replay forgets the same."""
 
     def __init__(self, layout: Layout, remember: int, max_pending: int) -> None:
         self._layout, self.remember, self.max_pending = layout, remember, max_pending
         self.pending: OrderedDict[int, Waiting] = OrderedDict()
-        self.reported: OrderedDict[int, tuple[int, bytes]] = OrderedDict()
+        self._packed: dict[int, bytes] = {}  # of every decision waiting, for a snapshot
+        self._alike: dict[tuple[int, Any], dict[int, None]] = {}  # action and state -> decisions waiting, in order
+        self.reported: Recent[int, tuple[int, bytes]] = Recent(remember)
         """Decision id -> the record that told its outcome, and the outcome; empty for one that was abandoned."""
-        self.requests: OrderedDict[bytes, Answer] = OrderedDict()
+        self.requests: Recent[bytes, Answer] = Recent(remember)
 
     def decided(self, decision_id: int, state: Any, action: int, t: int) -> None:
         """A decision was made; beyond `max_pending` the oldest is abandoned."""
+        told = self._layout.state.pack(*state) if self._layout.dim else self._layout.state.pack(state)
         self.pending[decision_id] = Waiting(state, action, t)
+        self._packed[decision_id] = _WAITING.pack(decision_id, t, action) + told
+        self._alike.setdefault(self._key(state, action), {})[decision_id] = None
         if len(self.pending) > self.max_pending:
             self.closed(next(iter(self.pending)), 0, b"")
 
     def closed(self, decision_id: int, sequence: int, outcome: bytes) -> None:
         """Record `sequence` told its outcome, or that it will never be known (empty)."""
-        del self.pending[decision_id]
-        self.reported[decision_id] = sequence, outcome
-        if len(self.reported) > self.remember:
-            self.reported.popitem(last=False)
+        waiting = self.pending.pop(decision_id)
+        del self._packed[decision_id]
+        key = self._key(waiting.state, waiting.action)
+        alike = self._alike[key]
+        del alike[decision_id]
+        if not alike:
+            del self._alike[key]
+        packed = _TOLD.pack(decision_id, sequence, len(outcome)) + outcome
+        self.reported.put(decision_id, (sequence, outcome), packed)
 
     def answered(self, request: bytes, answer: Answer) -> None:
         """A request was answered."""
-        self.requests[request] = answer
-        if len(self.requests) > self.remember:
-            self.requests.popitem(last=False)
+        packed = _ANSWER.pack(answer.sequence, answer.asked, answer.action, answer.kind, len(request)) + request
+        self.requests.put(request, answer, packed)
+
+    # ------------------------------------------------------------------ decisions by what they were
+
+    def _key(self, state: Any, action: int) -> tuple[int, Any]:
+        return action, (state + 0.0).tobytes() if self._layout.dim else state  # -0.0 is 0.0
+
+    def oldest(self, state: Any, action: int) -> int:
+        """The oldest decision waiting that was `action` in `state`; 0 if there is none."""
+        return next(iter(self._alike.get(self._key(state, action), (0,))))
+
+    def newest_like(self, decision_id: int) -> Waiting:
+        """The newest decision waiting that was the same action in the same state, perhaps itself."""
+        waiting = self.pending[decision_id]
+        return self.pending[next(reversed(self._alike[self._key(waiting.state, waiting.action)]))]
 
     # ------------------------------------------------------------------ snapshots
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """For a file: three arrays of bytes."""
-        state = self._layout.state
-        points = self._layout.dim > 0
-        pending = b"".join(
-            _WAITING.pack(i, w.t, w.action) + (state.pack(*w.state) if points else state.pack(w.state))
-            for i, w in self.pending.items()
-        )
-        reported = b"".join(_TOLD.pack(i, n, len(told)) + told for i, (n, told) in self.reported.items())
-        requests = b"".join(
-            _ANSWER.pack(a.sequence, a.asked, a.action, a.kind, len(request)) + request
-            for request, a in self.requests.items()
-        )
-        named = {"pending": pending, "reported": reported, "requests": requests}
+        named = {
+            "pending": b"".join(self._packed.values()), "reported": self.reported.packed(),
+            "requests": self.requests.packed(),
+        }  # fmt: skip
         return {name: np.frombuffer(data, dtype=np.uint8) for name, data in named.items()}
 
     def from_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
@@ -88,17 +149,17 @@ class Memory:
         while at < len(data):
             i, t, action = _WAITING.unpack_from(data, at)
             where = state.unpack_from(data, at + _WAITING.size)
-            self.pending[i] = Waiting(np.array(where) if points else where[0], action, t)
+            self.decided(i, np.array(where) if points else where[0], action, t)
             at += _WAITING.size + state.size
         data, at = arrays["reported"].tobytes(), 0
         while at < len(data):
             i, sequence, length = _TOLD.unpack_from(data, at)
-            at += _TOLD.size
-            self.reported[i] = sequence, data[at : at + length]
-            at += length
+            begin = at
+            at += _TOLD.size + length
+            self.reported.put(i, (sequence, data[at - length : at]), data[begin:at])
         data, at = arrays["requests"].tobytes(), 0
         while at < len(data):
             sequence, asked, action, kind, length = _ANSWER.unpack_from(data, at)
-            at += _ANSWER.size
-            self.requests[data[at : at + length]] = Answer(sequence, asked, action, kind)
-            at += length
+            begin = at
+            at += _ANSWER.size + length
+            self.requests.put(data[at - length : at], Answer(sequence, asked, action, kind), data[begin:at])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import secrets
 import time
@@ -17,7 +18,7 @@ from gainful.agents.partitioned import PartitionedAgent
 from gainful.archive import read_archive, write_archive
 from gainful.arguments import choice, finite, flag, whole
 from gainful.errors import GainfulError, InvalidArgumentError, JournalError
-from gainful.live.agent import SNAPSHOT, DurableAgent
+from gainful.live.agent import DurableAgent
 from gainful.live.configuration import class_called, core_of, differences, digest, make_again, make_agent, plain
 from gainful.live.folder import (
     DESCRIPTION,
@@ -29,13 +30,15 @@ from gainful.live.folder import (
     write_durably,
 )
 from gainful.live.life import Planning
-from gainful.live.lock import FolderLock
+from gainful.live.lock import LOCK_FILE, FolderLock
 from gainful.live.logs import digest_of, read_log
 from gainful.live.memory import Memory
 from gainful.live.records import HISTORY, Kind, Layout, Rows
+from gainful.live.snapshots import SNAPSHOT
 
 REMEMBER, MAX_PENDING = 4096, 10_000
 ROWS_AT_A_TIME = 1 << 16
+ATTEMPTS = 100
 
 
 def open_agent(
@@ -87,27 +90,21 @@ def open_agent(
         "max_pending": None if max_pending is None else whole("max_pending", max_pending, 1, 10**7),
     }
     folder = Folder(path)
-    _check_place(folder, config)
-    made_here = not folder.path.exists()
-    if made_here:
-        with _told(folder.path):
-            folder.path.mkdir(parents=True, exist_ok=True)
+    with _told(folder.path, "opened"):
+        _check_place(folder, config)
+    lock, made_here = _locked(folder)
     try:
-        lock = FolderLock(folder.path)
-        try:
-            if folder.description_file.exists():
-                _compare(folder, config, history, states, actions, options)
-            else:
-                _begin(folder, config, history, states, actions, options)
-                sync_folder(folder.path.resolve().parent)
-            with _told(folder.path, "opened"):
-                agent = DurableAgent(folder, lock, sync_seconds=seconds, planning=planning, snapshot_every=every)
-        except BaseException:
-            lock.release()
-            raise
+        if folder.description_file.exists():
+            _compare(folder, config, history, states, actions, options)
+        else:
+            _begin(folder, config, history, states, actions, options)
+            sync_folder(folder.path.resolve().parent)
+        with _told(folder.path, "opened"):
+            agent = DurableAgent(folder, lock, sync_seconds=seconds, planning=planning, snapshot_every=every)
     except BaseException:
         if made_here and not folder.description_file.exists():
             _withdraw(folder)
+        lock.release()
         raise
     if planning == "background" and not agent._life.apart:
         agent.close()
@@ -233,8 +230,9 @@ def _begin(folder: Folder, config: Any, history: Any, states: Any, actions: Any,
 
 def _history_records(layout: Layout, rows: Rows) -> bytes:
     now, parts = time.time_ns(), []
-    for i, at in enumerate(range(0, len(rows.actions), ROWS_AT_A_TIME)):
-        some = slice(at, at + ROWS_AT_A_TIME)
+    together = min(ROWS_AT_A_TIME, layout.most_rows)
+    for i, at in enumerate(range(0, len(rows.actions), together)):
+        some = slice(at, at + together)
         part = Rows(rows.states[some], rows.actions[some], rows.rewards[some], rows.next_states[some])
         parts.append(layout.pack(int(Kind.BATCH), HISTORY, i + 1, now, layout.pack_rows(part)))
     return b"".join(parts)
@@ -260,18 +258,45 @@ def _told(path: Path, done: str = "begun") -> Iterator[None]:
     """The system's errors in words that say what to do."""
     try:
         yield
-    except InvalidArgumentError as error:  # of write_archive
+    except InvalidArgumentError as error:  # of write_archive, and of records too large
         raise JournalError(f"{path}: the agent cannot be {done}: {error}") from error
     except OSError as error:
         raise JournalError(
-            f"{path}: the agent cannot be {done}: {error.strerror or error}; check space and permissions"
+            f"{path}: the agent cannot be {done}: {error.strerror or error}; check the name, space and permissions"
         ) from error
 
 
+def _locked(folder: Folder) -> tuple[FolderLock, bool]:
+    """The lock of the folder, and whether the folder was made here."""
+    for attempt in itertools.count():
+        made_here = False
+        with _told(folder.path):
+            try:
+                folder.path.mkdir(parents=True)
+                made_here = True
+            except FileExistsError:
+                pass
+        try:
+            return FolderLock(folder.path), made_here
+        except JournalError as error:
+            if isinstance(error.__cause__, FileNotFoundError) and attempt < ATTEMPTS:  # withdrawn by another process
+                continue
+            if made_here:
+                with contextlib.suppress(OSError):
+                    folder.path.rmdir()  # only if it is empty
+            raise
+    raise AssertionError  # for the type checker
+
+
 def _withdraw(folder: Folder) -> None:
-    """Leave nothing of a folder that was made for an agent that could not be begun."""
+    """Leave nothing of a folder that was made for an agent that could not be begun; its lock is held.
+
+    The lock goes last: from then on the folder may be another process's, and only an empty one is removed.
+    """
     with contextlib.suppress(OSError):
         if not folder.strangers():
             for file in folder.path.iterdir():
-                file.unlink()
+                if file.name != LOCK_FILE:
+                    file.unlink()
+            (folder.path / LOCK_FILE).unlink()
             folder.path.rmdir()

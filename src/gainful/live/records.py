@@ -22,6 +22,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from gainful.errors import InvalidArgumentError
+
 HEAD = struct.Struct("<IIQQBBH")
 CRC = struct.Struct("<I")
 LARGEST = 1 << 30
@@ -81,7 +83,9 @@ class Layout:
         self._body = struct.Struct("<IQQBBH")
 
     def pack(self, kind: int, flags: int, sequence: int, time: int, payload: bytes, request: bytes = b"") -> bytes:
-        """A whole record."""
+        """A whole record; an InvalidArgumentError where reading would not take it for one."""
+        if len(payload) > LARGEST:
+            raise InvalidArgumentError(f"a record of {len(payload)} bytes, expected at most {LARGEST}; make it smaller")
         body = self._body.pack(len(payload), sequence, time, kind, flags, len(request)) + payload + request
         return CRC.pack(crc32(body, self.salt)) + body
 
@@ -131,6 +135,11 @@ class Layout:
                 rows.rewards.astype("<f8").tobytes(), rows.next_states.astype(state).tobytes(),
             )
         )  # fmt: skip
+
+    @property
+    def most_rows(self) -> int:
+        """Of a batch: what one record has room for."""
+        return (LARGEST - 8) // (20 if self.dim == 0 else 16 * self.dim + 12)
 
     def unpack_rows(self, payload: bytes) -> Rows:
         """Back."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import os
 import warnings
 import zlib
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from typing import Any
 
 from gainful.archive import read_archive
 from gainful.errors import GainfulError, InvalidArgumentError, JournalError
-from gainful.live.agent import SNAPSHOT, DurableAgent
+from gainful.live.agent import DurableAgent
 from gainful.live.configuration import make_again
 from gainful.live.folder import (
     HEADER_SIZE,
@@ -23,8 +24,9 @@ from gainful.live.folder import (
     segment_header,
     write_durably,
 )
-from gainful.live.lock import FolderLock
+from gainful.live.lock import FolderLock, writer_of
 from gainful.live.records import Layout, Record
+from gainful.live.snapshots import SNAPSHOT
 from gainful.live.table import table_of, write_table
 
 
@@ -47,6 +49,8 @@ class Recovered:
     """Intact records behind the loss, not applied; in the file `salvaged.csv` of the new folder."""
     problems: list[str]
     """What was found damaged."""
+    in_use: bool = False
+    """Whether a process had the agent open for writing meanwhile: what it wrote last may be missing."""
 
 
 def recover(path: str | Path, out: str | Path) -> Recovered:
@@ -58,9 +62,10 @@ def recover(path: str | Path, out: str | Path) -> Recovered:
 
     Raises JournalError where nothing can be saved, or `out` is there already.
     """
-    folder, target = Folder(path), Path(out)
-    if not folder.path.is_dir():
+    folder, target = Folder(path), Folder(out).path
+    if not os.path.isdir(folder.path):
         raise JournalError(f"{path}: no such folder; check the path")
+    in_use = writer_of(folder.path) is not None
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InvalidArgumentError(f"{out}: is there already; give the name of a new folder")
     if target.resolve() == folder.path.resolve():
@@ -102,7 +107,7 @@ def recover(path: str | Path, out: str | Path) -> Recovered:
         warnings.simplefilter("ignore")
         agent = DurableAgent(new, FolderLock(target), sync_seconds=0.0, planning="inline", snapshot_every=None)
         agent.close()
-    return Recovered(target, agent.t, agent.sequence, start, gaps, lost, len(beyond), problems)
+    return Recovered(target, agent.t, agent.sequence, start, gaps, lost, len(beyond), problems, in_use)
 
 
 def _description(folder: Folder, problems: list[str]) -> Description:

@@ -158,4 +158,7 @@ def write_table(frame: pd.DataFrame, file: str | Path) -> int:
 
 def is_live(path: str | Path) -> bool:
     """Whether a folder is that of a durable agent."""
-    return Folder(path).description_file.exists()
+    try:
+        return Folder(path).description_file.exists()
+    except (OSError, InvalidArgumentError):  # a name that no file can have
+        return False

@@ -22,13 +22,13 @@ from gainful.live import DurableAgent
 from gainful.serve import models
 from gainful.serve.description import OPERATIONS, openapi
 from gainful.serve.keys import ADMIN
-from gainful.serve.knowledge import episodes, knowledge, summary
+from gainful.serve.knowledge import episodes, finite, knowledge, summary
 from gainful.serve.limits import Limits, body_of
 from gainful.serve.metrics import MEDIA_TYPE as METRICS_TYPE
 from gainful.serve.metrics import Metrics
 from gainful.serve.pages import PAGE_HEADERS, Page, dashboard, documentation
 from gainful.serve.refusals import MEDIA_TYPE as PROBLEM_TYPE
-from gainful.serve.refusals import RefusedError, of_error, of_validation
+from gainful.serve.refusals import RefusedError, of_error, of_validation, shown
 from gainful.serve.registry import Registry
 from gainful.serve.seat import Seat
 
@@ -104,6 +104,16 @@ class Service:
             )  # fmt: skip
         return self.registry.seat(wanted)
 
+    def states(self, agent_id: str) -> str:
+        """Which states an agent has, in words; empty where it is not open."""
+        seat = self.registry.seats.get(agent_id)
+        agent = None if seat is None else seat.agent
+        if agent is None:
+            return ""
+        if agent.dim:
+            return f"a list of {agent.dim} numbers" if agent.dim > 1 else "a number, or a list of 1 number"
+        return f"an integer in 0 … {agent.n_states - 1}"
+
 
 # ---------------------------------------------------------------------- agents
 
@@ -124,11 +134,12 @@ async def list_agents(service: Service, request: Request) -> Response:
     for name in sorted(registry.seats) if holder == ADMIN else [holder]:
         card, seat = registry.cards[name], registry.seats[name]
         known = {"agent": "", "observations": 0, "episodes": 0, "gain_low": None, "gain_high": None}
-        if seat.agent is not None:
-            known |= {key: value for key, value in summary(seat.agent).items() if key in known}
+        agent = seat.agent  # once: a thread may close it meanwhile
+        if agent is not None:
+            known |= {key: value for key, value in summary(agent).items() if key in known}
         trouble = seat.trouble.replace(str(registry.folder), "the service's folder")
         found.append(
-            {"id": name, "name": card.name, "created": card.created, "open": seat.agent is not None,
+            {"id": name, "name": card.name, "created": card.created, "open": agent is not None,
              "trouble": trouble, **known}
         )  # fmt: skip
     return answer({"agents": found})
@@ -193,10 +204,13 @@ async def observe(service: Service, request: Request) -> Response:
                 request_id=told.request_id,
             )  # fmt: skip
         rows = told.transitions
+        states, next_states = (
+            [_alike(agent, getattr(row, name), f"transitions.{i}.{name}") for i, row in enumerate(rows)]
+            for name in ("state", "next_state")
+        )
         return agent.observe_many(
-            [row.state for row in rows], [row.action for row in rows], [row.reward for row in rows],
-            [row.next_state for row in rows], request_id=told.request_id,
-        )  # fmt: skip
+            states, [row.action for row in rows], [row.reward for row in rows], next_states, request_id=told.request_id
+        )
 
     if isinstance(told, models.Transitions) and len(told.transitions) > service.limits.rows:
         raise RefusedError(
@@ -207,16 +221,30 @@ async def observe(service: Service, request: Request) -> Response:
     return answer({"sequence": receipt.sequence, "repeated": receipt.repeated})
 
 
+def _alike(agent: DurableAgent, state: Any, where: str) -> Any:
+    """One of many states, all in one form: a list of d coordinates, or a number."""
+    d = agent.dim
+    found = [state] if d == 1 and not isinstance(state, list) else state
+    if (len(found) != d) if isinstance(found, list) else d:
+        expected = f"a list of {d} numbers" if d else f"an integer in 0 … {agent.n_states - 1}"
+        raise RefusedError(
+            422, f"{where} is {shown(state)}, expected {expected}", where=f"body.{where}", found=shown(state),
+            expected=expected, then="send it as /docs says",
+        )  # fmt: skip
+    return found
+
+
 async def abandon(service: Service, request: Request) -> Response:
     """POST /agents/{id}/abandon."""
     seat = service.seat(request)
     told = models.abandon(await body_of(request, service.limits))
-    await seat.call(lambda agent: agent.abandon(told.decision_id))
-    return answer({"id": seat.id, "done": f"decision {told.decision_id} waits no more"})
+    receipt = await seat.call(lambda agent: agent.abandon(told.decision_id, request_id=told.request_id))
+    done = f"decision {told.decision_id} waits no more"
+    return answer({"id": seat.id, "done": done, "sequence": receipt.sequence, "repeated": receipt.repeated})
 
 
 async def change(service: Service, request: Request) -> Response:
-    """POST /agents/{id}/change. To change a setting to what it was changed to last, for that reason, is no change."""
+    """POST /agents/{id}/change. Without a request_id, the last change of a setting made again is no change."""
     seat = service.seat(request)
     told = models.change(await body_of(request, service.limits))
     wanted = {
@@ -229,9 +257,9 @@ async def change(service: Service, request: Request) -> Response:
             name in last and last[name].new == value and last[name].reason == told.reason
             for name, value in wanted.items()
         )
-        if not known:
-            agent.change(reason=told.reason, **wanted)
-        return {"settings": agent.settings, "repeated": known}
+        if told.request_id is not None or not known:
+            known = agent.change(reason=told.reason, request_id=told.request_id, **wanted).repeated
+        return {"settings": finite(agent.settings), "repeated": known}
 
     return answer(await seat.call(apply))
 
@@ -357,7 +385,7 @@ def _endpoint(service: Service, path: str, handlers: dict[str, Handler]) -> Call
         except RefusedError as refusal:
             response = refused(refusal)
         except ValidationError as error:
-            response = refused(of_validation(error))
+            response = refused(of_validation(error, service.states(request.path_params.get("id", ""))))
         except GainfulError as error:
             agent_id = request.path_params.get("id", "")
             response = refused(of_error(error, agent_id, str(service.registry.folder / "agents" / agent_id)))

@@ -9,7 +9,6 @@ by plans or a slow disk, more come.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import threading
 import traceback
 from collections import deque
@@ -134,5 +133,9 @@ class Crew:
         while not self._over.wait(seconds):
             due, self._dirty = self._dirty, set()
             for sync in due:
-                with contextlib.suppress(JournalError):  # the journal tells its next caller
+                try:
                     sync()
+                except JournalError:  # the journal tells its next caller
+                    pass
+                except Exception:  # our own mistake: say so, and go on for the others
+                    traceback.print_exc()

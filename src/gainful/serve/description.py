@@ -59,8 +59,8 @@ OPERATIONS = (
               (models.Act,)),
     Operation("post", "/agents/{id}/observe", "observe", "What happened: one transition, the outcome of a decision, or "
               "many transitions", models.Receipt, _WRITE, (models.Transition, models.Outcome, models.Transitions)),
-    Operation("post", "/agents/{id}/abandon", "abandon", "The outcome of a decision will never be known", models.Done,
-              _WRITE, (models.Abandon,)),
+    Operation("post", "/agents/{id}/abandon", "abandon", "The outcome of a decision will never be known",
+              models.Abandoned, _WRITE, (models.Abandon,)),
     Operation("post", "/agents/{id}/change", "change", "Change the span or the scale of the bonus", models.Changed,
               _WRITE, (models.Change,)),
     Operation("get", "/agents/{id}/pending", "list_pending", "The decisions that wait for their outcomes",

@@ -1,4 +1,4 @@
-"""API keys: made at random, shown once, kept only as hashes.
+"""API keys: made at random, kept only as hashes.
 
 A key holds 256 random bits. A slow hash (scrypt, argon2) makes guessing dear where people choose passwords; nobody
 guesses 256 random bits, whatever the hash costs, so SHA-256 keeps them as safe and every request quick. A hash is
@@ -17,6 +17,7 @@ import stat
 from pathlib import Path
 
 from gainful.errors import InvalidArgumentError, JournalError
+from gainful.serve.private import write_privately
 
 PREFIX = "gf_"
 SHORTEST, LONGEST = 32, 200
@@ -78,24 +79,23 @@ class Keyring:
 
 
 def admin_key(file: Path) -> tuple[str, str, str]:
-    """The admin key, where it is from, and a warning; a new one is written to `file`, readable by its owner only."""
+    """The admin key, where it is from, and a warning; a new one is written to `file`, readable by its owner only.
+
+    One service at a time: its folder's lock is held.
+    """
     given = os.environ.get(ENVIRONMENT)
     if given is not None:
         return _checked(given, f"the environment's {ENVIRONMENT}"), f"the environment's {ENVIRONMENT}", ""
     try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return _read(file)
+        if file.exists() and file.stat().st_size:  # an empty one opens nothing: somebody was killed making it
+            return _read(file)
+        key = new_key()
+        write_privately(file, f"{key}\n".encode())
     except OSError as error:
         raise JournalError(
             f"{file}: the admin key cannot be written: {error.strerror or error}; check permissions, or set "
             f"{ENVIRONMENT}"
         ) from error
-    key = new_key()
-    with open(handle, "w", encoding="ascii") as out:
-        out.write(key + "\n")
-        out.flush()
-        os.fsync(out.fileno())
     return key, str(file), ""
 
 

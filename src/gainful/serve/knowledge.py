@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gainful.errors import GainfulError
 from gainful.live import DurableAgent
 from gainful.theory.regret import regret_bound
 
@@ -18,6 +19,11 @@ POINTS = 500
 def number(x: float) -> float | None:
     """JSON knows no NaN."""
     return float(x) if math.isfinite(x) else None
+
+
+def finite(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings that JSON can hold."""
+    return {name: number(value) if isinstance(value, float) else value for name, value in settings.items()}
 
 
 def knowledge(agent: DurableAgent, first: int, states: int) -> dict[str, Any]:
@@ -32,7 +38,7 @@ def knowledge(agent: DurableAgent, first: int, states: int) -> dict[str, Any]:
     if bounds is not None and all(map(math.isfinite, bounds)):
         gain = {"estimate": (bounds[0] + bounds[1]) / 2, "low": float(bounds[0]), "high": float(bounds[1])}
     return {
-        "agent": status["agent"], "settings": settings, "observations": t, "pending": status["pending"],
+        "agent": status["agent"], "settings": finite(settings), "observations": t, "pending": status["pending"],
         "episodes": status["episodes"], "sequence": status["sequence"],
         "planning_under_way": status["planning_under_way"], "gain": gain,
         "mean_reward": number(low + float(statistics.reward_sum.sum()) / t) if t else None,
@@ -99,19 +105,29 @@ def regret_so_far(agent: DurableAgent, kind: str, settings: dict[str, Any]) -> d
     else:
         cells: dict[str, Any] = {}
         if kind == "CSCALPlus":
-            bins = min(settings["partition"]["bins"])
-            cells = {"lipschitz": settings["lipschitz"], "holder": settings["holder"], "bins": bins}
-        value = number(
-            regret_bound(
-                t, agent.n_states, agent.n_actions, span=settings["span"], reward_max=spread,
-                delta=settings["delta"], mixture=settings["mixture"], **cells,
-            )
-        )  # fmt: skip
-        reason = str(guarantee)
+            cells = {"lipschitz": settings["lipschitz"], "holder": settings["holder"], "bins": bins(agent, settings)}
+        try:
+            value = number(
+                regret_bound(
+                    t, agent.n_states, agent.n_actions, span=settings["span"], reward_max=spread,
+                    delta=settings["delta"], mixture=settings["mixture"], **cells,
+                )
+            )  # fmt: skip
+            reason = str(guarantee)
+        except GainfulError as error:
+            reason = str(error)
     return {
         "value": value, "reason": reason, "steps": t, "trivial": t * spread,
         "probability": 1.0 - float(settings["delta"]) if value is not None else None,
     }  # fmt: skip
+
+
+def bins(agent: DurableAgent, settings: dict[str, Any]) -> int:
+    """Intervals of the coarsest axis. An agent that was given no partition cuts every axis of its box alike."""
+    if settings["partition"] is not None:
+        return int(min(settings["partition"]["bins"]))
+    per_axis: float = agent.n_states ** (1.0 / agent.dim)
+    return round(per_axis)
 
 
 def episodes(agent: DurableAgent, points: int) -> dict[str, Any]:

@@ -13,7 +13,10 @@ from gainful.agents.partitioned import box_to_cut, checked_partition, chosen_bin
 from gainful.errors import GainfulError
 from gainful.serve.refusals import RefusedError
 
-FIRST_HORIZON = 1024
+LIFE = 1 << 20
+"""Steps whose cells count for an agent that refines them as it goes on."""
+MULTIPLY = ("episode_length", "samples")
+"""Settings whose product with the pairs is kept: actions of every step of a block, samples of every pair."""
 JSON_TYPES = ("application/json", "application/json; charset=utf-8", "application/json;charset=utf-8")
 
 
@@ -32,11 +35,11 @@ class Limits:
     agents: int = 1000
     """Agents of the service (507)."""
     pairs: int = 1_000_000
-    """States times actions of an agent (422)."""
-    states_shown: int = 10_000
-    """Rows of the tables that one answer holds."""
+    """States times actions of an agent, times the steps it plans for where it keeps them (422)."""
+    connections: int = 1000
+    """Connections at a time (503)."""
     seconds: float = 30.0
-    """For a request to arrive (408)."""
+    """For a request to arrive, head (the connection is closed) and body (408)."""
 
 
 async def body_of(request: Request, limits: Limits) -> bytes:
@@ -54,34 +57,28 @@ async def body_of(request: Request, limits: Limits) -> bytes:
         )  # fmt: skip
     if declared.isdigit() and int(declared) > limits.body:
         raise _too_large(f"{declared} bytes", limits)
-    message = await _next(request, limits)
-    body: bytes = message.get("body", b"")
-    if message.get("more_body", False):
-        parts, size = [body], len(body)
-        while message.get("more_body", False):
-            message = await _next(request, limits)
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > limits.body:
-                raise _too_large(f"more than {limits.body} bytes", limits)
-        body = b"".join(parts)
-    if len(body) > limits.body:
-        raise _too_large(f"{len(body)} bytes", limits)
-    return body
-
-
-async def _next(request: Request, limits: Limits) -> Any:
     try:
-        async with asyncio.timeout(limits.seconds):
-            message = await request.receive()
+        async with asyncio.timeout(limits.seconds):  # for all of it: one byte now and then does not prolong it
+            return await _read(request, limits)
     except TimeoutError:
         raise RefusedError(
-            408, f"the body did not arrive within {limits.seconds:g} seconds", where="body", then="send it again",
-            headers={"Connection": "close"},
+            408, f"the body did not arrive within {limits.seconds:g} seconds", where="body", found="a part of it",
+            expected="all of it", then="send it again", headers={"Connection": "close"},
         ) from None  # fmt: skip
-    if message["type"] == "http.disconnect":
-        raise RefusedError(400, "the connection ended before the body did", where="body", then="send it again")
-    return message
+
+
+async def _read(request: Request, limits: Limits) -> bytes:
+    parts, size, more = [], 0, True
+    while more:
+        message: Any = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise RefusedError(400, "the connection ended before the body did", where="body", then="send it again")
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > limits.body:
+            raise _too_large(f"more than {limits.body} bytes", limits)
+        more = message.get("more_body", False)
+    return b"".join(parts)
 
 
 def _too_large(found: str, limits: Limits) -> RefusedError:
@@ -99,23 +96,30 @@ def check_size(config: dict[str, Any], limits: Limits) -> None:
     states: Any = config.get("n_states")
     if states is None:
         states = _cells(config, actions)
-    if isinstance(states, int) and states * actions > limits.pairs:
+    if not isinstance(states, int):
+        return
+    entries, found = states * actions, f"{states} states or cells, {actions} actions"
+    for name in MULTIPLY:
+        value = config.get(name)
+        if isinstance(value, (int, float)) and value > 1:
+            entries, found = math.ceil(min(entries * value, 1e300)), f"{found}, {name} {value}"
+    if entries > limits.pairs:
         raise RefusedError(
-            422, "the agent is too large for this service", where="body.config", found=f"{states} states or cells, "
-            f"{actions} actions", expected=f"at most {limits.pairs} pairs of a state and an action",
+            422, "the agent is too large for this service", where="body.config", found=found,
+            expected=f"at most {limits.pairs} pairs of a state and an action, times {' or '.join(MULTIPLY)}",
             then="take fewer states, or start the service with a larger --max-pairs",
         )  # fmt: skip
 
 
 def _cells(config: dict[str, Any], n_actions: int) -> int | None:
-    """The number of cells that an agent on points begins with; None where only the agent can say."""
+    """The cells of an agent on points, in the long run; None where only the agent can say."""
     try:
         if config.get("partition") is not None:
             return checked_partition(config["partition"]).n_cells
         box = box_to_cut(config.get("dim"), config.get("low"), config.get("high"), None, config.get("outside"))
         horizon = config.get("horizon")
         bins = chosen_bins(
-            FIRST_HORIZON if horizon is None else int(horizon), n_actions, config.get("lipschitz"),
+            LIFE if horizon is None else int(horizon), n_actions, config.get("lipschitz"),
             config.get("holder"), box.dim,
         )  # fmt: skip
         return math.prod([bins] * box.dim)

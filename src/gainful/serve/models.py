@@ -186,12 +186,14 @@ class Change(Strict):
     bonus_scale: Annotated[float, Field(gt=0.0, le=1e6)] | None = None
     width_scale: Annotated[float, Field(gt=0.0, le=1e6)] | None = None
     reason: Annotated[str, Field(max_length=500)] = ""
+    request_id: RequestId | None = None
 
 
 class Abandon(Strict):
     """A decision whose outcome will never be known."""
 
     decision_id: DecisionId
+    request_id: RequestId | None = None
 
 
 Observation = Transition | Outcome | Transitions
@@ -234,7 +236,7 @@ class Problem(BaseModel):
 
 
 class Made(BaseModel):
-    """A new agent. The key is shown here and nowhere else."""
+    """A new agent. The key is told here, and to the same request with the same request_id again; it is not stored."""
 
     id: str
     name: str
@@ -263,7 +265,7 @@ class Receipt(BaseModel):
 
 
 class Changed(BaseModel):
-    """The settings in force, and whether they were so before."""
+    """The settings in force, and whether the change was known before (and not made again)."""
 
     settings: dict[str, Any]
     repeated: bool
@@ -274,6 +276,15 @@ class Done(BaseModel):
 
     id: str
     done: str
+
+
+class Abandoned(BaseModel):
+    """The number of the record, and whether it was known before."""
+
+    id: str
+    done: str
+    sequence: int
+    repeated: bool
 
 
 class Waiting(BaseModel):
@@ -422,6 +433,6 @@ class Health(BaseModel):
 
 
 ANSWERS: tuple[type[BaseModel], ...] = (
-    Problem, Made, Key, Decision, Receipt, Changed, Done, Pending, Agents, Knowledge, Episodes, Health,
+    Problem, Made, Key, Decision, Receipt, Changed, Done, Abandoned, Pending, Agents, Knowledge, Episodes, Health,
 )  # fmt: skip
 REQUESTS: tuple[type[BaseModel], ...] = (NewAgent, Act, Transition, Outcome, Transitions, Change, Abandon)

@@ -7,7 +7,8 @@ DIR/agents/ID/journal/          the durable agent (`gainful.live`)
 DIR/archive/ID-TIME/            agents that were taken out of service, whole
 
 The card is written first, then the agent is begun. A card without an agent was never acknowledged, and the request that
-made it can be sent again. A folder put there by hand, an agent without a card, is served to the admin key.
+made it can be sent again. A folder put there by hand, an agent without a card, is served to the admin key. Folders are
+made for their owner only. Nothing is removed but what an agent that was never begun leaves, file by file.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import json
 import os
 import re
 import secrets
-import shutil
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,12 +27,13 @@ from typing import Any
 
 from gainful.errors import GainfulError, InvalidArgumentError, JournalError
 from gainful.live import DurableAgent, is_live, open_agent
-from gainful.live.folder import HEADER_SIZE, sync_folder, write_durably
-from gainful.live.lock import FolderLock
+from gainful.live.folder import DESCRIPTION, HEADER_SIZE, sync_folder
+from gainful.live.lock import LOCK_FILE, FolderLock
 from gainful.serve.crew import Crew
 from gainful.serve.keys import Keyring, derived_key, hashed, new_key
 from gainful.serve.limits import Limits, check_size
 from gainful.serve.models import ID, NewAgent
+from gainful.serve.private import write_privately
 from gainful.serve.refusals import RefusedError
 from gainful.serve.seat import Policy, Seat
 
@@ -84,8 +85,13 @@ class Registry:
             card = Card(place.name)
         if is_live(place / JOURNAL):
             self._seat(card)
-        elif _remains(place):
-            self.problems.append(f"{place / JOURNAL}: not served: agent.json is missing; run gainful recover")
+        if is_live(place):
+            self.problems.append(f"{place}: not served: it is a durable agent itself; move it to {place / JOURNAL}")
+        elif place.name not in self.seats and (found := _remains(place)):
+            if found.startswith(f"{JOURNAL}/"):
+                self.problems.append(f"{place / JOURNAL}: not served: agent.json is missing; run gainful recover")
+            else:
+                self.problems.append(f"{place}: not served: it holds {found} and no agent; move that elsewhere")
 
     def _seat(self, card: Card) -> Seat:
         seat = Seat(card.id, self._place(card.id) / JOURNAL, self._policy, self._crew, self._limits.queue)
@@ -158,14 +164,23 @@ class Registry:
 
     def _begin(self, card: Card, config: dict[str, Any], wanted: NewAgent) -> DurableAgent:
         place = self._place(card.id)
-        if _remains(place):
+        try:
+            remains = _remains(place)
+            if not remains:
+                _clear(place)  # of a request that was never acknowledged
+                place.mkdir(mode=0o700)
+        except OSError as error:
+            if not os.path.lexists(place):
+                raise JournalError(f"no folder can be made: {error.strerror or error}; look after the disk") from error
+            remains = error.strerror or str(error)
+        if remains:
             raise RefusedError(
-                409, f"the folder of {card.id!r} holds what is left of another agent", where="body.id",
-                then="choose another id; gainful recover saves what is there",
+                409, f"the folder of {card.id!r} holds something already", where="body.id", found=remains,
+                expected="nothing, or what an agent leaves that was never begun",
+                then="choose another id; for who runs the service: a durable agent belongs in agents/ID/journal, and "
+                "gainful recover saves what is left of one",
             )  # fmt: skip
         try:
-            shutil.rmtree(place, ignore_errors=True)  # of a request that was never acknowledged
-            place.mkdir(parents=True)
             _write(place, card)
             sync_folder(place.parent)
             return open_agent(
@@ -174,7 +189,8 @@ class Registry:
                 keep_history=wanted.keep_history,
             )  # fmt: skip
         except BaseException as error:
-            shutil.rmtree(place, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                _clear(place, begun=True)
             if isinstance(error, OSError):
                 raise JournalError(f"the agent cannot be begun: {error.strerror or error}; look after disk") from error
             if isinstance(error, IMPOSSIBLE) and not isinstance(error, GainfulError):
@@ -213,7 +229,7 @@ class Registry:
         shelf = self.folder / "archive"
         name = f"{agent_id}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
         try:
-            shelf.mkdir(exist_ok=True)
+            shelf.mkdir(exist_ok=True, mode=0o700)
             os.replace(self._place(agent_id), shelf / name)
             for changed in (shelf, self.folder / "agents"):
                 sync_folder(changed)
@@ -236,17 +252,53 @@ class Registry:
 def open_registry(folder: Path, admin_key: str, policy: Policy, limits: Limits, lock: FolderLock) -> Registry:
     """The agents of a folder whose lock is held."""
     with contextlib.suppress(FileExistsError):
-        (folder / "agents").mkdir()
+        (folder / "agents").mkdir(mode=0o700)
     return Registry(folder, admin_key, policy, limits, lock)
 
 
-def _remains(place: Path) -> bool:
-    """Whether there is more than an agent that was never begun leaves: a snapshot of nothing and an empty journal."""
+_CARD, _DESCRIPTION = re.escape(CARD), re.escape(DESCRIPTION)
+_FIRST = r"snapshot-0\.npz|journal-000001\.log"
+_TEMPORARY = r"\.[0-9a-f]{12}\.tmp"
+_UNBEGUN = re.compile(rf"{_FIRST}|{LOCK_FILE}|\.({_FIRST}|{_DESCRIPTION}){_TEMPORARY}")
+_OURS = re.compile(rf"{_CARD}|\.{_CARD}{_TEMPORARY}")
+
+
+def _remains(place: Path) -> str:
+    """The first thing in the place of an agent that somebody may want; empty where all is ours, and never begun.
+
+    Ours are the card, and the journal that was made after it: a snapshot of nothing, a segment without records.
+    """
+    if not os.path.lexists(place):
+        return ""
+    if place.is_symlink() or not place.is_dir():
+        return place.name
+    for found in sorted(place.iterdir()):
+        if found.name != JOURNAL and not (_OURS.fullmatch(found.name) and found.is_file()):
+            return found.name
     journal = place / JOURNAL
-    return journal.is_dir() and any(
-        p.name != "snapshot-0.npz" and not p.name.startswith(".") and p.stat().st_size > HEADER_SIZE
-        for p in journal.iterdir()
-    )
+    if not os.path.lexists(journal):
+        return ""
+    if journal.is_symlink() or not journal.is_dir():
+        return JOURNAL
+    for found in sorted(journal.iterdir()):
+        mine = _UNBEGUN.fullmatch(found.name) and found.is_file() and not found.is_symlink()
+        if not mine or (found.suffix == ".log" and found.stat().st_size > HEADER_SIZE):
+            return f"{JOURNAL}/{found.name}"
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        if _read(place).created:
+            return ""
+    return f"{JOURNAL}/ without a card"
+
+
+def _clear(place: Path, *, begun: bool = False) -> None:
+    """Take away an agent that was never answered for, by the names of its files: OSError where there is more."""
+    of_journal = re.compile(f"{_UNBEGUN.pattern}|{_DESCRIPTION}") if begun else _UNBEGUN
+    for folder, names in ((place / JOURNAL, of_journal), (place, _OURS)):
+        if folder.is_dir():
+            for found in list(folder.iterdir()):
+                if names.fullmatch(found.name):
+                    found.unlink()
+            folder.rmdir()
 
 
 def _read(place: Path) -> Card:
@@ -262,6 +314,6 @@ def _read(place: Path) -> Card:
 
 def _write(place: Path, card: Card) -> None:
     try:
-        write_durably(place / CARD, json.dumps(asdict(card), indent=2).encode())
+        write_privately(place / CARD, json.dumps(asdict(card), indent=2).encode())
     except OSError as error:
         raise JournalError(f"the card cannot be written: {error.strerror or error}; look after the disk") from error

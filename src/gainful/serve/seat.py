@@ -143,9 +143,14 @@ class Seat:
     def _sync_aside(self) -> None:
         """In a thread of its own: decisions go on meanwhile."""
         agent = self.agent
-        if agent is not None:
+        if agent is None:
+            return
+        try:
             agent.sync()
             self.syncs += 1
+        except JournalError:
+            if agent is self.agent:  # else it was closed meanwhile, which makes all durable
+                raise
 
     def _opened(self) -> DurableAgent:
         if self.trouble and time.monotonic() - self._tried < PATIENCE:

@@ -89,6 +89,7 @@ async def _serve(
         config = uvicorn.Config(
             build(service), lifespan="off", log_level="warning", access_log=False, server_header=False,
             timeout_keep_alive=75, timeout_graceful_shutdown=GRACE, proxy_headers=False, ws="none",
+            limit_concurrency=limits.connections,
         )  # fmt: skip
         server = _Server(config)
         gc.collect()
@@ -100,7 +101,9 @@ async def _serve(
             shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
             warnings = [text for text in (warning, *registry.problems) if text]
             told(Place(f"http://{shown}:{bound[1]}", str(folder), where, len(registry.seats), warnings))
+            watch = asyncio.create_task(_hang_up(server, limits.seconds))
             await server.serve([listening])
+            watch.cancel()
             try:
                 async with asyncio.timeout(GRACE):
                     await registry.close()
@@ -109,6 +112,27 @@ async def _serve(
                 print(f"still at work after {GRACE} s: {busy}; left as a kill leaves them", file=sys.stderr, flush=True)
                 os._exit(1)
     return 0
+
+
+async def _hang_up(server: uvicorn.Server, seconds: float) -> None:
+    """Close connections that begin a request and do not finish its head in time.
+
+    uvicorn counts the time that a connection says nothing, and only after its first request. So this looks, now and
+    then, at those without a request under way: new ones, and ones that have begun another (their timer is off then).
+    """
+    since: dict[Any, float] = {}
+    loop = asyncio.get_running_loop()
+    while True:
+        await asyncio.sleep(min(1.0, seconds / 4))
+        now, before, since = loop.time(), since, {}
+        connections: list[Any] = list(server.server_state.connections)
+        for connection in connections:
+            cycle = connection.cycle
+            if cycle is not None and not (cycle.response_complete and connection.timeout_keep_alive_task is None):
+                continue
+            since[connection] = before.get(connection, now)
+            if now - since[connection] >= seconds and connection.transport is not None:
+                connection.transport.abort()
 
 
 class _Server(uvicorn.Server):

@@ -2,7 +2,7 @@
 (() => {
   const place = (id) => document.getElementById(id);
   const EVERY = 2000, SHOWN = 200;
-  let key = "", chosen = "", timer = 0, round = 0;
+  let key = "", chosen = "", shown = "", timer = 0, round = 0;
 
   const element = (name, text, kind) => {
     const made = document.createElement(name);
@@ -28,6 +28,12 @@
     place("trouble").textContent = text;
   };
 
+  const hide = () => {  // the details of an agent that is not the one chosen
+    if (shown === chosen) return;
+    shown = "";
+    place("agent").hidden = true;
+  };
+
   async function ask(path) {
     const answer = await fetch(path, { headers: { Authorization: `Bearer ${key}` }, cache: "no-store", credentials: "omit" });
     const found = await answer.json();
@@ -39,7 +45,7 @@
     const rows = agents.map((agent) => {
       const row = element("tr"), cell = element("td", undefined, "word"), button = element("button", agent.id);
       button.type = "button";
-      button.addEventListener("click", () => { chosen = agent.id; show(); });
+      button.addEventListener("click", () => { chosen = agent.id; hide(); show(); });
       cell.append(button);
       row.setAttribute("aria-current", String(agent.id === chosen));
       row.append(cell, element("td", agent.name, "word"), element("td", agent.open ? agent.agent : agent.trouble || "opening …", agent.trouble ? "word trouble" : "word"),
@@ -50,11 +56,12 @@
   }
 
   function tiles(agent) {
-    const sure = agent.confidence, bound = agent.regret_bound;
+    const sure = agent.confidence, bound = agent.regret_bound, most = agent.settings.reward_max;
+    const hoped = agent.gain && typeof most === "number" && agent.gain.estimate > most;
     const share = (n, of) => `${whole(n)} of ${whole(of)}`;
     const found = [
       ["Observations", whole(agent.observations), `${whole(agent.pending)} decisions wait for outcomes`],
-      ["Optimistic gain", agent.gain ? digits(agent.gain.estimate) : "–", agent.gain ? `certified ${bracket(agent.gain.low, agent.gain.high)}` : "no plan yet"],
+      ["Optimistic gain", agent.gain ? digits(agent.gain.estimate) : "–", !agent.gain ? "no plan yet" : hoped ? "above the largest reward: nothing is known yet" : `certified ${bracket(agent.gain.low, agent.gain.high)}`],
       ["Mean reward so far", digits(agent.mean_reward), `${whole(agent.episodes)} episodes`],
       ["Pairs seen", share(sure.pairs_visited, sure.pairs), `${share(sure.states_visited, agent.tables.n_states)} states`],
       ["Pairs of which the data say nothing yet", sure.pairs_vacuous === null ? "–" : share(sure.pairs_vacuous, sure.pairs),
@@ -131,11 +138,14 @@
   async function show() {
     clearTimeout(timer);
     const mine = ++round;
+    let listed = false;
     try {
       const { agents } = await ask("/agents");
       if (mine !== round) return;
       if (!agents.some((agent) => agent.id === chosen)) chosen = agents.length ? agents[0].id : "";
       list(agents);
+      listed = true;
+      hide();
       place("agents").hidden = false;
       place("lead").textContent = agents.length ? `${whole(agents.length)} ${agents.length === 1 ? "agent" : "agents"}, asked again every ${EVERY / 1000} seconds.` : "There are no agents yet: POST /agents makes one.";
       if (chosen) {
@@ -145,6 +155,7 @@
         place("title").textContent = agent.name || agent.id;
         place("kind").textContent = `${agent.agent} with ${whole(agent.tables.n_states)} states and ${whole(agent.tables.n_actions)} actions, made ${agent.created || "by hand"}`;
         place("agent").hidden = false;
+        shown = chosen;
         tiles(agent);
         chart(episodes, agent);
         states(agent.tables);
@@ -157,6 +168,11 @@
       said("");
     } catch (error) {
       if (mine !== round) return;
+      if (!(error instanceof TypeError)) {  // refused: what is shown is not the answer to what was asked
+        shown = "";
+        place("agent").hidden = true;
+        if (!listed) place("agents").hidden = true;
+      }
       said(error instanceof TypeError ? "The service does not answer; trying again." : error.message);
     }
     if (mine === round) {

@@ -1,0 +1,98 @@
+"""When snapshots are due, and how they are written beside the calls: durable first, then the journal is compacted."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from numpy.typing import NDArray
+
+from gainful.archive import Format, write_archive
+from gainful.errors import DamagedJournalError, GainfulError
+from gainful.live.folder import HEADER_SIZE, Description, Folder
+from gainful.live.journal import Journal, compact
+from gainful.live.life import Life
+from gainful.live.records import Layout
+
+SNAPSHOT = Format("gainful-live-snapshot", 1, "state of a durable agent", "gf.open_agent", DamagedJournalError)
+LEAST_BYTES = 1 << 20
+"""By default a snapshot is due when the journal since the last has outgrown it, and this."""
+
+
+class Snapshots:
+    """The snapshots of one agent, each written in a thread of its own.
+
+    `every` is the number of records between them, None to go by size; `last` the record that the newest one covers,
+    and `size` its length. A snapshot that fails is told of in `notices`, once, and tried again when the next is due:
+    the journal has everything.
+    """
+
+    def __init__(
+        self, folder: Folder, description: Description, layout: Layout, journal: Journal, notices: list[str], *,
+        every: int | None, last: int, size: int,
+    ) -> None:  # fmt: skip
+        self._folder, self._description, self._layout, self._journal = folder, description, layout, journal
+        self._notices, self.every = notices, every
+        self.last, self._size = last, size
+        self._bytes_then = -(journal.size - HEADER_SIZE)
+        self._thread: threading.Thread | None = None
+        self.problem = ""
+        """Why the last one failed; empty where it did not."""
+
+    def due(self, sequence: int) -> bool:
+        """Whether it is time for one, `sequence` being the last record."""
+        if self.every is not None:
+            return sequence - self.last >= self.every
+        written = self._journal.bytes_written - self._bytes_then
+        return written > LEAST_BYTES and written > self._size
+
+    @property
+    def busy(self) -> bool:
+        """Whether one is being written."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def begin(self, sequence: int, life: Life) -> None:
+        """Copy the state after record `sequence`, and begin to write it.
+
+        Raises nothing that a caller could be told: what it called for has been recorded.
+        """
+        self.last, self._bytes_then = sequence, self._journal.bytes_written
+        try:
+            header, arrays = life.state()
+            header |= {"sequence": sequence, "description": self._description.to_json()}
+            thread = threading.Thread(
+                target=self._write, args=(sequence, header, arrays), name="gainful-snapshot", daemon=True
+            )
+            thread.start()
+            self._thread = thread
+        except Exception as error:  # no memory, no thread
+            self._failed(sequence, error)
+
+    def _write(self, sequence: int, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """Make a snapshot durable; only then compact what it covers."""
+        path = self._folder.snapshot(sequence)
+        try:
+            self._journal.sync()
+            write_archive(SNAPSHOT, path, header, arrays)
+            self._size = path.stat().st_size
+            for _, old in self._folder.snapshots()[2:]:
+                old.unlink(missing_ok=True)
+            self._journal.prepare()
+            compact(self._folder, self._description, self._layout, sequence, self._journal.number)
+            self.problem = ""
+        except (OSError, GainfulError, MemoryError) as error:
+            self._failed(sequence, error)
+
+    def _failed(self, sequence: int, error: BaseException) -> None:
+        if not self.problem:  # once, not at every try
+            self._notices.append(
+                f"{self._folder.snapshot(sequence)}: the snapshot or the compaction after it failed ({error}); the "
+                "journal has everything, and the next snapshot tries again"
+            )
+        self.problem = str(error) or type(error).__name__
+
+    def wait(self) -> None:
+        """Until none is being written."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None

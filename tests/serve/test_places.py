@@ -1,0 +1,137 @@
+"""What lies in the service's folder: nothing that was stored is lost, nobody else reads what the service made."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gainful.live import open_agent
+from gainful.serve.keys import admin_key
+from tests.serve.service import CONFIG, served
+
+WANTED = {"request_id": "make", "config": CONFIG}
+
+
+def lived(path: Path) -> None:
+    """A durable agent with a past."""
+    with open_agent(path, CONFIG) as agent:
+        for n in range(20):
+            agent.observe(n % 6, agent.act(n % 6), 0.5, (n + 1) % 6)
+
+
+def files(place: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(place)): p.read_bytes() for p in sorted(place.rglob("*")) if p.is_file()}
+
+
+def card(place: Path) -> None:
+    kept = {"id": place.name, "key": "", "created": "2026-01-01T00:00:00Z", "request": "earlier"}
+    place.mkdir(exist_ok=True)
+    (place / "card.json").write_text(json.dumps(kept))
+
+
+def unbegun(place: Path) -> None:
+    """As a service that is killed while it makes an agent leaves it: card and journal, no agent.json."""
+    card(place)
+    open_agent(place / "journal", CONFIG).close()
+    (place / "journal" / "agent.json").unlink()
+    (place / ".card.json.0123456789ab.tmp").touch()
+    (place / "journal" / ".agent.json.0123456789ab.tmp").touch()
+
+
+def with_notes(place: Path) -> None:
+    unbegun(place)
+    (place / "notes.txt").write_text("measured by hand")
+
+
+def with_a_hidden_file(place: Path) -> None:
+    unbegun(place)
+    (place / "journal" / ".notes").write_text("measured by hand")
+
+
+def begun_by_hand(place: Path) -> None:
+    unbegun(place)
+    (place / "card.json").unlink()
+
+
+def backup(place: Path) -> None:
+    card(place)
+    lived(place / "backup")
+
+
+def linked(place: Path) -> None:
+    lived(place.parent.parent / "elsewhere")
+    place.symlink_to(place.parent.parent / "elsewhere")
+
+
+HELD: dict[str, Callable[[Path], None]] = {
+    "agent": lived, "notes": with_notes, "hidden": with_a_hidden_file, "by-hand": begun_by_hand, "backup": backup,
+    "linked": linked,
+}  # fmt: skip
+
+
+def test_making_an_agent_deletes_nothing_that_was_stored(tmp_path: Path) -> None:
+    places = tmp_path / "service" / "agents"
+    places.mkdir(parents=True)
+    for name, put in HELD.items():
+        put(places / name)
+    before = files(tmp_path)
+    with served(tmp_path / "service") as running:
+        for name in HELD:
+            answer = running.post("/agents", {"id": name, "config": CONFIG})
+            assert answer.status_code == 409, (name, answer.text)
+            assert answer.json()["found"]
+        running.journal("later").parent.mkdir()  # while it is served
+        lived(places / "later" / "journal")
+        later = files(places / "later")
+        assert running.post("/agents", {"id": "later", "config": CONFIG}).status_code == 409
+        assert files(places / "later") == later
+        assert running.stop() == 0
+        told = "".join(running.said)
+        assert f"move it to {places / 'agent' / 'journal'}" in told
+        assert f"{places / 'notes'}: not served: it holds notes.txt" in told
+    after = files(tmp_path)
+    assert {name: after.get(name) for name in before} == before
+
+
+def test_what_a_kill_left_of_an_agent_never_begun_is_made_again(tmp_path: Path) -> None:
+    (tmp_path / "agents").mkdir()
+    unbegun(tmp_path / "agents" / "pump")
+    (tmp_path / "agents" / "empty").mkdir()
+    with served(tmp_path) as running:
+        for name in ("pump", "empty"):
+            assert running.post("/agents", {"id": name, "config": CONFIG}).status_code == 201
+            assert running.post(f"/agents/{name}/act", {"state": 0}).status_code == 200
+
+
+def test_an_agent_that_cannot_be_planned_for_leaves_nothing(tmp_path: Path) -> None:
+    config = {"agent": "ucbvi", "n_states": 3, "n_actions": 2, "episode_length": 5, "horizon": 100.0}
+    with served(tmp_path, "--planning", "background") as running:  # told only after the agent was begun
+        assert running.post("/agents", {"id": "pump", "config": config}).status_code == 422
+        assert not (tmp_path / "agents" / "pump").exists()
+
+
+def test_what_the_service_makes_is_for_its_owner_only(tmp_path: Path) -> None:
+    folder = tmp_path / "service"
+    with served(folder) as running:
+        running.make("pump")
+        running.make("gone")
+        running.ask("DELETE", "/agents/gone")
+        running.post("/agents/pump/key", None)
+        for place in (folder, folder / "agents", folder / "agents" / "pump", folder / "archive"):
+            assert stat.S_IMODE(place.stat().st_mode) == 0o700, place
+        for file in (folder / "admin.key", folder / "agents" / "pump" / "card.json"):
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+
+
+def test_an_admin_key_that_a_kill_left_empty_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GAINFUL_ADMIN_KEY", raising=False)
+    (tmp_path / "admin.key").touch()
+    key, _, _ = admin_key(tmp_path / "admin.key")
+    assert len(key) > 40
+    assert admin_key(tmp_path / "admin.key")[0] == key
+    assert stat.S_IMODE((tmp_path / "admin.key").stat().st_mode) == 0o600
+    assert [p.name for p in tmp_path.iterdir()] == ["admin.key"]
