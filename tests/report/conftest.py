@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from gainful.cli.main import run
 from gainful.experiments.store import STORE_FILE
 from gainful.experiments.sweep import run_experiment
 from gainful.report.page import write_report
+from tests.browser import chromium
 from tests.cli.conftest import Outcome
 
 TITLE = "</script><script>alert(1)</script>"
@@ -106,20 +106,8 @@ def reporter(capsys: pytest.CaptureFixture[str]) -> Reporter:
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
     """A real Chromium without a window."""
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: no browser to look with"
-    )
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = next((path for path in map(shutil.which, names) if path), None)
-    if found is None:
-        pytest.skip(f"no Chromium was found ({', '.join(names)}): the page was not looked at in a browser")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(
-            executable_path=found,
-            args=["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
-        yield chromium
-        chromium.close()
+    with chromium() as found:
+        yield found
 
 
 @dataclass

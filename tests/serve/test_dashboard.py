@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.browser import chromium
 from tests.serve.service import CONFIG, Running
 
 HOSTILE = """</h2><script>alert(1)</script><img src=x onerror=alert(2)> "it's" & <b>bold</b>"""
@@ -18,18 +18,8 @@ Look = Callable[..., Any]
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """A real Chromium without a window."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no browser")
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = next((path for path in map(shutil.which, names) if path), None)
-    if found is None:
-        pytest.skip(f"no Chromium was found ({', '.join(names)}): the page was not looked at in a browser")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(
-            executable_path=found,
-            args=["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
-        yield chromium
-        chromium.close()
+    with chromium() as found:
+        yield found
 
 
 @pytest.fixture

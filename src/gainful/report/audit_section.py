@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gainful.audit.findings import Worst
-from gainful.report.writing import asset, escaped, write_page
+from gainful.report.writing import escaped, head, write_page
 
 _MARKS = {"certified": "✓", "violated": "✗", "inconclusive": "?", "not applicable": "–"}
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 300, 62, 36
@@ -42,18 +42,7 @@ def save_audit_page(found: dict[str, Any], file: str | Path) -> Path:
     policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     version = found["made_by"]["version"]
     title = f"Audit: {found['title']}" if found["title"] else "Audit"
-    page = f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{escaped(policy)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="gainful">
-<title>{escaped(title)}</title>
-<style>
-{asset("page.css")}</style>
-</head>
-<body>
+    page = f"""{head(title, policy)}<body>
 <main id="main">
 <header><h1>{escaped(title)}</h1></header>
 {audit_section(found, unfolded=True)}

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from gainful.report import tables
 from gainful.report.audit_section import audit_section
 from gainful.report.collect import STATISTICS, Environment, Group, Report, bites, collect, listed
-from gainful.report.writing import REPORT_FILE, asset, escaped, write_page
+from gainful.report.writing import REPORT_FILE, asset, escaped, head, write_page
 
 MOST_FAILURES = 100
 """Failures shown with their tracebacks."""
@@ -56,18 +56,7 @@ def page(report: Report) -> str:
         links.append(("failures", "Failures"))
     nav = "".join(f'<a href="#{place}">{escaped(name)}</a>' for place, name in links)
     notes = "".join(f"<p>{escaped(part)}</p>" for part in report.notes.split("\n\n") if part.strip())
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{escaped(policy)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="gainful">
-<title>{escaped(title)}</title>
-<style>
-{asset("page.css")}</style>
-</head>
-<body>
+    return f"""{head(title, policy)}<body>
 <a class="skip" href="#main">Skip to the results</a>
 <div class="top"><nav aria-label="Sections">{nav}</nav><button type="button" id="theme">Dark</button></div>
 <main id="main">

@@ -24,6 +24,22 @@ def asset(name: str) -> str:
     return (resources.files("gainful.report") / "assets" / name).read_text(encoding="utf-8")
 
 
+def head(title: str, policy: str) -> str:
+    """The beginning of a page, up to its body: nothing but what `policy` names may run or be asked for."""
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{escaped(policy)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="gainful">
+<title>{escaped(title)}</title>
+<style>
+{asset("page.css")}</style>
+</head>
+"""
+
+
 def write_page(content: str, file: str | Path) -> Path:
     """Write a page; the file is complete or, if anything fails, as it was before."""
     target = Path(file)
