@@ -1,30 +1,71 @@
-"""The one door to compiled code: cached, without the GIL, never failing for want of a cache."""
+"""The one entrance to compiled code: cached on disk, without the GIL, and never failing for want of a cache."""
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import event
 
 F = TypeVar("F", bound=Callable[..., Any])
+ROOT = Path(__file__).parent
+_IMPORT = re.compile(r"^from gainful\.([\w.]+) import", re.MULTILINE)
+_HOLDS_KERNELS = re.compile(r"^@(?:kernel|inlined|overload)\b|\(NamedTuple\)", re.MULTILINE)
+
+
+@functools.cache
+def _source(module: str) -> str:
+    """The text of `gainful.{module}`."""
+    path = ROOT / module.replace(".", "/")
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return file.read_text(encoding="utf-8")
+
+
+@functools.cache
+def source_stamp(module: str) -> str:
+    """A digest of every file that compiled code of `gainful.{module}` may come from.
+
+    Numba's own stamp covers the kernel's file alone, and so misses an edit in a callee, a constant or a NamedTuple
+    of another file, and loads stale machine code. These are the files with kernels or their types among all that
+    the module imports, directly or not. Constants that kernels use must be defined in such files.
+    """
+    found, waiting = {module}, [module]
+    while waiting:
+        for imported in _IMPORT.findall(_source(waiting.pop())):
+            if imported not in found:
+                found.add(imported)
+                waiting.append(imported)
+    digest = hashlib.sha256()
+    for name in sorted(found):
+        if name == module or _HOLDS_KERNELS.search(_source(name)):
+            digest.update(f"{name}\0{_source(name)}\0".encode())
+    return digest.hexdigest()
 
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile `function` on its first call: machine code cached on disk, GIL released, IEEE arithmetic.
 
-    Where no cache folder can be found the function is compiled in every process; where a folder cannot be read or
+    Where no cache folder can be found the function is compiled in every process. Where a folder cannot be read or
     written when the time comes (read-only, full, damaged files), it is compiled again: a cache is a convenience,
-    never a reason to fail.
+    never a reason to fail. With NUMBA_DISABLE_JIT=1 the function stays plain Python.
     """
     # typed as Any: kernels are called with argument tuples put together elsewhere, which a type checker cannot count
     options = {"nogil": True, "error_model": "numpy", "fastmath": False}
+    if numba.config.DISABLE_JIT:
+        return function
     try:
         dispatcher = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # "cannot cache function: no locator available"
         return numba.njit(**options)(function)
     cache = dispatcher._cache
+    package, _, module = function.__module__.partition(".")
+    if package == "gainful":
+        cache._cache_file._source_stamp = source_stamp(module)
     save, load = cache.save_overload, cache.load_overload
 
     def save_if_possible(signature: Any, data: Any) -> None:
@@ -44,7 +85,9 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def inlined(function: F) -> F:
-    """A piece of a kernel: always inlined into its callers (a call in an inner loop costs up to half the speed)."""
+    """Mark a piece of a kernel, always inlined into its callers: a call in an inner loop costs up to half the speed."""
+    if numba.config.DISABLE_JIT:
+        return function
     return cast(F, numba.njit(forceinline=True, error_model="numpy")(function))
 
 
@@ -63,5 +106,5 @@ class _Announcer(event.Listener):  # type: ignore[misc]
 
 
 def announce_compilation(say: Callable[[], None]) -> None:
-    """Call `say()` once, when something is first compiled in this process (a cached load is silent)."""
+    """Call `say()` once, when something is first compiled in this process (loading from the cache is silent)."""
     event.register("numba:compile", _Announcer(say))

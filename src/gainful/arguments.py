@@ -30,10 +30,10 @@ def whole(name: str, value: Any, at_least: int, at_most: int | None = None) -> i
     """An integer in [at_least, at_most]."""
     wanted = f"an integer of at least {at_least}" if at_most is None else f"an integer from {at_least} to {at_most}"
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InvalidArgumentError(f"{name} is {value!r}, expected {wanted}")
+        raise InvalidArgumentError(name, value, wanted)
     number = int(value)
     if number < at_least or (at_most is not None and number > at_most):
-        raise InvalidArgumentError(f"{name} is {number}, expected {wanted}")
+        raise InvalidArgumentError(name, number, wanted)
     return number
 
 
@@ -53,35 +53,34 @@ def real(
     elif low > -math.inf:
         wanted = f"a finite number {'above' if low_open else 'of at least'} {low:g}"
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise InvalidArgumentError(f"{name} is {value!r}, expected {wanted}")
+        raise InvalidArgumentError(name, value, wanted)
     number = float(value) if finite(value) else math.nan
     below = number <= low if low_open else number < low
     above = number >= high if high_open else number > high
     if not math.isfinite(number) or below or above:
-        found = f"{number:g}" if math.isfinite(number) else f"{value!r}"
-        raise InvalidArgumentError(f"{name} is {found}, expected {wanted}")
+        raise InvalidArgumentError(name, number if math.isfinite(number) else value, wanted)
     return number
 
 
 def choice(name: str, value: Any, among: Sequence[str]) -> str:
     """One of a few words."""
     if not isinstance(value, str) or value not in among:
-        raise InvalidArgumentError(f"{name} is {value!r}, expected one of {', '.join(repr(x) for x in among)}")
+        raise InvalidArgumentError(name, value, f"one of {', '.join(repr(x) for x in among)}")
     return value
 
 
 def reals(name: str, values: Any, at_least: int = 1) -> list[float]:
     """A sequence of at least so many finite numbers."""
     if isinstance(values, str) or not hasattr(values, "__iter__"):
-        raise InvalidArgumentError(f"{name} is {values!r}, expected a sequence of numbers")
+        raise InvalidArgumentError(name, values, "a sequence of numbers")
     numbers = [real(f"{name}[{i}]", x) for i, x in enumerate(values)]
     if len(numbers) < at_least:
-        raise InvalidArgumentError(f"{name} has {len(numbers)} entries, expected at least {at_least}")
+        raise InvalidArgumentError(name, values, f"at least {at_least}", problem=f"{name} has {len(numbers)} entries")
     return numbers
 
 
 def flag(name: str, value: Any) -> bool:
     """True or False."""
     if not isinstance(value, (bool, np.bool_)):
-        raise InvalidArgumentError(f"{name} is {value!r}, expected True or False")
+        raise InvalidArgumentError(name, value, "True or False")
     return bool(value)

@@ -1,25 +1,113 @@
-"""Every error of gainful, under one base.
+"""Every error that gainful raises on purpose, under one base class.
 
-A message says what is wrong, where, what was found, what was expected and what to do next.
+An error has fields: `problem` (what is wrong), `name` (of the argument, file or row it concerns), `found`,
+`expected` and `hint` (what to do next). Its message is composed from them, so no code ever has to parse a message.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
+
+LONGEST = 200
+"""Characters of a found value that a message shows."""
+
+
+class _Missing:
+    """The type of `MISSING`."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = _Missing()
+"""Stands for "no value was found", because None may well be a value that was found."""
+
+
+def describe(value: Any) -> str:
+    """A value as a message shows it: its repr, shortened; NumPy scalars look like plain numbers.
+
+    >>> describe("abc"), describe(0.1), describe([1] * 500)[-12:]
+    ("'abc'", '0.1', '1, 1, 1, 1 …')
+    """
+    if type(value).__module__ == "numpy" and not getattr(value, "shape", True):
+        value = value.item()
+    text = repr(value)
+    return text if len(text) <= LONGEST else text[:LONGEST].rstrip(", ") + " …"
 
 
 class GainfulError(Exception):
-    """The base of every error raised on purpose by gainful."""
+    """The base of every error that gainful raises on purpose.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong, as a clause: "P[3, 1] sums to 0.98".
+    name : str
+        The argument, member or file concerned, where there is one.
+    found : object
+        The offending value itself.
+    expected : str
+        What was expected instead, without the word "expected".
+    hint : str
+        What to do next.
+
+    Examples
+    --------
+    >>> error = GainfulError("P[3, 1] sums to 0.98", found=0.98, expected="1", hint="normalise the row")
+    >>> str(error)
+    'P[3, 1] sums to 0.98, expected 1; normalise the row'
+    >>> error.found, error.hint
+    (0.98, 'normalise the row')
+    """
+
+    def __init__(
+        self, problem: str = "", *, name: str = "", found: Any = MISSING, expected: str = "", hint: str = ""
+    ) -> None:
+        self.problem, self.name, self.found, self.expected, self.hint = problem, name, found, expected, hint
+        message = problem
+        if expected:
+            message += f", expected {expected}"
+        if hint:
+            message += f"; {hint}"
+        super().__init__(message)
+
+
+class InvalidArgumentError(GainfulError, ValueError):
+    """An argument of a function is outside what it accepts.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, as the caller wrote it.
+    found : object
+        Its value.
+    expected : str
+        What is accepted.
+    hint : str
+        What to do next.
+    problem : str
+        What is wrong, where "{name} is {found}" does not say it.
+
+    Examples
+    --------
+    >>> str(InvalidArgumentError("span", -1.0, "a finite number of at least 0"))
+    'span is -1.0, expected a finite number of at least 0'
+    >>> str(InvalidArgumentError("seeds", [3, 3], hint="each seed is one run", problem="seed 3 occurs twice"))
+    'seed 3 occurs twice; each seed is one run'
+    """
+
+    def __init__(
+        self, name: str, found: Any = MISSING, expected: str = "", hint: str = "", *, problem: str = ""
+    ) -> None:
+        if not problem:
+            problem = name if found is MISSING else f"{name} is {describe(found)}"
+        super().__init__(problem, name=name, found=found, expected=expected, hint=hint)
 
 
 class InvalidMDPError(GainfulError, ValueError):
     """The description of a decision process is not one: rows, rewards, indices, labels, a file."""
-
-
-class InvalidArgumentError(GainfulError, ValueError):
-    """An argument of a function is outside what it accepts."""
 
 
 class InvalidAgentError(GainfulError, ValueError):
@@ -33,8 +121,8 @@ class InvalidRunError(GainfulError, ValueError):
 class InvalidSpecError(GainfulError, ValueError):
     """A spec cannot be run: `problems` lists everything that is wrong with it, each with path, line and message."""
 
-    def __init__(self, message: str, problems: Iterable[Any] = ()) -> None:
-        super().__init__(message)
+    def __init__(self, problem: str = "", problems: Iterable[Any] = (), **fields: Any) -> None:
+        super().__init__(problem, **fields)
         self.problems = tuple(problems)
 
 
@@ -56,16 +144,16 @@ class MultichainError(GainfulError, ValueError):
     `classes` holds the states of each class, as arrays of indices.
     """
 
-    def __init__(self, message: str, classes: tuple[Any, ...] = ()) -> None:
-        super().__init__(message)
+    def __init__(self, problem: str = "", classes: tuple[Any, ...] = (), **fields: Any) -> None:
+        super().__init__(problem, **fields)
         self.classes = classes
 
 
 class PlanningError(GainfulError, RuntimeError):
     """A planner stopped without the answer asked for; `plan` is what it had (None if nothing)."""
 
-    def __init__(self, message: str, plan: Any = None) -> None:
-        super().__init__(message)
+    def __init__(self, problem: str = "", plan: Any = None, **fields: Any) -> None:
+        super().__init__(problem, **fields)
         self.plan = plan
 
 
@@ -80,8 +168,8 @@ class PrecisionError(PlanningError):
 class InfeasibleSpanError(PlanningError):
     """No mixture of actions meets the span constraint at `state`; `plan` is the partial plan."""
 
-    def __init__(self, message: str, state: int, plan: Any = None) -> None:
-        super().__init__(message, plan)
+    def __init__(self, problem: str = "", state: int = -1, plan: Any = None, **fields: Any) -> None:
+        super().__init__(problem, plan, **fields)
         self.state = state
 
 
@@ -121,16 +209,16 @@ class JournalError(GainfulError, RuntimeError):
 class DamagedJournalError(JournalError):
     """A journal is damaged before its end: `file`, `offset` and `intact`, the number of records before the damage."""
 
-    def __init__(self, message: str, file: str = "", offset: int = 0, intact: int = 0) -> None:
-        super().__init__(message)
+    def __init__(self, problem: str = "", file: str = "", offset: int = 0, intact: int = 0, **fields: Any) -> None:
+        super().__init__(problem, **fields)
         self.file, self.offset, self.intact = file, offset, intact
 
 
 class AgentInUseError(JournalError):
     """Another process (or object) has the agent open for writing; `pid` is its number, 0 where unknown."""
 
-    def __init__(self, message: str, pid: int = 0) -> None:
-        super().__init__(message)
+    def __init__(self, problem: str = "", pid: int = 0, **fields: Any) -> None:
+        super().__init__(problem, **fields)
         self.pid = pid
 
 
