@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from gainful.audit.audit import Audit
-from gainful.experiments.auditing import Asked, audit_all
+from gainful.experiments.auditing import AuditRequest, audit_all
 from gainful.experiments.configuration import Configuration, checkpoint_steps
 
 SCALES = (1.0, 0.3, 0.1, 0.01)
@@ -39,9 +39,11 @@ SET_ENVIRONMENTS = (
 SET_HORIZON = 1e5
 
 
-def asked(environment: str, given: dict[str, Any], agent: str, settings: dict[str, Any], horizon: float) -> Asked:
+def asked(
+    environment: str, given: dict[str, Any], agent: str, settings: dict[str, Any], horizon: float
+) -> AuditRequest:
     T = int(horizon)
-    return Asked(
+    return AuditRequest(
         environment, agent, Configuration(environment, given, agent, settings, T, checkpoint_steps(10, T), 0)
     )  # fmt: skip
 

@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any
 
 import gainful as gf
-from gainful.experiments.execution import Task, environment_of, execute, learner_of
-from gainful.experiments.frames import pack, unpack
+from gainful.experiments.execution import Task, agent_factory_of, environment_of, execute
 from gainful.experiments.spec import read_spec
 from gainful.experiments.store import STORE_FILE, Store
 from gainful.experiments.sweep import facts_of
+from gainful.experiments.wire_format import pack, unpack
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.parts import run_parts
@@ -81,7 +81,7 @@ def bare_time(spec: Any, rounds: int) -> float:
     def loop() -> None:
         for c in runs:
             env = environment_of(c)
-            agent = learner_of(c, env, facts["span"]).make()
+            agent = agent_factory_of(c, env, facts["span"]).make()
             gf.simulate(agent, env, c.horizon, c.seed, checkpoints=c.checkpoints, gain=facts["gain"])
 
     return best(loop, rounds)

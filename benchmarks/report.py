@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 
 from gainful.experiments.execution import Task, environment_of, execute
-from gainful.experiments.frames import pack, unpack
 from gainful.experiments.spec import read_spec
 from gainful.experiments.store import STORE_FILE, Store
 from gainful.experiments.sweep import facts_of
+from gainful.experiments.wire_format import pack, unpack
 
 LIMITS = {"seconds": 60.0, "megabytes": 1000.0}
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import psutil
 
-from gainful.experiments.frames import unpack
 from gainful.experiments.store import Store
+from gainful.experiments.wire_format import unpack
 
 SPEC = """
 title = "a small sweep"

@@ -19,14 +19,14 @@ import psutil
 import pytest
 
 from gainful.errors import ExperimentError, InvalidArgumentError
-from gainful.experiments import dask_executor
+from gainful.experiments import dask_executor, worker
 from gainful.experiments.dask_executor import DaskExecutor, execute_text
 from gainful.experiments.execution import Task
-from gainful.experiments.frames import unpack
-from gainful.experiments.pool import Failed
+from gainful.experiments.pool import RunFailed
 from gainful.experiments.spec import read_spec
 from gainful.experiments.store import STORE_FILE, Store
-from gainful.experiments.sweep import Silent, State, run_experiment
+from gainful.experiments.sweep import SilentWatcher, SweepProgress, run_experiment
+from gainful.experiments.wire_format import unpack
 from tests.experiments.sweeps import bits, command, finished, written
 
 pytest.importorskip("distributed")
@@ -336,17 +336,17 @@ def test_a_local_cluster_leaves_no_process_behind(
 # ---------------------------------------------------------------------- failures
 
 
-class Listener(Silent):
+class Listener(SilentWatcher):
     """Remembers."""
 
     def __init__(self) -> None:
         self.steps: list[int] = []
         self.jobs = 0
 
-    def begins(self, sweep: State) -> None:
+    def started(self, sweep: SweepProgress) -> None:
         self.jobs = sweep.jobs
 
-    def goes_on(self, sweep: State) -> None:
+    def progressed(self, sweep: SweepProgress) -> None:
         self.steps.append(sweep.workload.steps)
 
 
@@ -396,17 +396,17 @@ def test_an_address_that_cannot_be(address: str) -> None:
 
 
 def test_a_cluster_without_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_executor, "PATIENCE", 1.0)
+    monkeypatch.setattr(dask_executor, "CONNECT_SECONDS", 1.0)
     with cluster_of(tmp_path / "dask", 0) as cluster, pytest.raises(ExperimentError, match="has no worker after 1 s"):
         DaskExecutor(cluster.address, 1)
 
 
 def test_a_cluster_that_loses_all_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_executor, "ALONE", 3.0)
+    monkeypatch.setattr(dask_executor, "NO_WORKER_SECONDS", 3.0)
     with cluster_of(tmp_path / "dask", 1) as alone:
 
-        class Killer(Silent):
-            def begins(self, sweep: State) -> None:
+        class Killer(SilentWatcher):
+            def started(self, sweep: SweepProgress) -> None:
                 alone.kill(alone.workers[0])
 
         spec = written(tmp_path, ENDLESS)
@@ -461,8 +461,8 @@ def test_the_cluster_forgets_finished_runs(cluster: Cluster, tmp_path: Path) -> 
     client: Any = Client(cluster.address, set_as_default=False)  # type: ignore[no-untyped-call]
     most = 0
 
-    class Reader(Silent):
-        def goes_on(self, sweep: State) -> None:
+    class Reader(SilentWatcher):
+        def progressed(self, sweep: SweepProgress) -> None:
             nonlocal most
             most = max(most, len(client.run_on_scheduler(books)[0]))
 
@@ -486,13 +486,13 @@ def test_what_a_worker_does_with_a_run(tmp_path: Path) -> None:
         1000.0, "secret",
     )  # fmt: skip
     whole = execute_text(task.to_json(), None, "a sweep")
-    assert whole[:1] == dask_executor.DONE
+    assert whole[:1] == worker.MESSAGE_RESULT
     assert struct.unpack_from("<q", whole, 1) == (0,)
     late = execute_text(task.to_json(), 0.05, "a sweep")
-    assert late[:1] == dask_executor.FAILURE
+    assert late[:1] == worker.MESSAGE_FAILURE
     assert json.loads(late[1:])["kind"] == "TimeoutError"
     dask_executor.halt("a halted sweep")
-    assert execute_text(task.to_json(), None, "a halted sweep") == dask_executor.STOPPED
+    assert execute_text(task.to_json(), None, "a halted sweep") == worker.MESSAGE_STOPPED
     rest = execute_text(task.to_json(), None, "a sweep")
     assert 0 < struct.unpack_from("<q", rest, 1)[0] < configuration.horizon
     (_, one), (_, other) = unpack(whole[9:]), unpack(rest[9:])
@@ -509,11 +509,11 @@ def test_a_worker_that_dies_with_a_run_is_told(tmp_path: Path) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
         return b""
 
-    class Heard(Silent):
+    class Heard(SilentWatcher):
         def __init__(self) -> None:
             self.told: list[tuple[str, int, bool]] = []
 
-        def failed(self, sweep: State, failure: Failed, attempt: int, again: bool) -> None:
+        def failed(self, sweep: SweepProgress, failure: RunFailed, attempt: int, again: bool) -> None:
             self.told.append((failure.kind, attempt, again))
             assert "died with it" in failure.message
 

@@ -12,7 +12,6 @@ import pytest
 from gainful.errors import InvalidSpecError
 from gainful.experiments.configuration import Configuration
 from gainful.experiments.differences import Differences, differences
-from gainful.experiments.lines import Lines, written
 from gainful.experiments.spec import (
     Labels,
     Spec,
@@ -20,6 +19,7 @@ from gainful.experiments.spec import (
     shipped,
     shipped_text,
 )
+from gainful.experiments.toml_positions import TomlPositions, path_text
 
 HEAD = "horizon = 1e4\nseeds = 3\n"
 RIVER = '[[environments]]\nname = "riverswim"\n'
@@ -329,7 +329,7 @@ def test_a_mistyped_spec_is_read_or_refused_and_its_lines_are_found() -> None:
         with suppress(InvalidSpecError):
             read_spec(text)
         with suppress(tomllib.TOMLDecodeError):
-            assert set(_paths(tomllib.loads(text))) == set(Lines(text).paths())
+            assert set(_paths(tomllib.loads(text))) == set(TomlPositions(text).paths())
 
 
 def test_a_spec_made_in_python_is_checked_when_it_is_resolved() -> None:
@@ -419,7 +419,7 @@ def test_lines_of_an_adversarial_text() -> None:
     text = ADVERSARIAL.replace("\\'''", "'''")
     data = tomllib.loads(text)
     assert data["agents"][1]["parameters"] == {"bonus": 3, "deep": {"x": True}}
-    lines = Lines(text)
+    lines = TomlPositions(text)
     expected = {
         ("title",): "title =",
         ('quoted "key"',): "'quoted",
@@ -451,8 +451,8 @@ def test_lines_of_an_adversarial_text() -> None:
     }
     rows = text.split("\n")
     for path, start in expected.items():
-        assert rows[lines.of(path) - 1].startswith(start), path
-    assert lines.of(("nowhere",)) == 1
+        assert rows[lines.line_of(path) - 1].startswith(start), path
+    assert lines.line_of(("nowhere",)) == 1
     # every path that the text has is found, and nothing else
     assert set(lines.paths()) == set(_paths(data))
 
@@ -467,16 +467,16 @@ def _paths(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 @pytest.mark.parametrize("name", [name for name, _ in shipped()])
 def test_lines_find_every_path_of_shipped_specs(name: str) -> None:
     for text in (shipped_text(name), shipped_text(name).replace("\n", "\r\n")):
-        assert set(Lines(text).paths()) == set(_paths(tomllib.loads(text)))
+        assert set(TomlPositions(text).paths()) == set(_paths(tomllib.loads(text)))
 
 
 @pytest.mark.parametrize("text", ["", "[", "[[", "a", "a =", 'a = "', "a = [", "a = {b", "a = '''", "]", '"'])
 def test_lines_of_a_broken_text_raise_nothing(text: str) -> None:
-    assert Lines(text).of(("a", 0)) == 1
+    assert TomlPositions(text).line_of(("a", 0)) == 1
 
 
 def test_paths_as_written() -> None:
-    assert written(("agents", 1, "grid", "δ", 0)) == 'agents[1].grid."δ"[0]'
+    assert path_text(("agents", 1, "grid", "δ", 0)) == 'agents[1].grid."δ"[0]'
 
 
 # ---------------------------------------------------------------------- shipped specs

@@ -17,8 +17,8 @@ import pytest
 from gainful.errors import StoreError
 from gainful.experiments.configuration import RESULTS_VERSION, Configuration
 from gainful.experiments.execution import Task, execute
-from gainful.experiments.frames import pack, unpack
 from gainful.experiments.store import SCHEMA_VERSION, STORE_FILE, Store, without_seed
+from gainful.experiments.wire_format import pack, unpack
 
 
 def configuration(seed: int = 0, **changes: Any) -> Configuration:

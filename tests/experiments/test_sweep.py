@@ -17,10 +17,10 @@ import pytest
 import gainful as gf
 from gainful.cli.main import run as gainful
 from gainful.errors import ExperimentError, InvalidArgumentError, StoreError
-from gainful.experiments.pool import Failed
+from gainful.experiments.pool import RunFailed
 from gainful.experiments.results import export, results
 from gainful.experiments.store import STORE_FILE, Store
-from gainful.experiments.sweep import Silent, State, run_experiment
+from gainful.experiments.sweep import SilentWatcher, SweepProgress, run_experiment
 from gainful.experiments.workload import Workload
 from tests.experiments.sweeps import SPEC, bits, finished, started, workers_of, written
 
@@ -111,13 +111,13 @@ def test_a_changed_spec_is_refused_with_what_differs(
 # ---------------------------------------------------------------------- failures
 
 
-class Listener(Silent):
+class Listener(SilentWatcher):
     """Remembers what failed."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[str, int, bool]] = []
 
-    def failed(self, sweep: State, failure: Failed, attempt: int, again: bool) -> None:
+    def failed(self, sweep: SweepProgress, failure: RunFailed, attempt: int, again: bool) -> None:
         self.heard.append((failure.kind, attempt, again))
 
 
@@ -251,17 +251,17 @@ FULL_DISK = """
 import resource, sys
 from gainful.errors import StoreError
 from gainful.experiments.store import STORE_FILE
-from gainful.experiments.sweep import Silent, run_experiment
+from gainful.experiments.sweep import SilentWatcher, run_experiment
 from pathlib import Path
 
-class Watcher(Silent):
-    def goes_on(self, sweep):
+class SweepWatcher(SilentWatcher):
+    def progressed(self, sweep):
         if sweep.finished == 3:  # from now on no file of this process may grow
             size = max(p.stat().st_size for p in Path(sys.argv[2]).glob(STORE_FILE + "*"))
             resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
 try:
-    run_experiment(sys.argv[1], sys.argv[2], jobs=1, watcher=Watcher())
+    run_experiment(sys.argv[1], sys.argv[2], jobs=1, watcher=SweepWatcher())
 except StoreError as error:
     print(error)
     sys.exit(7)

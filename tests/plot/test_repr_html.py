@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gainful as gf
-from gainful.experiments.sweep import Outcome
+from gainful.experiments.sweep import ExperimentOutcome
 
 EVIL = "<script>alert('x')</script>&\"$"
 
@@ -53,7 +53,7 @@ def test_hostile_names_are_escaped() -> None:
     tree = checked(gf.solve(mdp))
     assert cells(tree, 1)[1] == [EVIL, EVIL, "0"]
     assert EVIL in "".join(tree.itertext())
-    failed = Outcome(Path(EVIL), 3, 1, 1, ({"run_id": "x"},), False, 1.0)
+    failed = ExperimentOutcome(Path(EVIL), 3, 1, 1, ({"run_id": "x"},), False, 1.0)
     assert dict(cells(checked(failed)))["folder"] == str(Path(EVIL))
 
 
@@ -96,7 +96,7 @@ def test_a_run_without_a_positive_regret_has_no_curve(value: float) -> None:
 def test_an_outcome_says_what_to_do_next(
     finished: int, failures: Any, stopped: bool, title: str, following: str
 ) -> None:
-    tree = checked(Outcome(Path("out"), 3, finished, 1, failures, stopped, 2.0))
+    tree = checked(ExperimentOutcome(Path("out"), 3, finished, 1, failures, stopped, 2.0))
     assert tree[0].text == f"Experiment, {title}"
     facts = dict(cells(tree))
     assert facts["planned"] == "3 runs"

@@ -11,7 +11,7 @@ import pytest
 
 from gainful.cli.main import run
 from gainful.errors import StoreError
-from gainful.experiments.auditing import AUDIT_FILE, Audits, asked_by, audit_all, save_audits
+from gainful.experiments.auditing import AUDIT_FILE, Audits, audit_all, audit_requests, save_audits
 from gainful.experiments.spec import read_spec
 from gainful.report.audit_section import audit_section
 from gainful.report.page import write_report
@@ -20,7 +20,7 @@ from tests.report.conftest import QUOTES, RIVER, SPEC, Look, Reporter
 
 @pytest.fixture(scope="module")
 def audits() -> Audits:
-    wanted = [one for one in asked_by(read_spec(SPEC), 2000) if one.environment == RIVER]
+    wanted = [one for one in audit_requests(read_spec(SPEC), 2000) if one.environment == RIVER]
     return audit_all(wanted, title="river", runs=3, jobs=2)
 
 

@@ -12,10 +12,10 @@ import pytest
 from scipy import stats
 
 from gainful.errors import ExperimentError, StoreError
-from gainful.experiments.frames import pack, unpack
 from gainful.experiments.results import results
 from gainful.experiments.store import STORE_FILE, Store
 from gainful.experiments.sweep import run_experiment
+from gainful.experiments.wire_format import pack, unpack
 from gainful.report.collect import collect
 from gainful.report.drawing import drawing_of
 from gainful.report.tables import headline

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gainful.cli import console, failures, numbers
-from gainful.cli.watching import duration
+from gainful.cli.sweep_progress import duration
 
 if TYPE_CHECKING:
     from gainful.audit.audit import Audit
@@ -135,13 +135,13 @@ def _only_for_environments(agent: str | None, span: str, bins: int | None, *sett
 
 
 def _of_spec(source: str, horizon: int | None, runs: int, first_seed: int, jobs: int | None) -> Audits:
-    from gainful.experiments.auditing import asked_by, audit_all
+    from gainful.experiments.auditing import audit_all, audit_requests
     from gainful.experiments.spec import read_spec
 
     spec = read_spec(source)
     with console.live_line(_Clock()) as show:
         return audit_all(
-            asked_by(spec, horizon), title=spec.title, runs=runs, first_seed=first_seed, jobs=jobs,
+            audit_requests(spec, horizon), title=spec.title, runs=runs, first_seed=first_seed, jobs=jobs,
             progress=lambda done, total, part: show(round(1000 * (done + part)), 1000 * total),
         )  # fmt: skip
 
@@ -170,9 +170,9 @@ def _of_environment(
     from gainful.cli.source import read_environment, read_settings
     from gainful.environments import registry
     from gainful.errors import InvalidArgumentError
-    from gainful.experiments.auditing import Asked, Audits, audit_all
+    from gainful.experiments.agent_factory import AgentFactory, name_of
+    from gainful.experiments.auditing import AuditRequest, Audits, audit_all
     from gainful.experiments.configuration import Configuration, checkpoint_steps
-    from gainful.experiments.learner import Learner, name_of
 
     named = source in registry.names() or source in registry.continuous_names()
     with console.live_line(_Clock()) as show:
@@ -190,7 +190,7 @@ def _of_environment(
             )
             configuration.canonical()  # its errors come before any work
             return audit_all(
-                [Asked(source, name, configuration)], runs=runs, first_seed=first_seed, jobs=jobs,
+                [AuditRequest(source, name, configuration)], runs=runs, first_seed=first_seed, jobs=jobs,
                 progress=lambda done, total, part: show(round(1000 * (done + part)), 1000 * total),
             )  # fmt: skip
         if jobs is not None:
@@ -199,10 +199,10 @@ def _of_environment(
         truth = truth_of(environment)
         made = []
         for i in range(runs):
-            learner = Learner(agent, environment, span, first_seed + i, horizon, bins, given, own_span=truth.span)
-            made.append(audit_run(learner.make(), environment, horizon, first_seed + i, truth=truth))
+            factory = AgentFactory(agent, environment, span, first_seed + i, horizon, bins, given, own_span=truth.span)
+            made.append(audit_run(factory.make(), environment, horizon, first_seed + i, truth=truth))
             show(1000 * (i + 1), 1000 * runs)
-        found = gathered(made, learner.make(), name_of(environment, source), truth, agent_name=learner.name)
+        found = gathered(made, factory.make(), name_of(environment, source), truth, agent_name=factory.name)
         return Audits("", [found], seconds=time.monotonic() - began)
 
 

@@ -12,7 +12,7 @@ import typer
 from gainful.cli import console, failures, numbers
 
 if TYPE_CHECKING:
-    from gainful.experiments.learner import Learner
+    from gainful.experiments.agent_factory import AgentFactory
     from gainful.simulation.run import Run
 
 
@@ -87,7 +87,7 @@ def learn(
     gainful learn CartPole-v1 --set sutton_barto_reward=true --agent-set reward_min=-1 --span 20
     """  # noqa: D301
     from gainful.cli.source import read_environment, read_number, read_settings
-    from gainful.experiments.learner import Learner
+    from gainful.experiments.agent_factory import AgentFactory
     from gainful.simulation.run import checked_horizon
     from gainful.simulation.simulate import begin
 
@@ -96,22 +96,22 @@ def learn(
         environment = read_environment(source, settings or ())
         say("solving the model, for the regret")
         c = span if "auto" in span else read_number("--span", span, "2.5")
-        learner = Learner(
+        factory = AgentFactory(
             agent_name, environment, c, seed, steps, bins, read_settings(agent_settings or (), "--agent-set")
         )
         best = None if gain is None else read_number("--gain", gain, "0.5")
-        life = begin(learner.make(), environment, steps, seed, gain=best)
+        life = begin(factory.make(), environment, steps, seed, gain=best)
         say("compiling")
-        begin(learner.make(), environment, 1, seed, gain=0.0).finish()  # so that the clock sees no compiler
+        begin(factory.make(), environment, 1, seed, gain=0.0).finish()  # so that the clock sees no compiler
     if hasattr(environment, "reset"):
-        life = begin(learner.make(), environment, steps, seed, gain=best)  # a Gymnasium environment has moved on
+        life = begin(factory.make(), environment, steps, seed, gain=best)  # a Gymnasium environment has moved on
     began = time.perf_counter()
     _watch(life, checkpoint)
     run, seconds = life.run(), time.perf_counter() - began
     if as_json:
-        console.write([json.dumps(_facts(source, learner, life, run, seconds), indent=2, allow_nan=False), "\n"])
+        console.write([json.dumps(_facts(source, factory, life, run, seconds), indent=2, allow_nan=False), "\n"])
         return
-    console.show(*_page(source, learner, life, run, seconds))
+    console.show(*_page(source, factory, life, run, seconds))
 
 
 def _watch(life: Any, checkpoint: str | None) -> None:
@@ -144,8 +144,8 @@ def _watch(life: Any, checkpoint: str | None) -> None:
         live(life, progress=note, checkpoint_file=checkpoint)
 
 
-def _facts(source: str, learner: Learner, life: Any, run: Run, seconds: float) -> dict[str, Any]:
-    from gainful.experiments.learner import name_of
+def _facts(source: str, factory: AgentFactory, life: Any, run: Run, seconds: float) -> dict[str, Any]:
+    from gainful.experiments.agent_factory import name_of
 
     agent = life.agent
 
@@ -153,9 +153,9 @@ def _facts(source: str, learner: Learner, life: Any, run: Run, seconds: float) -
         return [None if math.isnan(x) else x for x in values.tolist()]
 
     return {
-        "environment": name_of(learner.environment, source), "agent": learner.name, "settings": agent.settings(),
-        "span_is_oracle": learner.span_is_oracle, "guarantee": str(agent.guarantee),
-        "guarantee_holds": agent.guarantee.holds and not learner.span_is_oracle, "seed": run.seed,
+        "environment": name_of(factory.environment, source), "agent": factory.name, "settings": agent.settings(),
+        "span_is_oracle": factory.span_is_oracle, "guarantee": str(agent.guarantee),
+        "guarantee_holds": agent.guarantee.holds and not factory.span_is_oracle, "seed": run.seed,
         "horizon": run.horizon, "gain": None if math.isnan(run.gain) else run.gain,
         "gain_source": getattr(run, "gain_source", "solved"), "steps": run.steps.tolist(),
         "rewards": run.rewards.tolist(), "regret": known(run.regret), "pseudo_regret": known(run.pseudo_regret),
@@ -164,15 +164,15 @@ def _facts(source: str, learner: Learner, life: Any, run: Run, seconds: float) -
     }  # fmt: skip
 
 
-def _page(source: str, learner: Learner, life: Any, run: Run, seconds: float) -> list[Any]:
+def _page(source: str, factory: AgentFactory, life: Any, run: Run, seconds: float) -> list[Any]:
     from rich.table import Table
     from rich.text import Text
 
-    from gainful.experiments.learner import name_of
+    from gainful.experiments.agent_factory import name_of
 
     agent, grid, last = life.agent, Table.grid(padding=(0, 2)), run.episodes[-1]
     busy = max(run.planning_seconds + run.acting_seconds, 1e-9)
-    title = f"{learner.name} in {name_of(learner.environment, source)}, seed {run.seed}, {seconds:.1f} s"
+    title = f"{factory.name} in {name_of(factory.environment, source)}, seed {run.seed}, {seconds:.1f} s"
     if math.isnan(run.gain):
         grid.add_row(
             "reward", f"{numbers.digits(float(run.rewards[-1]) / run.horizon)} per step, {run.horizon:,} steps"
@@ -189,10 +189,10 @@ def _page(source: str, learner: Learner, life: Any, run: Run, seconds: float) ->
         "speed",
         f"{run.horizon / busy / 1e6:.3g} million steps per second, {run.planning_seconds / busy:.1%} of it planning",
     )
-    if learner.among_points:
+    if factory.among_points:
         bins = sorted(set(agent.partition.bins))
         grid.add_row("cells", f"{agent.n_states:,}, {' or '.join(map(str, bins))} per axis")
-    if learner.span_is_oracle:
+    if factory.span_is_oracle:
         grid.add_row("span", f"{numbers.digits(float(agent.settings()['span']))}: an oracle's, from the model itself")
     grid.add_row("guarantee", str(agent.guarantee))
     if run.vacuous:

@@ -13,7 +13,7 @@ from gainful.cli import console, failures, numbers
 if TYPE_CHECKING:
     import pandas as pd
 
-    from gainful.experiments.sweep import Outcome
+    from gainful.experiments.sweep import ExperimentOutcome
 
 _Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of an experiment.", show_default=False)]
 _Kept = Annotated[
@@ -65,10 +65,10 @@ def run(
     gainful run quickstart
     gainful run study.toml --out results/study --jobs 8
     """  # noqa: D301
-    from gainful.cli.watching import SweepLine
+    from gainful.cli.sweep_progress import SweepProgressLine
     from gainful.experiments.sweep import run_experiment
 
-    watcher = SweepLine()
+    watcher = SweepProgressLine()
     try:
         outcome = run_experiment(
             spec, out, jobs=jobs, dask=dask, timeout=timeout, tries=tries, fail_fast=fail_fast,
@@ -82,8 +82,8 @@ def run(
     return failures.FAILED if outcome.failures else 0
 
 
-def _report(outcome: Outcome, as_json: bool) -> None:
-    from gainful.cli.watching import duration
+def _report(outcome: ExperimentOutcome, as_json: bool) -> None:
+    from gainful.cli.sweep_progress import duration
     from gainful.experiments.aggregates import summary
     from gainful.experiments.results import results
 
@@ -103,7 +103,7 @@ def _report(outcome: Outcome, as_json: bool) -> None:
     _note(f"{outcome.finished:,} of {outcome.planned:,} runs are stored in {outcome.folder}, {made}")
     if outcome.complete:
         _note(f"Next: gainful report {outcome.folder}, gainful export, or in Python gf.results('{outcome.folder}')")
-    elif outcome.failures and all(failure["kind"] not in PASSING for failure in outcome.failures):
+    elif outcome.failures and all(failure["kind"] not in TRANSIENT_FAILURES for failure in outcome.failures):
         _note(
             f"Next: mend what failed (gainful status {outcome.folder} --json has the tracebacks), then the same "
             "command again"
@@ -112,7 +112,7 @@ def _report(outcome: Outcome, as_json: bool) -> None:
         _note("Next: the same command again makes what is missing")
 
 
-PASSING = ("WorkerLost", "KilledWorker", "TimeoutError", "MemoryError")
+TRANSIENT_FAILURES = ("WorkerLost", "KilledWorker", "TimeoutError", "MemoryError")
 """Failures that another call may not meet again."""
 
 

@@ -18,22 +18,22 @@ from gainful.audit.audit import Audit, gathered
 from gainful.audit.run import AUDITED, RunAudit, auditor_class, truth_of
 from gainful.errors import ExperimentError, GainfulError, InvalidArgumentError, StoreError
 from gainful.experiments.configuration import Configuration, checkpoint_steps
-from gainful.experiments.execution import Task, environment_of, learner_of
-from gainful.experiments.frames import unpack
-from gainful.experiments.pool import Done, Failed, LocalPool, Step
+from gainful.experiments.execution import Task, agent_factory_of, environment_of
+from gainful.experiments.pool import LocalPool, RunFailed, RunFinished, RunProgress
 from gainful.experiments.provenance import provenance
 from gainful.experiments.resources import default_jobs
 from gainful.experiments.spec import Spec
+from gainful.experiments.wire_format import unpack
 
 AUDIT_FILE = "audit.json"
-FORMAT = "gainful-audit"
-TRIES = 3
+AUDIT_FORMAT = "gainful-audit"
+MAX_TRIES = 3
 MEMORY_PER_RUN = 300_000_000
 """Of a worker, compiled code included: how many fit side by side."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class AuditRequest:
     """One agent in one environment that is to be audited, and what the two are called."""
 
     environment: str
@@ -43,7 +43,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Skipped:
+class SkippedAudit:
     """One that is not, and why."""
 
     environment: str
@@ -57,7 +57,7 @@ class Audits:
 
     title: str
     audits: list[Audit]
-    skipped: list[Skipped] = field(default_factory=list)
+    skipped: list[SkippedAudit] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
@@ -68,7 +68,7 @@ class Audits:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; a number that is not finite is null."""
         found = {
-            "format": FORMAT, "version": 1, "title": self.title, "ok": self.ok, "seconds": self.seconds,
+            "format": AUDIT_FORMAT, "version": 1, "title": self.title, "ok": self.ok, "seconds": self.seconds,
             "made_by": provenance(), "audits": [audit.to_dict() for audit in self.audits],
             "not_audited": [vars(skipped) for skipped in self.skipped],
         }  # fmt: skip
@@ -80,15 +80,15 @@ Progress = Callable[[int, int, float], None]
 """Called with runs made, runs asked for, and the share of those under way that is made."""
 
 
-def asked_by(spec: Spec, horizon: int | None = None) -> list[Asked]:
+def audit_requests(spec: Spec, horizon: int | None = None) -> list[AuditRequest]:
     """Every agent in every environment of a spec, once, for `horizon` steps if it is given."""
-    found: dict[tuple[str, str], Asked] = {}
+    found: dict[tuple[str, str], AuditRequest] = {}
     for labels, c in zip(spec.labels, spec.configurations(), strict=True):
         key = labels.environment, labels.agent
         if key not in found:
             T = c.horizon if horizon is None else horizon
             steps = c.checkpoints if horizon is None else checkpoint_steps(20, T)
-            found[key] = Asked(
+            found[key] = AuditRequest(
                 *key,
                 Configuration(c.environment, c.environment_parameters, c.agent, c.agent_parameters, T, tuple(steps), 0),
             )
@@ -96,7 +96,7 @@ def asked_by(spec: Spec, horizon: int | None = None) -> list[Asked]:
 
 
 def audit_all(
-    asked: Sequence[Asked], *, title: str = "", runs: int = 100, first_seed: int = 0, jobs: int | None = None,
+    asked: Sequence[AuditRequest], *, title: str = "", runs: int = 100, first_seed: int = 0, jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Audits:  # fmt: skip
     """Audit `runs` runs of each, several at a time; a run whose worker is lost is tried again.
@@ -115,12 +115,12 @@ def audit_all(
         try:
             if key not in truths:
                 truths[key] = truth_of(environment)
-            agent = learner_of(c, environment, truths[key].span).make()
+            agent = agent_factory_of(c, environment, truths[key].span).make()
             auditor_class(agent, truths[key])
         except GainfulError as error:
             if len(asked) == 1:
                 raise
-            skipped.append(Skipped(one.environment, one.agent, str(error)))
+            skipped.append(SkippedAudit(one.environment, one.agent, str(error)))
             continue
         wanted.append(one)
         agents.append((agent, truths[key]))
@@ -161,17 +161,17 @@ def _made(tasks: deque[Task], jobs: int, progress: Progress | None) -> dict[str,
                 under_way += 1
             for event in pool.wait(0.2):
                 name = event.task.run_id
-                if isinstance(event, Step):
+                if isinstance(event, RunProgress):
                     shares[name] = event.step / event.task.configuration["horizon"]
                     continue
                 shares.pop(name, None)
                 under_way -= 1
-                if isinstance(event, Done):
+                if isinstance(event, RunFinished):
                     values, _ = unpack(event.data)
                     found[name] = RunAudit.from_dict(json.loads(values["audit"]))
-                elif isinstance(event, Failed) and event.lost and tries[name] < TRIES:
+                elif isinstance(event, RunFailed) and event.lost and tries[name] < MAX_TRIES:
                     tasks.append(event.task)
-                elif isinstance(event, Failed):
+                elif isinstance(event, RunFailed):
                     c = event.task.configuration
                     raise ExperimentError(
                         f"{c['agent']} in {c['environment']}, seed {c['seed']}: {event.kind}: {event.message}"
@@ -229,7 +229,7 @@ def read_audits(folder: str | Path) -> dict[str, Any] | None:
         raise StoreError(f"{file}: cannot be read: {error}; delete it, and audit again") from error
     try:
         found = json.loads(text)
-        if found["format"] != FORMAT or found["version"] != 1:
+        if found["format"] != AUDIT_FORMAT or found["version"] != 1:
             raise ValueError(f"format {found['format']}, version {found['version']}")
         for audit in found["audits"]:
             for name in ("environment", "agent", "verdicts", "regret", "facts", "delta", "horizon", "ok", "runs"):

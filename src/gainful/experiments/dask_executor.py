@@ -25,31 +25,29 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from gainful.errors import ExperimentError, InvalidArgumentError
-from gainful.experiments.execution import Stopped, Task, execute
-from gainful.experiments.pool import Done, Event, Failed, Halted, Step
-from gainful.experiments.worker import described
+from gainful.experiments.execution import RunStoppedError, Task, execute
+from gainful.experiments.pool import Event, RunFailed, RunFinished, RunProgress, RunStopped
+from gainful.experiments.worker import MESSAGE_FAILURE, MESSAGE_RESULT, MESSAGE_STOPPED, described
 
-LOCAL = "local"
-PATIENCE = 10.0
+LOCAL_CLUSTER = "local"
+CONNECT_SECONDS = 10.0
 """Seconds to wait for a scheduler to answer, and for a first worker."""
-ALONE = 120.0
+NO_WORKER_SECONDS = 120.0
 """Seconds without any worker after which a sweep gives up: workers that are replaced are back sooner."""
-COUNT_EVERY = 2.0
+COUNT_WORKERS_EVERY = 2.0
 """Seconds between two looks at who works."""
-NOISY = ("distributed", "distributed.client", "distributed.gc", "tornado", "tornado.application", "asyncio")
+NOISY_LOGGERS = ("distributed", "distributed.client", "distributed.gc", "tornado", "tornado.application", "asyncio")
 """Loggers with levels of their own that speak of lost connections in tracebacks."""
-SAFE = "every run stored before is safe: "
+RUNS_ARE_SAFE = "every run stored before is safe: "
 
 # ---------------------------------------------------------------------- on a worker
 
-DONE, FAILURE, STOPPED = b"D", b"F", b"S"
-"""The first byte of an answer; after DONE the step at which the run began here, and the packed result."""
 _halted: set[str] = set()
 """Sweeps whose driver has said stop."""
 
 
 def execute_text(text: str, timeout: float | None, sweep: str) -> bytes:
-    """Make the run that `text` describes, and answer in bytes.
+    """Make the run that `text` describes; a result is preceded by the step at which the run began here.
 
     A run stops at its next pause, in its checkpoint, if it takes too long, if its sweep is halted, and if nobody wants
     it any more: its driver has died, or this worker is leaving (then another one goes on with it).
@@ -67,21 +65,21 @@ def execute_text(text: str, timeout: float | None, sweep: str) -> bytes:
 
     try:
         if sweep in _halted:
-            raise Stopped
+            raise RunStoppedError
         data = execute(task, note, lambda: sweep in _halted or late() or left())
-    except Stopped:
+    except RunStoppedError:
         if sweep in _halted:
-            return STOPPED
+            return MESSAGE_STOPPED
         if late():
             message = f"still running after {timeout:g} s, the limit for a run; raise --timeout"
-            return FAILURE + json.dumps({"kind": "TimeoutError", "message": message, "traceback": ""}).encode()
+            return MESSAGE_FAILURE + json.dumps({"kind": "TimeoutError", "message": message, "traceback": ""}).encode()
         from distributed import Reschedule
 
         raise Reschedule from None
     except Exception as error:
-        return FAILURE + json.dumps(described(error)).encode()
+        return MESSAGE_FAILURE + json.dumps(described(error)).encode()
     first = 0 if not resumed else seen[0] if seen else task.configuration["horizon"]
-    return DONE + struct.pack("<q", first) + data
+    return MESSAGE_RESULT + struct.pack("<q", first) + data
 
 
 def _left_alone() -> Callable[[], bool]:
@@ -118,7 +116,7 @@ class DaskExecutor:
             from distributed.comm.addressing import get_address_host_port
         except ImportError as error:
             raise InvalidArgumentError("--dask needs Dask: pip install 'gainful[dask]'") from error
-        if address != LOCAL:
+        if address != LOCAL_CLUSTER:
             try:
                 get_address_host_port(address if "://" in address else f"tcp://{address}")
             except ValueError as error:
@@ -131,7 +129,7 @@ class DaskExecutor:
         self._quiet = contextlib.ExitStack()
         self._quiet.enter_context(_quiet())
         try:
-            if address == LOCAL:
+            if address == LOCAL_CLUSTER:
                 with _ctrl_c_later():
                     self._cluster = LocalCluster(  # type: ignore[no-untyped-call]
                         n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None,
@@ -139,9 +137,9 @@ class DaskExecutor:
                         scheduler_kwargs={"allowed_failures": 0},  # a lost worker is a try, as in the local pool
                     )  # fmt: skip
             self._client = Client(  # type: ignore[no-untyped-call]
-                self._cluster or address, timeout=PATIENCE, set_as_default=False
+                self._cluster or address, timeout=CONNECT_SECONDS, set_as_default=False
             )
-            self._client.wait_for_workers(1, timeout=PATIENCE)
+            self._client.wait_for_workers(1, timeout=CONNECT_SECONDS)
             self.slots = max(1, sum(self._client.nthreads().values()))
         except BaseException as error:
             connected = self._client is not None
@@ -178,7 +176,7 @@ class DaskExecutor:
 
     def wait(self, seconds: float) -> list[Event]:
         """What has come back; ExperimentError where the scheduler, or every worker, is gone."""
-        if time.monotonic() - self._counted > COUNT_EVERY and not self._counting:
+        if time.monotonic() - self._counted > COUNT_WORKERS_EVERY and not self._counting:
             self._counting = True
             self._client.loop.add_callback(self._count)
         found: list[Event] = []
@@ -193,19 +191,19 @@ class DaskExecutor:
     def _check(self) -> None:
         if self._lost or self._client.status != "running":
             raise ExperimentError(
-                f"the Dask scheduler {self._address} is gone; {SAFE}start it again, with workers, and run the same "
-                "command"
+                f"the Dask scheduler {self._address} is gone; {RUNS_ARE_SAFE}start it again, with "
+                "workers, and run the same command"
             )
-        if time.monotonic() - self._worked > ALONE:
+        if time.monotonic() - self._worked > NO_WORKER_SECONDS:
             raise ExperimentError(
-                f"the Dask cluster {self._address} has had no worker for {ALONE:g} s; {SAFE}start workers, and run "
-                "the same command"
+                f"the Dask cluster {self._address} has had no worker for {NO_WORKER_SECONDS:g} s; "
+                f"{RUNS_ARE_SAFE}start workers, and run the same command"
             )
 
     async def _count(self) -> None:
         """On the event loop: the cluster may grow and shrink, and a scheduler that does not answer is gone."""
         try:
-            threads = sum((await asyncio.wait_for(self._client.nthreads(), PATIENCE)).values())
+            threads = sum((await asyncio.wait_for(self._client.nthreads(), CONNECT_SECONDS)).values())
         except (Exception, asyncio.CancelledError) as error:
             self._lost = str(error) or type(error).__name__
             return
@@ -228,13 +226,13 @@ class DaskExecutor:
         kind, rest = answer[:1], answer[1:]
         if error is not None:
             yield _failed(task, error)
-        elif kind == DONE:
-            yield Step(task, struct.unpack_from("<q", rest)[0])
-            yield Done(task, rest[8:])
-        elif kind == STOPPED:
-            yield Halted(task)
+        elif kind == MESSAGE_RESULT:
+            yield RunProgress(task, struct.unpack_from("<q", rest)[0])
+            yield RunFinished(task, rest[8:])
+        elif kind == MESSAGE_STOPPED:
+            yield RunStopped(task)
         else:
-            yield Failed(task, **json.loads(rest), lost=False)
+            yield RunFailed(task, **json.loads(rest), lost=False)
 
     def stop(self) -> None:
         """Let runs under way write their checkpoints and come back; those that have not begun come back at once."""
@@ -254,7 +252,7 @@ class DaskExecutor:
                         part.close(timeout=seconds)
 
 
-def _failed(task: Task, error: BaseException) -> Failed:
+def _failed(task: Task, error: BaseException) -> RunFailed:
     """What Dask says of a run that gave no answer of its own."""
     from distributed import KilledWorker
 
@@ -263,24 +261,24 @@ def _failed(task: Task, error: BaseException) -> Failed:
         words = f"the worker {last} died with it (out of memory?)"
         if error.allowed_failures:
             words = f"{error.allowed_failures + 1} workers died with it, the last of them {last} (out of memory?)"
-        return Failed(task, "WorkerLost", words, "", lost=True)
+        return RunFailed(task, "WorkerLost", words, "", lost=True)
     told = described(error)
     if "Cancelled" in told["kind"]:
-        return Failed(task, "WorkerLost", f"taken back by the cluster: {told['message']}", "", lost=True)
+        return RunFailed(task, "WorkerLost", f"taken back by the cluster: {told['message']}", "", lost=True)
     told["message"] += "; install the same gainful on the scheduler and on every worker"
-    return Failed(task, **told, lost=False)
+    return RunFailed(task, **told, lost=False)
 
 
 def _unreachable(address: str, connected: bool, error: Exception) -> ExperimentError:
-    if address == LOCAL:
+    if address == LOCAL_CLUSTER:
         return ExperimentError(f"--dask local: no cluster could be started here ({error}); run without --dask")
     if connected:
         return ExperimentError(
-            f"--dask {address}: the scheduler has no worker after {PATIENCE:g} s; start some (dask worker {address} "
-            "--nthreads 1 --nworkers auto) and run again"
+            f"--dask {address}: the scheduler has no worker after {CONNECT_SECONDS:g} s; start some (dask worker "
+            f"{address} --nthreads 1 --nworkers auto) and run again"
         )
     return ExperimentError(
-        f"--dask {address}: no Dask scheduler answers there within {PATIENCE:g} s ({error}); start one (dask "
+        f"--dask {address}: no Dask scheduler answers there within {CONNECT_SECONDS:g} s ({error}); start one (dask "
         "scheduler) and workers (dask worker ADDRESS), and run again"
     )
 
@@ -312,7 +310,7 @@ def _ctrl_c_ignored() -> Iterator[None]:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Dask's log lines and warnings are for those who run a cluster; errors reach the user as ours."""
-    loggers = [logging.getLogger(name) for name in NOISY]
+    loggers = [logging.getLogger(name) for name in NOISY_LOGGERS]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL + 1)

@@ -42,7 +42,7 @@ def _dumped(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-MAX_LINES = 12
+MAX_SHOWN_DIFFERENCES = 12
 """Differences shown."""
 MAX_COMPARED = 64  # runs of one agent, environment and seed among which the most similar one is looked for
 
@@ -89,8 +89,8 @@ def _explained(
         told = _ranges(sorted(gone_seeds))
         n = sum(gone_seeds.values())
         lines.append(f"seed{'s' if len(gone_seeds) > 1 else ''} {told} gone ({n:,} run{'s' if n > 1 else ''})")
-    more = len(lines) - MAX_LINES
-    return lines if more <= 0 else [*lines[:MAX_LINES], f"and {more:,} more differences"]
+    more = len(lines) - MAX_SHOWN_DIFFERENCES
+    return lines if more <= 0 else [*lines[:MAX_SHOWN_DIFFERENCES], f"and {more:,} more differences"]
 
 
 def _changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:

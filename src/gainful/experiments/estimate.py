@@ -10,7 +10,7 @@ from typing import Any
 
 from gainful.errors import GainfulError
 from gainful.experiments.configuration import Configuration, checkpoint_steps
-from gainful.experiments.execution import Task, environment_of, learner_of, packed
+from gainful.experiments.execution import Task, agent_factory_of, environment_of, packed
 from gainful.experiments.resources import peak_memory
 
 COMPILING_STEPS = 64
@@ -74,9 +74,9 @@ def _life(configuration: Configuration, task: Task) -> Any:
     from gainful.simulation.simulate import begin
 
     environment = environment_of(configuration)
-    learner = learner_of(configuration, environment, task.span)
+    factory = agent_factory_of(configuration, environment, task.span)
     return begin(
-        learner.make(), environment, configuration.horizon, configuration.seed, gain=task.gain or 0.0,
+        factory.make(), environment, configuration.horizon, configuration.seed, gain=task.gain or 0.0,
         checkpoints=checkpoint_steps(20, configuration.horizon),
     )  # fmt: skip
 
@@ -94,8 +94,8 @@ def _cost(configuration: Configuration, task: Task) -> tuple[float, int]:
     life.finish(note)
     planning, acting = life.planning_seconds, life.acting_seconds
     step, planned, acted = half[0] if half and half[0][0] < T else (0, 0.0, 0.0)
-    learner = learner_of(configuration, environment_of(configuration), task.span)
-    size = len(packed(life, learner, task, 0.0)) * len(configuration.checkpoints) // len(checkpoint_steps(20, T))
+    factory = agent_factory_of(configuration, environment_of(configuration), task.span)
+    size = len(packed(life, factory, task, 0.0)) * len(configuration.checkpoints) // len(checkpoint_steps(20, T))
     more = configuration.horizon / T
     if more > 1.0:
         power = math.log(planning / planned) / math.log(T / step) if 0.0 < planned < planning else 0.0

@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 
 from gainful.agents.scal_plus import SCALPlus
 from gainful.errors import GainfulError, InvalidRunError
+from gainful.experiments.agent_factory import AgentFactory
 from gainful.experiments.configuration import Configuration
-from gainful.experiments.frames import pack
-from gainful.experiments.learner import Learner
 from gainful.experiments.provenance import provenance
+from gainful.experiments.wire_format import pack
 
-MOST_EPISODES = 1024
+MAX_STORED_EPISODES = 1024
 """Records of episodes kept per run; of more, so many are chosen, spread evenly over the logarithm of the step."""
-MOST_PAIRS = 4096
+MAX_STORED_PAIRS = 4096
 """Visits and policy of a run are kept up to so many pairs of state and action."""
 
 
-class Stopped(Exception):  # noqa: N818
+class RunStoppedError(Exception):
     """The run was told to stop; it is in its checkpoint file."""
 
 
@@ -75,16 +75,16 @@ def environment_of(configuration: Configuration) -> Any:
     return _environment(configuration.environment, json.dumps(configuration.environment_parameters, sort_keys=True))
 
 
-def learner_of(configuration: Configuration, environment: Any, span: float | None) -> Learner:
+def agent_factory_of(configuration: Configuration, environment: Any, span: float | None) -> AgentFactory:
     """The agent of a run, in the making."""
     c = configuration
-    return Learner.from_parameters(c.agent, environment, c.agent_parameters, c.seed, c.horizon, span)
+    return AgentFactory.from_parameters(c.agent, environment, c.agent_parameters, c.seed, c.horizon, span)
 
 
 def execute(
     task: Task, progress: Callable[[int, int], None] | None = None, stop: Callable[[], bool] | None = None
 ) -> bytes:
-    """Make the run, from its checkpoint file if there is one; `Stopped` where `stop()` said so."""
+    """Make the run, from its checkpoint file if there is one; `RunStoppedError` where `stop()` said so."""
     if task.audit:
         return audited(task, progress, stop)
     from gainful.simulation.checkpoint import Checkpoint
@@ -92,13 +92,13 @@ def execute(
 
     configuration = Configuration.from_json(task.configuration)
     environment = environment_of(configuration)
-    learner = learner_of(configuration, environment, task.span)
+    factory = agent_factory_of(configuration, environment, task.span)
     gain = math.nan if task.gain is None else task.gain
     began = time.perf_counter()
 
     def born() -> Any:
         life = begin(
-            learner.make(), environment, configuration.horizon, configuration.seed,
+            factory.make(), environment, configuration.horizon, configuration.seed,
             checkpoints=configuration.checkpoints, gain=0.0 if task.gain is None else task.gain,
         )  # fmt: skip
         life.gain = gain
@@ -118,7 +118,7 @@ def execute(
         if stop is not None and stop():
             if kept is not None:
                 kept.write()
-            raise Stopped
+            raise RunStoppedError
         if kept is not None:
             with contextlib.suppress(GainfulError):  # no room for a checkpoint is no reason to give the run up
                 kept.write_if_due()
@@ -127,7 +127,7 @@ def execute(
         progress(life.t, configuration.horizon)  # where it begins, or goes on
     if not life.over:
         life.finish(progress, pause=pause)
-    return packed(life, learner, task, time.perf_counter() - began)
+    return packed(life, factory, task, time.perf_counter() - began)
 
 
 @lru_cache(maxsize=4)
@@ -145,11 +145,11 @@ def audited(
 
     c = Configuration.from_json(task.configuration)
     truth = _truth(c.environment, json.dumps(c.environment_parameters, sort_keys=True))
-    agent = learner_of(c, truth.environment, truth.span).make()
+    agent = agent_factory_of(c, truth.environment, truth.span).make()
 
     def tell(step: int, horizon: int) -> None:
         if stop is not None and stop():
-            raise Stopped
+            raise RunStoppedError
         if progress is not None:
             progress(step, horizon)
 
@@ -166,18 +166,18 @@ def _same_folder(task: Task) -> bool:
         return False
 
 
-def packed(life: Any, learner: Learner, task: Task, seconds: float) -> bytes:
+def packed(life: Any, factory: AgentFactory, task: Task, seconds: float) -> bytes:
     """What the store keeps of a finished run."""
     run, agent = life.run(), life.agent
     episodes = run.episodes
-    chosen = thinned(episodes["step"], MOST_EPISODES)
+    chosen = evenly_in_log(episodes["step"], MAX_STORED_EPISODES)
     arrays: dict[str, NDArray[Any]] = {
         "steps": run.steps, "rewards": run.rewards, "pseudo_regret": run.pseudo_regret,
         "episode": chosen,
         **{f"episode_{name}": episodes[name][chosen] for name in episodes.dtype.names if name != "planning_seconds"},
     }  # fmt: skip
     pairs = agent.n_states * agent.n_actions
-    if pairs <= MOST_PAIRS:
+    if pairs <= MAX_STORED_PAIRS:
         arrays["visits"] = agent.statistics.visits.reshape(agent.n_states, agent.n_actions)
         plan = agent.current
         if plan is not None:
@@ -190,8 +190,8 @@ def packed(life: Any, learner: Learner, task: Task, seconds: float) -> bytes:
     guarantee = agent.guarantee
     values = {
         "run_id": task.run_id, "gain": task.gain, "gain_source": task.gain_source,
-        "span": None if "span" not in learner.options else float(learner.options["span"]),
-        "span_is_oracle": learner.span_is_oracle, "n_states": agent.n_states, "n_actions": agent.n_actions,
+        "span": None if "span" not in factory.options else float(factory.options["span"]),
+        "span_is_oracle": factory.span_is_oracle, "n_states": agent.n_states, "n_actions": agent.n_actions,
         "episodes": len(episodes), "vacuous": bool(run.vacuous), "guarantee": str(guarantee),
         "guarantee_holds": bool(guarantee.holds), "call_seconds": seconds,
         "seconds": run.planning_seconds + run.acting_seconds, "planning_seconds": run.planning_seconds,
@@ -200,10 +200,10 @@ def packed(life: Any, learner: Learner, task: Task, seconds: float) -> bytes:
     return pack(values, arrays)
 
 
-def thinned(steps: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+def evenly_in_log(steps: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     """Which of increasing `steps` to keep: all, or about `most`, first and last among them.
 
-    >>> thinned(np.arange(1, 101), 5).tolist()
+    >>> evenly_in_log(np.arange(1, 101), 5).tolist()
     [0, 3, 9, 31, 99]
     """
     n = len(steps)

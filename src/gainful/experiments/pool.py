@@ -20,12 +20,19 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gainful.experiments.execution import Task
-from gainful.experiments.frames import Frames, write_frame
-from gainful.experiments.worker import FAILURE, RESULT, RUN, STEP, STOP, STOPPED
+from gainful.experiments.wire_format import FrameDecoder, write_frame
+from gainful.experiments.worker import (
+    MESSAGE_FAILURE,
+    MESSAGE_RESULT,
+    MESSAGE_RUN,
+    MESSAGE_STEP,
+    MESSAGE_STOP,
+    MESSAGE_STOPPED,
+)
 
 
 @dataclass(frozen=True)
-class Done:
+class RunFinished:
     """A run has finished; `data` is what `execution.packed` made."""
 
     task: Task
@@ -33,7 +40,7 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Failed:
+class RunFailed:
     """A run has not; `lost` where its worker was, so that another try may succeed."""
 
     task: Task
@@ -44,7 +51,7 @@ class Failed:
 
 
 @dataclass(frozen=True)
-class Step:
+class RunProgress:
     """How far a run is."""
 
     task: Task
@@ -52,13 +59,13 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Halted:
+class RunStopped:
     """A run has stopped because it was told to; it is in its checkpoint file."""
 
     task: Task
 
 
-Event = Done | Failed | Step | Halted
+Event = RunFinished | RunFailed | RunProgress | RunStopped
 
 
 class Executor(Protocol):
@@ -79,7 +86,7 @@ class Executor(Protocol):
         """End everything at once."""
 
 
-GRACE = 5.0
+TIMEOUT_GRACE_SECONDS = 5.0
 """Seconds that a run which has taken too long has to write its checkpoint."""
 
 
@@ -120,22 +127,22 @@ class LocalPool:
             if not worker.late:
                 worker.late = True
                 worker.ask_to_stop()  # in its checkpoint file, for a call with more patience
-            elif now - worker.since > limit + GRACE:
+            elif now - worker.since > limit + TIMEOUT_GRACE_SECONDS:
                 assert worker.task is not None
                 events.append(self._too_late(worker.task))
                 worker.task = None
                 self._forget(worker)
         return events
 
-    def _too_late(self, task: Task) -> Failed:
+    def _too_late(self, task: Task) -> RunFailed:
         message = f"still running after {self.timeout:g} s, the limit for a run; raise --timeout"
-        return Failed(task, "TimeoutError", message, "", lost=False)
+        return RunFailed(task, "TimeoutError", message, "", lost=False)
 
     def _heard(self, worker: _Worker, message: bytes) -> Iterator[Event]:
         task, kind, rest = worker.task, message[:1], message[1:]
         assert task is not None
-        if kind == STEP:
-            yield Step(task, json.loads(rest)[0])
+        if kind == MESSAGE_STEP:
+            yield RunProgress(task, json.loads(rest)[0])
             return
         worker.task = None
         if worker.late:  # it was told to stop, and takes no more
@@ -143,20 +150,20 @@ class LocalPool:
         else:
             self._busy.remove(worker)
             self._idle.append(worker)
-        if kind == STOPPED and worker.late:
+        if kind == MESSAGE_STOPPED and worker.late:
             yield self._too_late(task)
-        elif kind == RESULT:
-            yield Done(task, rest)
-        elif kind == FAILURE:
-            yield Failed(task, **json.loads(rest), lost=False)
-        elif kind == STOPPED:
-            yield Halted(task)
+        elif kind == MESSAGE_RESULT:
+            yield RunFinished(task, rest)
+        elif kind == MESSAGE_FAILURE:
+            yield RunFailed(task, **json.loads(rest), lost=False)
+        elif kind == MESSAGE_STOPPED:
+            yield RunStopped(task)
 
     def _died(self, worker: _Worker) -> Iterator[Event]:
         task = worker.task
         ending, words = self._forget(worker, died=True)
         if task is not None:
-            yield Failed(task, "WorkerLost", f"its worker process {ending}", words, lost=True)
+            yield RunFailed(task, "WorkerLost", f"its worker process {ending}", words, lost=True)
 
     def _forget(self, worker: _Worker, died: bool = False) -> tuple[str, str]:
         self._selector.unregister(worker.output)
@@ -191,16 +198,16 @@ class _Worker:
         assert self._process.stdout is not None
         self.output: Any = self._process.stdout
         self._input: Any = self._process.stdin
-        self.frames, self.since, self.late = Frames(), 0.0, False
+        self.frames, self.since, self.late = FrameDecoder(), 0.0, False
         self.task: Task | None = None
 
     def begin(self, task: Task) -> None:
         self.task, self.since = task, time.monotonic()
-        write_frame(self._input, RUN + task.to_json().encode())
+        write_frame(self._input, MESSAGE_RUN + task.to_json().encode())
 
     def ask_to_stop(self) -> None:
         with contextlib.suppress(OSError):
-            write_frame(self._input, STOP)
+            write_frame(self._input, MESSAGE_STOP)
 
     def end(self, died: bool) -> tuple[str, str]:
         """Kill it; how it ended if it had `died` before, and its last words."""

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.errors import InvalidArgumentError, StoreError
-from gainful.experiments.frames import unpack
 from gainful.experiments.store import Store
+from gainful.experiments.wire_format import unpack
 
 if TYPE_CHECKING:
     import pandas as pd

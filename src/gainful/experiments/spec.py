@@ -78,29 +78,29 @@ from gainful.experiments.configuration import (
     parse_steps,
 )
 from gainful.experiments.differences import shown
-from gainful.experiments.lines import Lines, Path, written
+from gainful.experiments.toml_positions import KeyPath, TomlPositions, path_text
+from gainful.partition import MAX_CELLS
 
 MAX_RUNS = 1_000_000
 """A sweep of more runs is refused."""
 MAX_PER_DECADE = 10_000
 MAX_CHECKPOINTS = 1_000_000
-MAX_MADE = 500
+MAX_CHECKED_ENVIRONMENTS = 500
 """Environments made to see whether they can be; of more, an even choice."""
-MAX_TRIED = 5_000
+MAX_CHECKED_PAIRS = 5_000
 """Pairs of agent and environment tried; of more, an even choice."""
-MAX_ENTRIES = 20_000_000
+MAX_CHECKED_ENTRIES = 20_000_000
 """Environments with more entries are made by the workers only."""
-MAX_PAIRS = 200_000
+MAX_TRIAL_PAIRS = 200_000
 """Agents for more pairs of state and action are tried on a small problem."""
-MAX_CELLS = 2**31 - 1
-MAX_SHOWN = 25
+MAX_SHOWN_PROBLEMS = 25
 """Problems shown of one file."""
 
 
-class Problem(NamedTuple):
+class SpecProblem(NamedTuple):
     """What is wrong with one thing in a spec, and where."""
 
-    path: Path
+    path: KeyPath
     line: int | None
     message: str
 
@@ -201,7 +201,7 @@ class Spec(Header):
     environments: tuple[EnvironmentEntry, ...]
     agents: tuple[AgentEntry, ...]
 
-    _resolved: _Sweep | None = PrivateAttr(default=None)
+    _resolved: _ResolvedSpec | None = PrivateAttr(default=None)
     _source: str = PrivateAttr(default="the spec")
     _text: str = PrivateAttr(default="")
 
@@ -242,9 +242,9 @@ class Spec(Header):
     def __len__(self) -> int:
         return len(self._runs().pairs) * len(self.seeds)
 
-    def _runs(self) -> _Sweep:
+    def _runs(self) -> _ResolvedSpec:
         if self._resolved is None:
-            sweep = _Sweep(self, dict(enumerate(self.environments)), dict(enumerate(self.agents)))
+            sweep = _ResolvedSpec(self, dict(enumerate(self.environments)), dict(enumerate(self.agents)))
             _raise(self._source, sweep.problems, None)
             self._resolved = sweep
         return self._resolved
@@ -268,7 +268,7 @@ def read_spec(source: str | FilePath | Mapping[str, Any]) -> Spec:
     except (ValueError, RecursionError) as error:  # a number of thousands of digits; brackets in brackets in ...
         what = "nested too deeply" if isinstance(error, RecursionError) else "a number with too many digits"
         raise InvalidSpecError(f"{name}: {what}") from error
-    spec = _checked(data, name, Lines(text))
+    spec = _checked(data, name, TomlPositions(text))
     spec._text = text
     return spec
 
@@ -330,8 +330,8 @@ def _syntax(name: str, message: str) -> str:
     return f"{name}: {message.replace('(at end of document)', 'at the end of the file')}"
 
 
-def _checked(data: dict[str, Any], name: str, lines: Lines | None) -> Spec:
-    problems: list[tuple[Path, str]] = []
+def _checked(data: dict[str, Any], name: str, positions: TomlPositions | None) -> Spec:
+    problems: list[tuple[KeyPath, str]] = []
     head = {key: value for key, value in data.items() if key not in ("environments", "agents")}
     header = _validated(Header, head, (), problems, [*Spec.model_fields])
     entries: dict[str, dict[int, Any]] = {}
@@ -350,8 +350,8 @@ def _checked(data: dict[str, Any], name: str, lines: Lines | None) -> Spec:
                     entries[key][i] = found
                 elif key == "environments":
                     mentioned += [one[k] for k in ("name", "label") if isinstance(one.get(k), str)]
-    sweep = _Sweep(header, entries["environments"], entries["agents"], mentioned)
-    _raise(name, [*problems, *sweep.problems], lines)
+    sweep = _ResolvedSpec(header, entries["environments"], entries["agents"], mentioned)
+    _raise(name, [*problems, *sweep.problems], positions)
     assert header is not None
     spec = Spec.model_construct(
         **{key: getattr(header, key) for key in Header.model_fields},
@@ -362,7 +362,11 @@ def _checked(data: dict[str, Any], name: str, lines: Lines | None) -> Spec:
 
 
 def _validated(
-    model: type[BaseModel], raw: Mapping[str, Any], at: Path, problems: list[tuple[Path, str]], known: list[str] | None
+    model: type[BaseModel],
+    raw: Mapping[str, Any],
+    at: KeyPath,
+    problems: list[tuple[KeyPath, str]],
+    known: list[str] | None,
 ) -> Any:
     try:
         return model.model_validate(dict(raw))
@@ -400,10 +404,10 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _raise(name: str, found: Iterable[tuple[Path, str]], lines: Lines | None) -> None:
+def _raise(name: str, found: Iterable[tuple[KeyPath, str]], positions: TomlPositions | None) -> None:
     """One error with every problem, by line."""
     unique = dict.fromkeys(found)
-    problems = [Problem(path, lines.of(path) if lines else None, message) for path, message in unique]
+    problems = [SpecProblem(path, positions.line_of(path) if positions else None, message) for path, message in unique]
     if not problems:
         return
     problems.sort(key=lambda problem: problem.line or 0)
@@ -411,12 +415,12 @@ def _raise(name: str, found: Iterable[tuple[Path, str]], lines: Lines | None) ->
     for path, line, message in problems:
         place = name if line is None else f"{name}, line {line}"
         said.append(
-            f"{place}: {written(path)}: {message}" if path else f"{place if lines is None else name}: {message}"
+            f"{place}: {path_text(path)}: {message}" if path else f"{place if positions is None else name}: {message}"
         )
     if len(said) == 1:
         raise InvalidSpecError(said[0], problems)
-    more = [f"and {len(said) - MAX_SHOWN:,} more"] if len(said) > MAX_SHOWN else []
-    numbered = [f"{i}. {one}" for i, one in enumerate(said[:MAX_SHOWN], 1)]
+    more = [f"and {len(said) - MAX_SHOWN_PROBLEMS:,} more"] if len(said) > MAX_SHOWN_PROBLEMS else []
+    numbered = [f"{i}. {one}" for i, one in enumerate(said[:MAX_SHOWN_PROBLEMS], 1)]
     raise InvalidSpecError("\n".join([f"{name} has {len(said):,} problems:", *numbered, *more]), problems)
 
 
@@ -427,18 +431,18 @@ def _raise(name: str, found: Iterable[tuple[Path, str]], lines: Lines | None) ->
 class _Point:
     """One environment or agent of a sweep."""
 
-    place: Path
+    place: KeyPath
     """("agents", 1): its entry."""
     name: str
     given: dict[str, Any]
-    origin: dict[str, Path]
+    origin: dict[str, KeyPath]
     """Where each parameter is written."""
     swept: tuple[str, ...]
     horizon: int | None
     label: str = ""
     identity: str = field(default="", compare=False)
 
-    def path(self, parameter: str) -> Path:
+    def path(self, parameter: str) -> KeyPath:
         return self.origin.get(parameter, (*self.place, "parameters", parameter))
 
     @property
@@ -446,14 +450,14 @@ class _Point:
         return ", ".join(f"{p} = {shown(self.given[p])}" for p in self.swept)
 
 
-class _Sweep:
+class _ResolvedSpec:
     """All runs of the entries that are sound, and the problems of the others."""
 
     def __init__(
         self, header: Header | None, environments: dict[int, EnvironmentEntry], agents: dict[int, AgentEntry],
         mentioned: Sequence[str] = (),
     ) -> None:  # fmt: skip
-        self.problems: list[tuple[Path, str]] = []
+        self.problems: list[tuple[KeyPath, str]] = []
         self.header = header
         self.environments: list[_Point] = []
         self.agents: list[_Point] = []
@@ -480,7 +484,7 @@ class _Sweep:
             self._check_steps()
             if not self.problems:
                 self._check_duplicates()
-        if len(self.problems) < MAX_SHOWN:
+        if len(self.problems) < MAX_SHOWN_PROBLEMS:
             self._try()
 
     def runs(self) -> Iterator[tuple[Labels, _Point, _Point]]:
@@ -506,13 +510,13 @@ class _Sweep:
 
     # ------------------------------------------------------------------ points
 
-    def _problem(self, path: Path, message: str) -> None:
+    def _problem(self, path: KeyPath, message: str) -> None:
         self.problems.append((path, message))
 
-    def _too_many(self, path: Path, runs: int, of: str) -> None:
+    def _too_many(self, path: KeyPath, runs: int, of: str) -> None:
         self._problem(path, f"{runs:,} runs ({of}), more than {MAX_RUNS:,}; take shorter lists or fewer seeds")
 
-    def _points(self, place: Path, entry: Entry, sweeps: dict[str, tuple[Path, list[Any]]]) -> Iterator[_Point]:
+    def _points(self, place: KeyPath, entry: Entry, sweeps: dict[str, tuple[KeyPath, list[Any]]]) -> Iterator[_Point]:
         """Every combination of the sweeps; zipped ones side by side. Nothing where they contradict each other."""
         sound = True
         for name in entry.zip:
@@ -522,7 +526,7 @@ class _Sweep:
             sweeps[name] = ((*place, "zip", name), entry.zip[name])
         for name, (path, values) in sweeps.items():
             if name in entry.parameters:
-                self._problem(path, f"is in {written((*place, 'parameters'))} too; keep one")
+                self._problem(path, f"is in {path_text((*place, 'parameters'))} too; keep one")
                 sound = False
             if not values:
                 self._problem(path, "is an empty list, expected at least one value")
@@ -547,7 +551,7 @@ class _Sweep:
     def _environments(self, entries: dict[int, EnvironmentEntry]) -> None:
         shared = _shared_names(entries.values())
         for i, entry in entries.items():
-            place: Path = ("environments", i)
+            place: KeyPath = ("environments", i)
             try:
                 is_continuous(entry.name)
             except UnknownNameError as error:
@@ -563,7 +567,7 @@ class _Sweep:
     def _agents(self, entries: dict[int, AgentEntry]) -> None:
         shared = _shared_names(entries.values())
         for i, entry in entries.items():
-            place: Path = ("agents", i)
+            place: KeyPath = ("agents", i)
             try:
                 check_agent(entry.name)
             except UnknownNameError as error:
@@ -571,7 +575,7 @@ class _Sweep:
                 continue
             sweeps = {name: ((*place, "grid", name), values) for name, values in entry.grid.items()}
             if entry.bonus_scales is not None:
-                path: Path = (*place, "bonus_scales")
+                path: KeyPath = (*place, "bonus_scales")
                 known = agent_parameters(entry.name, continuous=True)
                 scale = next((name for name in ("bonus_scale", "width_scale") if name in known), None)
                 if scale is None:
@@ -647,7 +651,7 @@ class _Sweep:
             kind = str(point.place[0])
             first = same.setdefault(point.identity, point)
             if first is not point:
-                where = written(first.place) if first.place != point.place else "another value of the sweep"
+                where = path_text(first.place) if first.place != point.place else "another value of the sweep"
                 at = point.path(point.swept[0]) if point.swept else point.place
                 self._problem(at, f"'{point.label}' is the same as {where}; keep one")
                 continue
@@ -663,8 +667,8 @@ class _Sweep:
             else:
                 self._problem(
                     point.place,
-                    f"label '{point.label}' is that of {written(first.place)} too, which differs; give one of the two "
-                    f"{kind} another label",
+                    f"label '{point.label}' is that of {path_text(first.place)} too, which differs; give one of the "
+                    f"two {kind} another label",
                 )
 
     # ------------------------------------------------------------------ pairs
@@ -672,10 +676,10 @@ class _Sweep:
     def _cross(self) -> None:
         """Every agent in every environment it is for."""
         used: set[int] = set()
-        refused: set[tuple[Path, Path]] = set()
+        refused: set[tuple[KeyPath, KeyPath]] = set()
         kinds = [is_continuous(point.name) for point in self.environments]
         limit = 2 * MAX_RUNS
-        matches: dict[Path, set[int]] = {}
+        matches: dict[KeyPath, set[int]] = {}
         for i, entry in self._entries.items():
             matches[("agents", i)] = {k for k, point in enumerate(self.environments) if _runs_in(entry, point)}
         by_environment: list[list[_Point]] = [[] for _ in self.environments]
@@ -730,7 +734,7 @@ class _Sweep:
         """One run under two labels: the same but for a horizon that an entry repeats."""
         bare = {id(p): json.dumps(json.loads(p.identity)[:2]) for p in (*self.environments, *self.agents)}
         seen: dict[tuple[str, str, int], tuple[_Point, _Point]] = {}
-        reported: set[tuple[Path, Path]] = set()
+        reported: set[tuple[KeyPath, KeyPath]] = set()
         for environment, agent in self.pairs:
             identity = (bare[id(environment)], bare[id(agent)], self._horizon(environment, agent))
             there, by = seen.setdefault(identity, (environment, agent))
@@ -740,7 +744,7 @@ class _Sweep:
                 self._problem(
                     second.place,
                     f"'{agent.label}' in '{environment.label}' is the same run as '{by.label}' in '{there.label}' "
-                    f"({written(first.place)}); keep one",
+                    f"({path_text(first.place)}); keep one",
                 )
 
     # ------------------------------------------------------------------ made once
@@ -748,13 +752,13 @@ class _Sweep:
     def _try(self) -> None:
         """Make environments and agents, so that a bad value is found here and not in a worker."""
         agents_of: dict[int, list[_Point]] = {id(point): [] for point in self.environments}
-        for environment, agent in _evenly(self.pairs, MAX_TRIED):
+        for environment, agent in _evenly(self.pairs, MAX_CHECKED_PAIRS):
             agents_of[id(environment)].append(agent)
         refused: set[int] = set()
-        for environment in _evenly(self.environments, MAX_MADE):
+        for environment in _evenly(self.environments, MAX_CHECKED_ENVIRONMENTS):
             made = None
             values, _ = environment_problems(environment.name, environment.given)
-            if _entries(values) <= MAX_ENTRIES:
+            if _entries(values) <= MAX_CHECKED_ENTRIES:
                 made = self._made(environment, _make_environment, environment.name, environment.given)
                 if made is None:
                     continue
@@ -788,9 +792,9 @@ class _Sweep:
             if cells > MAX_CELLS:
                 self._problem(agent.path("bins"), f"{values['bins']} bins per axis are {cells:.3g} cells, too many")
                 return False
-            if cells * made.n_actions > MAX_PAIRS:
+            if cells * made.n_actions > MAX_TRIAL_PAIRS:
                 values["bins"] = 2
-        elif made is None or made.n_states * made.n_actions > MAX_PAIRS:
+        elif made is None or made.n_states * made.n_actions > MAX_TRIAL_PAIRS:
             if "policy" in agent.given:
                 return True
             made = _make_environment("two-state-toy", {})
@@ -805,9 +809,9 @@ def _make_environment(name: str, given: Mapping[str, Any]) -> Any:
 
 def _make_agent(name: str, values: Mapping[str, Any], environment: Any, horizon: int) -> Any:
     """The agent as a worker makes it, but with a span of 1 for the model's own."""
-    from gainful.experiments.learner import Learner
+    from gainful.experiments.agent_factory import AgentFactory
 
-    return Learner.from_parameters(name, environment, values, 0, horizon, own_span=1.0).make()
+    return AgentFactory.from_parameters(name, environment, values, 0, horizon, own_span=1.0).make()
 
 
 def _count(entry: Entry) -> int:

@@ -4,7 +4,7 @@ The schema, version 1 (`PRAGMA user_version`; `PRAGMA application_id` is 0x67616
 
 configurations  one row per environment, agent and horizon: everything of a run but its seed
 planned         one row per run that the spec asks for
-runs            one row per finished run; `data` is a packed result (`gainful.experiments.frames`): steps, rewards,
+runs            one row per finished run; `data` is a packed result (`gainful.experiments.wire_format`): steps, rewards,
                 pseudo_regret, episode_*; for small problems visits, and actions, values and bonus of the last plan
 environments    what is known of each environment: gain, where it comes from, span
 failures        one row per try that failed, with its traceback
@@ -27,7 +27,7 @@ from typing import Any, Self
 
 from gainful.errors import StoreError
 from gainful.experiments.configuration import RESULTS_VERSION, Configuration, hash_of
-from gainful.experiments.frames import unpack
+from gainful.experiments.wire_format import unpack
 
 STORE_FILE = "runs.sqlite"
 APPLICATION_ID = 0x6761696E

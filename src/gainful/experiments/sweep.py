@@ -19,11 +19,11 @@ from gainful.experiments.configuration import RESULTS_VERSION, Configuration, ha
 from gainful.experiments.differences import differences
 from gainful.experiments.estimate import Estimate, probe
 from gainful.experiments.execution import Task, environment_of
-from gainful.experiments.frames import unpack
-from gainful.experiments.pool import Done, Event, Executor, Failed, Halted, LocalPool, Step
+from gainful.experiments.pool import Event, Executor, LocalPool, RunFailed, RunFinished, RunProgress, RunStopped
 from gainful.experiments.resources import default_jobs, free_disk
 from gainful.experiments.spec import Spec, read_spec
 from gainful.experiments.store import Store, without_seed
+from gainful.experiments.wire_format import unpack
 from gainful.experiments.worker import described
 from gainful.experiments.workload import Workload
 
@@ -32,44 +32,44 @@ if TYPE_CHECKING:
 
 CHECKPOINT_EVERY = 15.0
 """Seconds of work that a killed run loses at most."""
-PATIENCE = 20.0
+CLEAN_STOP_SECONDS = 20.0
 """Seconds that runs under way have to stop cleanly."""
 
 
-class Watcher(Protocol):
+class SweepWatcher(Protocol):
     """Whoever wants to know how the sweep is doing."""
 
     def preparing(self, words: str) -> None:
         """Before any run: what is being done."""
 
-    def begins(self, sweep: State) -> None:
+    def started(self, sweep: SweepProgress) -> None:
         """The runs begin."""
 
-    def goes_on(self, sweep: State) -> None:
+    def progressed(self, sweep: SweepProgress) -> None:
         """Called several times a second."""
 
-    def failed(self, sweep: State, failure: Failed, attempt: int, again: bool) -> None:
+    def failed(self, sweep: SweepProgress, failure: RunFailed, attempt: int, again: bool) -> None:
         """A try failed; `again`: there will be another."""
 
 
-class Silent:
+class SilentWatcher:
     """A watcher that says nothing."""
 
     def preparing(self, words: str) -> None:
         """Nothing."""
 
-    def begins(self, sweep: State) -> None:
+    def started(self, sweep: SweepProgress) -> None:
         """Nothing."""
 
-    def goes_on(self, sweep: State) -> None:
+    def progressed(self, sweep: SweepProgress) -> None:
         """Nothing."""
 
-    def failed(self, sweep: State, failure: Failed, attempt: int, again: bool) -> None:
+    def failed(self, sweep: SweepProgress, failure: RunFailed, attempt: int, again: bool) -> None:
         """Nothing."""
 
 
 @dataclass
-class State:
+class SweepProgress:
     """How far a sweep is."""
 
     folder: Path
@@ -111,7 +111,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExperimentOutcome:
     """What a call has done."""
 
     folder: Path
@@ -156,8 +156,8 @@ class Outcome:
 def run_experiment(
     spec: Spec | str | Path, out: str | Path | None = None, *, jobs: int | None = None, dask: str | None = None,
     timeout: float | None = None, tries: int = 3, fail_fast: bool = False, checkpoint_every: float = CHECKPOINT_EVERY,
-    watcher: Watcher | None = None,
-) -> Outcome:  # fmt: skip
+    watcher: SweepWatcher | None = None,
+) -> ExperimentOutcome:  # fmt: skip
     """Run what `spec` asks for and its folder `out` does not yet hold.
 
     `spec` is a TOML file or the name of a shipped one; `out` is by default `results/NAME`. Every finished run is stored
@@ -178,7 +178,7 @@ def run_experiment(
     asked = spec if isinstance(spec, Spec) else read_spec(spec)
     folder = Path(out) if out is not None else Path("results") / asked.name
     with _locked(folder), Store.open(folder) as store:
-        sweep = _Sweep(asked, folder, store, watcher or Silent(), tries, fail_fast, checkpoint_every)
+        sweep = _SweepRunner(asked, folder, store, watcher or SilentWatcher(), tries, fail_fast, checkpoint_every)
         return sweep.run(jobs, dask, timeout)
 
 
@@ -205,9 +205,9 @@ def _locked(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-class _Sweep:
+class _SweepRunner:
     def __init__(
-        self, spec: Spec, folder: Path, store: Store, watcher: Watcher, tries: int, fail_fast: bool,
+        self, spec: Spec, folder: Path, store: Store, watcher: SweepWatcher, tries: int, fail_fast: bool,
         checkpoint_every: float,
     ) -> None:  # fmt: skip
         self.spec, self.folder, self.store, self.watcher = spec, folder, store, watcher
@@ -220,7 +220,7 @@ class _Sweep:
 
     # ------------------------------------------------------------------ before
 
-    def run(self, jobs: int | None, dask: str | None, timeout: float | None) -> Outcome:
+    def run(self, jobs: int | None, dask: str | None, timeout: float | None) -> ExperimentOutcome:
         began = time.monotonic()
         runs = [
             (configuration, labels.environment, labels.agent)
@@ -238,7 +238,7 @@ class _Sweep:
         jobs = jobs or min(default_jobs(estimate.memory_per_run), max(1, len(waiting)))
         self._check_room(estimate, len(waiting))
         labels = {c.run_id: (e, a) for c, e, a in runs}
-        self.state = State(
+        self.state = SweepProgress(
             self.folder, self.spec.title or self.spec.name, len(runs), len(runs) - len(missing), jobs, estimate,
             Counter(a for _, _, a in runs), Counter(labels[i][1] for i in finished if i in labels), labels,
             Workload(((c.run_id, self.kinds[c.run_id], c.horizon) for c in waiting), estimate.seconds),
@@ -246,11 +246,11 @@ class _Sweep:
         self.state.failed = len(missing) - len(waiting)
         for c, error in self.unsolvable:
             task = Task(c.run_id, json.loads(c.to_json()), None, "", None)
-            self.watcher.failed(self.state, Failed(task, **described(error), lost=False), 1, again=False)
+            self.watcher.failed(self.state, RunFailed(task, **described(error), lost=False), 1, again=False)
         if waiting:
             executor = self._executor(jobs, dask, timeout)
             self.state.jobs = executor.slots
-            self.watcher.begins(self.state)
+            self.watcher.started(self.state)
             try:
                 with self._interruptible():
                     self._execute(executor, deque(waiting))
@@ -258,7 +258,7 @@ class _Sweep:
                 executor.close()
         self._clean_up()
         wanted = {c.run_id for c, _, _ in runs}
-        return Outcome(
+        return ExperimentOutcome(
             self.folder, len(runs), len(self.store.finished() & wanted), self.state.finished,
             tuple(f for f in self.store.failures() if f["run_id"] in wanted), self.state.stopping,
             time.monotonic() - began,
@@ -352,7 +352,7 @@ class _Sweep:
                 executor.submit(self._task(c))
                 running += 1
             for event in executor.wait(0.2):
-                if isinstance(event, Step):
+                if isinstance(event, RunProgress):
                     state.workload.stepped(event.task.run_id, event.step)
                     continue
                 running -= 1
@@ -362,17 +362,17 @@ class _Sweep:
             if self.interrupted and not state.stopping:
                 state.stopping = True
                 executor.stop()
-                give_up_at = time.monotonic() + PATIENCE
+                give_up_at = time.monotonic() + CLEAN_STOP_SECONDS
             if time.monotonic() > give_up_at:
                 return
-            self.watcher.goes_on(state)
+            self.watcher.progressed(state)
 
     def _ended(self, event: Event, configuration: Configuration) -> bool:
         """Store what has come of a run; whether it is to be tried again."""
         task, state = event.task, self.state
-        if isinstance(event, Done):
+        if isinstance(event, RunFinished):
             event = _checked(event)
-        if isinstance(event, Done):
+        if isinstance(event, RunFinished):
             self.store.keep(configuration, event.data, self.attempts[task.run_id])
             with contextlib.suppress(OSError):
                 Path(task.checkpoint_file or "").unlink(missing_ok=True)
@@ -380,9 +380,9 @@ class _Sweep:
             state.finished_by_agent[state.labels[task.run_id][1]] += 1
             state.workload.finished(task.run_id, unpack(event.data)[0]["call_seconds"])
             return False
-        if isinstance(event, Halted):
+        if isinstance(event, RunStopped):
             return False
-        assert isinstance(event, Failed)
+        assert isinstance(event, RunFailed)
         attempt = self.attempts[task.run_id]
         again = event.lost and attempt < self.tries and not state.stopping
         self.store.keep_failure(task.run_id, configuration.key, attempt, event.kind, event.message, event.traceback)
@@ -423,7 +423,7 @@ class _Sweep:
                 path.unlink(missing_ok=True)
 
 
-def _checked(event: Done) -> Done | Failed:
+def _checked(event: RunFinished) -> RunFinished | RunFailed:
     """A result made by other code (a worker elsewhere with another gainful) is a failure."""
     values, _ = unpack(event.data)
     if (values["run_id"], values["results_version"]) == (event.task.run_id, RESULTS_VERSION):
@@ -432,7 +432,7 @@ def _checked(event: Done) -> Done | Failed:
         f"made by gainful {values['version']} with results version {values['results_version']}, expected "
         f"{RESULTS_VERSION}; install the same gainful on every worker"
     )
-    return Failed(event.task, "ResultsVersionError", message, "", lost=False)
+    return RunFailed(event.task, "ResultsVersionError", message, "", lost=False)
 
 
 def environment_key(configuration: Configuration) -> str:
@@ -443,7 +443,7 @@ def environment_key(configuration: Configuration) -> str:
 
 def facts_of(environment: Any) -> dict[str, Any]:
     """Gain per step, where it comes from, and span; None where nobody knows."""
-    from gainful.experiments.learner import own_span
+    from gainful.experiments.agent_factory import own_span
     from gainful.mdp.model import MDP
     from gainful.simulation.continuous import known_gain
     from gainful.simulation.tabular import optimal_gain

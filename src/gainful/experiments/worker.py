@@ -15,18 +15,18 @@ import traceback
 from queue import SimpleQueue
 from typing import Any
 
-from gainful.experiments.frames import read_frame, write_frame
+from gainful.experiments.wire_format import read_frame, write_frame
 
-RUN, STOP = b"R", b"S"
-RESULT, FAILURE, STEP, STOPPED = b"D", b"F", b"P", b"S"
+MESSAGE_RUN, MESSAGE_STOP = b"R", b"S"
+MESSAGE_RESULT, MESSAGE_FAILURE, MESSAGE_STEP, MESSAGE_STOPPED = b"D", b"F", b"P", b"S"
 """The first byte of a message says what it is."""
-TELL_EVERY = 0.5
+PROGRESS_EVERY = 0.5
 """Seconds between two messages about how far a run is."""
 
 
 def serve() -> None:
     """Execute tasks until stdin ends."""
-    from gainful.experiments.execution import Stopped, Task, execute
+    from gainful.experiments.execution import RunStoppedError, Task, execute
 
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a step function prints is no message
@@ -35,7 +35,7 @@ def serve() -> None:
 
     def listen() -> None:
         while (message := read_frame(sys.stdin.buffer)) is not None:
-            if message[:1] == STOP:
+            if message[:1] == MESSAGE_STOP:
                 stopping.set()
             else:
                 tasks.put(message[1:])
@@ -44,22 +44,22 @@ def serve() -> None:
     threading.Thread(target=listen, daemon=True).start()
     while True:
         text = tasks.get()
-        told = -TELL_EVERY
+        told = -PROGRESS_EVERY
 
         def tell(step: int, horizon: int) -> None:
             nonlocal told
-            if time.monotonic() - told >= TELL_EVERY:
+            if time.monotonic() - told >= PROGRESS_EVERY:
                 told = time.monotonic()
-                write_frame(out, STEP + json.dumps([step, horizon]).encode())
+                write_frame(out, MESSAGE_STEP + json.dumps([step, horizon]).encode())
 
         try:
             if stopping.is_set():
-                raise Stopped
-            write_frame(out, RESULT + execute(Task.from_json(text.decode()), tell, stopping.is_set))
-        except Stopped:
-            write_frame(out, STOPPED)
+                raise RunStoppedError
+            write_frame(out, MESSAGE_RESULT + execute(Task.from_json(text.decode()), tell, stopping.is_set))
+        except RunStoppedError:
+            write_frame(out, MESSAGE_STOPPED)
         except Exception as error:
-            write_frame(out, FAILURE + json.dumps(described(error)).encode())
+            write_frame(out, MESSAGE_FAILURE + json.dumps(described(error)).encode())
 
 
 def described(error: BaseException) -> dict[str, Any]:

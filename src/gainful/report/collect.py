@@ -21,9 +21,9 @@ from gainful.environments import registry
 from gainful.errors import ExperimentError, StoreError
 from gainful.experiments.aggregates import curves, summary
 from gainful.experiments.auditing import read_audits
-from gainful.experiments.execution import thinned
-from gainful.experiments.frames import unpack
+from gainful.experiments.execution import evenly_in_log
 from gainful.experiments.store import Store
+from gainful.experiments.wire_format import unpack
 from gainful.report.drawing import Drawing, drawing_of
 
 if TYPE_CHECKING:
@@ -386,7 +386,7 @@ def _optimism(run: _Run) -> dict[str, Floats]:
         return {}
     step, gain, low, high = (a[known] for a in arrays)
     low, high = np.where(np.isfinite(low), low, gain), np.where(np.isfinite(high), high, gain)
-    kept = thinned(step.astype(np.int64), MOST_EPISODES)
+    kept = evenly_in_log(step.astype(np.int64), MOST_EPISODES)
     return {"step": step[kept], "gain": gain[kept], "low": low[kept], "high": high[kept]}
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gainful.experiments.frames import Frames, pack, read_frame, unpack, write_frame
+from gainful.experiments.wire_format import FrameDecoder, pack, read_frame, unpack, write_frame
 
 
 def test_what_is_packed_is_unpacked() -> None:
@@ -48,7 +48,7 @@ def test_messages_come_whole_however_they_are_cut(messages: list[bytes], piece: 
     for message in messages:
         write_frame(pipe, message)
     data = pipe.getvalue()
-    frames = Frames()
+    frames = FrameDecoder()
     found = [m for i in range(0, len(data), piece) for m in frames.feed(data[i : i + piece])]
     assert found == messages
     pipe.seek(0)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from gainful.cli import console
 
 if TYPE_CHECKING:
-    from gainful.experiments.pool import Failed
-    from gainful.experiments.sweep import State
+    from gainful.experiments.pool import RunFailed
+    from gainful.experiments.sweep import SweepProgress
 
 LINE_EVERY = 10.0
 """Seconds between two lines where nobody watches a terminal."""
@@ -42,8 +42,8 @@ def amount(size: float) -> str:
     return f"{size:.0f} B"
 
 
-class SweepLine:
-    """A `Watcher` for people."""
+class SweepProgressLine:
+    """A `SweepWatcher` for people."""
 
     def __init__(self) -> None:
         self._due = 0.0
@@ -55,7 +55,7 @@ class SweepLine:
         """What is done before the first run."""
         self._say(f"{words} …", transient=True)
 
-    def begins(self, sweep: State) -> None:
+    def started(self, sweep: SweepProgress) -> None:
         """What is to come."""
         self._say(
             f"{sweep.title}: {sweep.left:,} of {sweep.planned:,} runs to make"
@@ -65,7 +65,7 @@ class SweepLine:
         )
         self._due = time.monotonic() + LINE_EVERY
 
-    def goes_on(self, sweep: State) -> None:
+    def progressed(self, sweep: SweepProgress) -> None:
         """The bar, or a line if one is due."""
         if sweep.stopping and not self._stopping:
             self._stopping = True
@@ -84,7 +84,7 @@ class SweepLine:
             self._due = time.monotonic() + LINE_EVERY
             self._live.update(self._bar(sweep), refresh=True)
 
-    def failed(self, sweep: State, failure: Failed, attempt: int, again: bool) -> None:
+    def failed(self, sweep: SweepProgress, failure: RunFailed, attempt: int, again: bool) -> None:
         """At once, in one line."""
         environment, agent = sweep.labels[failure.task.run_id]
         what_next = f"try {attempt + 1} follows" if again else "left out until the next gainful run"
@@ -116,7 +116,7 @@ class SweepLine:
         else:
             self._console.print(text)
 
-    def _line(self, sweep: State) -> str:
+    def _line(self, sweep: SweepProgress) -> str:
         made = sweep.stored + sweep.finished
         rate = sweep.workload.steps / max(sweep.seconds, 1e-9)
         text = f"{made:,} of {sweep.planned:,} runs, {rate / 1e6:.3g} M steps/s, {duration(sweep.seconds)}"
@@ -124,7 +124,7 @@ class SweepLine:
             text += f", about {duration(sweep.seconds_left)} left"
         return text + (f", {sweep.failed:,} failed" if sweep.failed else "")
 
-    def _bar(self, sweep: State) -> Any:
+    def _bar(self, sweep: SweepProgress) -> Any:
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table

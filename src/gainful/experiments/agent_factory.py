@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from gainful.mdp.model import MDP
     from gainful.partition import Partition
 
-DEFAULT_BINS = 10
+FALLBACK_BINS = 10
 """Cells per axis where no formula gives their number."""
-LOOK_AROUND = 2_000
+EXPLORATORY_STEPS = 2_000
 """Random steps made to see where the states of an unbounded box lie."""
-OWN_SPAN = 1.001
+OWN_SPAN_FACTOR = 1.001
 """The model's own span is taken this much larger: it is known up to the precision of a plan."""
 
 
-class Learner:
+class AgentFactory:
     """An agent in the making: what it is called, what it was told, and by whom."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Learner:
     @classmethod
     def from_parameters(
         cls, name: str, environment: Any, parameters: Mapping[str, Any], seed: int, horizon: int, own_span: float | None
-    ) -> Learner:
+    ) -> AgentFactory:
         """From the parameters of a configuration, in which span, horizon and bins may say "auto" or be left out."""
         given = dict(parameters)
         span, bins = given.pop("span", AUTO), given.pop("bins", None)
@@ -140,7 +140,7 @@ class Learner:
                 f"span auto needs a model, and {self.title} has none; say how much better, in total reward, one state "
                 "can be than another (--span NUMBER)"
             )
-        return OWN_SPAN * self._known_span
+        return OWN_SPAN_FACTOR * self._known_span
 
     # ------------------------------------------------------------------ cells
 
@@ -155,9 +155,9 @@ class Learner:
                 options = {"lipschitz": env.lipschitz, "holder": env.holder}
             if bins is None and env.lipschitz is not None and env.holder is not None:
                 bins = bins_for_horizon(self.horizon, env.n_actions, env.lipschitz, env.holder, env.dim)
-            partition = Partition.uniform(bins=bins or DEFAULT_BINS, dim=env.dim)
+            partition = Partition.uniform(bins=bins or FALLBACK_BINS, dim=env.dim)
         else:
-            partition = partition_of(env, bins or DEFAULT_BINS, self.seed)
+            partition = partition_of(env, bins or FALLBACK_BINS, self.seed)
         return {"partition": partition, **options}
 
 
@@ -199,7 +199,7 @@ def partition_of(env: gymnasium.Env[Any, Any], bins: int, seed: int) -> Partitio
         return Partition.from_box(space, bins)
     seen = [np.atleast_1d(env.reset(seed=seed)[0])]
     env.action_space.seed(seed)
-    for _ in range(LOOK_AROUND):
+    for _ in range(EXPLORATORY_STEPS):
         observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
         seen.append(np.atleast_1d(observation))
         if terminated or truncated:
@@ -211,7 +211,7 @@ def partition_of(env: gymnasium.Env[Any, Any], bins: int, seed: int) -> Partitio
             low[i], high[i] = low[i] - 1.0, high[i] + 1.0
     told = "; ".join(f"axis {i} from {low[i]:.3g} to {high[i]:.3g}" for i in open_axes)
     print(
-        f"no bounds in the environment: cells where {LOOK_AROUND:,} random steps went ({told}), "
+        f"no bounds in the environment: cells where {EXPLORATORY_STEPS:,} random steps went ({told}), "
         "beyond in the end cells",
         file=sys.stderr,
     )

@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-_LENGTH = struct.Struct("<I")
-_FRAME = struct.Struct("<Q")
+_HEADER_LENGTH = struct.Struct("<I")
+_FRAME_LENGTH = struct.Struct("<Q")
 
 
 def pack(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:
@@ -24,14 +24,14 @@ def pack(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:
     plain = {name: np.ascontiguousarray(a, dtype=a.dtype.newbyteorder("<")) for name, a in arrays.items()}
     described = [[name, a.dtype.str, list(a.shape)] for name, a in plain.items()]
     header = json.dumps({"values": values, "arrays": described}, allow_nan=False, sort_keys=True).encode()
-    return zlib.compress(_LENGTH.pack(len(header)) + header + b"".join(a.tobytes() for a in plain.values()), 6)
+    return zlib.compress(_HEADER_LENGTH.pack(len(header)) + header + b"".join(a.tobytes() for a in plain.values()), 6)
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """What `pack` was given; ValueError for anything else."""
     try:
         raw = zlib.decompress(data)
-        (length,) = _LENGTH.unpack_from(raw)
+        (length,) = _HEADER_LENGTH.unpack_from(raw)
         header = json.loads(raw[4 : 4 + length].decode())
         at, arrays = 4 + length, {}
         for name, dtype, shape in header["arrays"]:
@@ -49,21 +49,21 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 def write_frame(stream: BinaryIO, data: bytes) -> None:
     """One message into a pipe."""
-    stream.write(_FRAME.pack(len(data)) + data)
+    stream.write(_FRAME_LENGTH.pack(len(data)) + data)
     stream.flush()
 
 
 def read_frame(stream: BinaryIO) -> bytes | None:
     """The next message of a pipe, waiting for it; None at its end, also in the middle of a message."""
-    head = stream.read(_FRAME.size)
-    if len(head) < _FRAME.size:
+    head = stream.read(_FRAME_LENGTH.size)
+    if len(head) < _FRAME_LENGTH.size:
         return None
-    (size,) = _FRAME.unpack(head)
+    (size,) = _FRAME_LENGTH.unpack(head)
     data = stream.read(size)
     return data if len(data) == size else None
 
 
-class Frames:
+class FrameDecoder:
     """Messages out of bytes that come in pieces."""
 
     def __init__(self) -> None:
@@ -73,11 +73,11 @@ class Frames:
         """The messages completed by these bytes."""
         self._kept += data
         found = []
-        while len(self._kept) >= _FRAME.size:
-            (size,) = _FRAME.unpack_from(self._kept)
-            end = _FRAME.size + size
+        while len(self._kept) >= _FRAME_LENGTH.size:
+            (size,) = _FRAME_LENGTH.unpack_from(self._kept)
+            end = _FRAME_LENGTH.size + size
             if len(self._kept) < end:
                 break
-            found.append(bytes(self._kept[_FRAME.size : end]))
+            found.append(bytes(self._kept[_FRAME_LENGTH.size : end]))
             del self._kept[:end]
         return found

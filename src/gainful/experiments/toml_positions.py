@@ -6,47 +6,47 @@ import tomllib
 from bisect import bisect_right
 from contextlib import suppress
 
-Path = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """Keys and, in arrays, indices from 0: ("agents", 1, "parameters", "bonus_scale")."""
 
-_BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+_BARE_KEY_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 
-class Lines:
+class TomlPositions:
     r"""The line of every key, table and array element of a TOML text that tomllib accepts.
 
     One pass over the text, which skips strings and comments whatever they contain. A path that is not in the text (a
     key that is missing) has the line of the nearest thing around it.
 
-    >>> Lines('title = "x"\n[[agents]]\nname = "scal"\n').of(("agents", 0, "name"))
+    >>> TomlPositions('title = "x"\n[[agents]]\nname = "scal"\n').line_of(("agents", 0, "name"))
     3
     """
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._breaks = [i for i, character in enumerate(text) if character == "\n"]
-        self._at: dict[Path, int] = {}
-        self._tables: dict[Path, int] = {}  # arrays of tables: the index of their last one
+        self._at: dict[KeyPath, int] = {}
+        self._tables: dict[KeyPath, int] = {}  # arrays of tables: the index of their last one
         self._i = 0
         # a text that tomllib refuses has a line of its own in that error; what was found stays
         with suppress(IndexError, ValueError, RecursionError):
             self._document()
 
-    def of(self, path: Path) -> int:
+    def line_of(self, path: KeyPath) -> int:
         """The line, from 1, of this path or of the nearest path above it."""
         for n in range(len(path), 0, -1):
             if path[:n] in self._at:
                 return self._at[path[:n]]
         return 1
 
-    def paths(self) -> list[Path]:
+    def paths(self) -> list[KeyPath]:
         """Every path of the text, in the order of their lines."""
         return list(self._at)
 
     # ------------------------------------------------------------------ the text
 
     def _document(self) -> None:
-        table: Path = ()
+        table: KeyPath = ()
         while True:
             self._blank()
             if self._i >= len(self._text):
@@ -61,8 +61,8 @@ class Lines:
             else:
                 self._pair(table)
 
-    def _header(self, keys: list[str], is_array: bool, start: int) -> Path:
-        path: Path = ()
+    def _header(self, keys: list[str], is_array: bool, start: int) -> KeyPath:
+        path: KeyPath = ()
         for depth, key in enumerate(keys):
             path = (*path, key)
             if is_array and depth == len(keys) - 1:
@@ -73,7 +73,7 @@ class Lines:
                 self._note(path, start)
         return path
 
-    def _pair(self, table: Path) -> None:
+    def _pair(self, table: KeyPath) -> None:
         start, path = self._i, table
         for key in self._keys():
             path = (*path, key)
@@ -92,7 +92,7 @@ class Lines:
                 self._string()
                 keys.append(tomllib.loads("key = " + self._text[start : self._i])["key"])
             else:
-                while self._text[self._i] in _BARE:
+                while self._text[self._i] in _BARE_KEY_CHARACTERS:
                     self._i += 1
                 if self._i == start:
                     raise ValueError("no key")
@@ -102,7 +102,7 @@ class Lines:
                 return keys
             self._i += 1
 
-    def _value(self, path: Path) -> None:
+    def _value(self, path: KeyPath) -> None:
         first = self._text[self._i]
         if first in "\"'":
             self._string()
@@ -114,7 +114,7 @@ class Lines:
             while self._i < len(self._text) and self._text[self._i] not in ",]}#\n":
                 self._i += 1
 
-    def _array(self, path: Path) -> None:
+    def _array(self, path: KeyPath) -> None:
         self._i += 1
         n = 0
         while True:
@@ -129,7 +129,7 @@ class Lines:
             self._value((*path, n))
             n += 1
 
-    def _inline_table(self, path: Path) -> None:
+    def _inline_table(self, path: KeyPath) -> None:
         self._i += 1
         while True:
             self._blank()
@@ -157,7 +157,7 @@ class Lines:
 
     # ------------------------------------------------------------------ small steps
 
-    def _note(self, path: Path, position: int) -> None:
+    def _note(self, path: KeyPath, position: int) -> None:
         self._at.setdefault(path, bisect_right(self._breaks, position - 1) + 1)
 
     def _space(self) -> None:
@@ -181,10 +181,10 @@ class Lines:
         self._i += len(token)
 
 
-def written(path: Path) -> str:
+def path_text(path: KeyPath) -> str:
     """The path as one writes it.
 
-    >>> written(("agents", 1, "parameters", "bonus_scale"))
+    >>> path_text(("agents", 1, "parameters", "bonus_scale"))
     'agents[1].parameters.bonus_scale'
     """
     text = ""
@@ -192,6 +192,6 @@ def written(path: Path) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            plain = bool(part) and set(part) <= _BARE
+            plain = bool(part) and set(part) <= _BARE_KEY_CHARACTERS
             text += ("." if text else "") + (part if plain else f'"{part}"')
     return text
