@@ -4,14 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: run test soak lint docs benchmark clean
+.PHONY: run test test-all soak lint docs benchmark clean
 
 run: $(VENV)/.run-ready
 	@$(BIN)/gainful run quickstart
 	@$(BIN)/gainful report results/quickstart > /dev/null
 
 test: lint
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-all: $(VENV)/.test-ready
+	@$(BIN)/python -m pytest -n auto -m slow
 
 soak: $(VENV)/.test-ready
 	@GAINFUL_KILLS=200 $(BIN)/python -m pytest -q tests/experiments/test_crashes.py tests/live/test_crashes.py tests/experiments/test_dask.py tests/serve/test_kills.py
