@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import gainful as gf
 from gainful._compiled import inlined, kernel
 from gainful.rng import Role, draw, stream_key
-from gainful.simulation.world import Dynamics
+from gainful.simulation.transition_table import TransitionTable
 
 
 @kernel
@@ -84,7 +84,7 @@ def packed_8(
 
 def bare_loops(mdp: gf.MDP, steps: int) -> dict[str, Callable[[], Any]]:
     """The loops, ready to be timed, on the optimal policy of a model with at most 8 next states per pair."""
-    dynamics, pairs = Dynamics(mdp), mdp.n_states * mdp.n_actions
+    dynamics, pairs = TransitionTable(mdp), mdp.n_states * mdp.n_actions
     width, key = int(dynamics.width), stream_key(0, Role.ENVIRONMENT)
     actions = np.ascontiguousarray(gf.solve(mdp, precision=1e-6).actions, dtype=np.int64)
     filled = np.arange(width) < np.diff(mdp.indptr)[:, None]

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import gainful as gf
-from gainful.simulation.world import World
+from gainful.simulation.transition_table import TabularStepper
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.bare_loops import bare_loops
@@ -116,7 +116,7 @@ def many(quick: bool) -> None:
 def stepping(quick: bool) -> None:
     mdp, n = gf.environments.riverswim(6), 20_000 if quick else 100_000
     print(f"\nact and observe from Python in {mdp}, after {n:,} steps of learning")
-    agent, world = learner(mdp, 7.0), World(mdp, 1)
+    agent, world = learner(mdp, 7.0), TabularStepper(mdp, 1)
     gf.simulate(agent, mdp, n, seed=1)
     state, actions, rewards, states = world.first_state, [], [], []
     for t in range(n):  # what happens, beforehand: only the agent is timed
@@ -141,7 +141,7 @@ def stepping(quick: bool) -> None:
         for t, ((s, _), a) in enumerate(zip(states, actions, strict=True)):
             world.step(t, s, a)
 
-    rates = best_rates({"act": (acting, n), "observe": (observing, n), "World.step": (environment, n)}, 3)
+    rates = best_rates({"act": (acting, n), "observe": (observing, n), "TabularStepper.step": (environment, n)}, 3)
     both = 1.0 / (1.0 / rates["act"] + 1.0 / rates["observe"])
     for name, rate in (*rates.items(), ("act + observe", both)):
         print(f"  {name:<28} {rate / 1e3:8.0f} k steps/s   {1e6 / rate:6.2f} µs each")

@@ -13,7 +13,7 @@ import gainful as gf
 from gainful.agents.episodic import EpisodicAgent
 from gainful.agents.registry import AGENTS, agent_class
 from gainful.errors import InvalidArgumentError
-from gainful.simulation.world import World
+from gainful.simulation.transition_table import TabularStepper
 
 # ---------------------------------------------------------------------- what the tests of other agents use too
 
@@ -50,8 +50,8 @@ def assert_same_agent(a: EpisodicAgent, b: EpisodicAgent) -> None:
 
 
 def assert_stepped_equals_simulated(make: Make, mdp: gf.MDP, horizon: int) -> None:
-    """act, World.step, observe: the same life as `simulate`."""
-    fast, slow, world = make(mdp, 3), make(mdp, 3), World(mdp, 5)
+    """act, TabularStepper.step, observe: the same life as `simulate`."""
+    fast, slow, world = make(mdp, 3), make(mdp, 3), TabularStepper(mdp, 5)
     run = gf.simulate(fast, mdp, horizon, seed=5)
     state, total = world.first_state, 0.0
     for t in range(horizon):

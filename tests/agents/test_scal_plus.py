@@ -9,7 +9,7 @@ import pytest
 
 import gainful as gf
 from gainful.errors import InvalidAgentError, InvalidArgumentError
-from gainful.simulation.world import World
+from gainful.simulation.transition_table import TabularStepper
 from tests.agents.slow_scal_plus import SlowSCALPlus
 
 
@@ -90,7 +90,7 @@ def test_the_slow_obviously_right_agent_has_the_same_life(environment: str, scal
     )
     run = gf.simulate(fast, mdp, horizon, seed=4)
     slow = SlowSCALPlus(mdp.n_states, mdp.n_actions, span, low, high, 0.05, scale, mdp.allowed)
-    world = World(mdp, 4)
+    world = TabularStepper(mdp, 4)
     state, total = world.first_state, 0.0
     for t in range(horizon):
         action = slow.act(state)
@@ -258,7 +258,7 @@ def test_the_min_action_mixture_meets_the_ceiling_exactly_and_is_executed() -> N
     run = gf.simulate(agent, mdp, 20_000, seed=3)
     assert mixed_states > 10
     stepped = gf.SCALPlus(12, 3, span=0.15, bonus_scale=0.02, mixture="min-action")
-    world = World(mdp, 3)
+    world = TabularStepper(mdp, 3)
     state = world.first_state
     for t in range(5_000):
         action = stepped.act(state)

@@ -106,7 +106,7 @@ def test_a_run_saved_in_the_middle_goes_on_to_the_same_bits(tmp_path: Path) -> N
     mdp = gf.environments.four_rooms(11)
     straight, broken = made(mdp, 5.0, bonus_scale=0.1), made(mdp, 5.0, bonus_scale=0.1)
     whole = gf.simulate(straight, mdp, 9_000, seed=2)
-    world = gf.simulation.world.World(mdp, 2)
+    world = gf.simulation.transition_table.TabularStepper(mdp, 2)
     state = world.first_state
     for t in range(9_000):
         if t % 1_777 == 1_000:

@@ -10,7 +10,7 @@ import pytest
 import gainful as gf
 from gainful.agents.stepwise import StepwiseAgent
 from gainful.errors import InvalidArgumentError
-from gainful.simulation.world import World
+from gainful.simulation.transition_table import TabularStepper
 
 
 def both(mdp: gf.MDP, **options: Any) -> list[StepwiseAgent]:
@@ -56,7 +56,7 @@ def test_stepped_and_compiled_runs_are_equal_to_the_bit(which: int, name: str) -
     mdp = gf.environments.garnet(8, 3, 3) if name == "garnet" else gf.environments.registry.make(name)
     compiled, stepped = both(mdp)[which], both(mdp)[which]
     run = gf.simulate(compiled, mdp, 1500, seed=6)
-    world = World(mdp, 6)
+    world = TabularStepper(mdp, 6)
     state = world.first_state
     for t in range(1500):
         action = stepped.act(state)

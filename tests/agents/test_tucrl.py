@@ -8,7 +8,7 @@ import pytest
 
 import gainful as gf
 from gainful.optimism.bernstein import well_visited
-from gainful.simulation.world import World
+from gainful.simulation.transition_table import TabularStepper
 from tests.agents.test_ucrl2 import (
     assert_same_life,
     check_bad_arguments,
@@ -101,7 +101,7 @@ def test_a_dream_state_loses_its_attraction(seed: int) -> None:
 def test_stepping_is_simulating_where_a_state_is_out_of_reach() -> None:
     mdp = with_a_dream()
     stepped, simulated = gf.TUCRL(4, 2, width_scale=0.1), gf.TUCRL(4, 2, width_scale=0.1)
-    world = World(mdp, 8)
+    world = TabularStepper(mdp, 8)
     walk(stepped, world, world.first_state, 1000)
     gf.simulate(simulated, mdp, 1000, seed=8)
     assert_same_life(stepped, simulated)

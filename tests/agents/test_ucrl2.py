@@ -14,7 +14,7 @@ from gainful.agents.extended import ExtendedAgent
 from gainful.agents.registry import agent_class
 from gainful.errors import InvalidAgentError, InvalidArgumentError
 from gainful.optimism.ucrl2 import reward_log, reward_width, transition_log, transition_radius
-from gainful.simulation.world import World
+from gainful.simulation.transition_table import TabularStepper
 
 Make = Callable[..., ExtendedAgent]
 GAIN = 7203 / 16805  # of RiverSwim-6
@@ -28,7 +28,7 @@ def planned(agent: ExtendedAgent) -> EpisodePlan:
     return agent.current
 
 
-def walk(agent: ExtendedAgent, world: World, state: int, steps: int) -> int:
+def walk(agent: ExtendedAgent, world: TabularStepper, state: int, steps: int) -> int:
     for _ in range(steps):
         action = agent.act(state)
         reward, to = world.step(agent.t, state, action)
@@ -53,7 +53,7 @@ def check_stepping_is_simulating(make: Make) -> None:
         sizes: dict[str, Any] = {"n_states": mdp.n_states, "n_actions": mdp.n_actions, "allowed": mdp.allowed}
         for scale in (1.0, 0.02):
             stepped, simulated = (make(**sizes, width_scale=scale, reward_min=-1.0) for _ in range(2))
-            world = World(mdp, 5)
+            world = TabularStepper(mdp, 5)
             walk(stepped, world, world.first_state, 1500)
             run = gf.simulate(simulated, mdp, 1500, seed=5)
             assert_same_life(stepped, simulated)
@@ -61,7 +61,7 @@ def check_stepping_is_simulating(make: Make) -> None:
 
 
 def check_saved_life_goes_on(make: Make, path: Path) -> None:
-    world = World(gf.environments.riverswim(4, reward_law="bernoulli"), 2)
+    world = TabularStepper(gf.environments.riverswim(4, reward_law="bernoulli"), 2)
     agent = make(n_states=4, n_actions=2, width_scale=0.05, seed=9, delta=0.1, reward_max=2.0)
     state = walk(agent, world, world.first_state, 700)
     agent.save(path)

@@ -30,7 +30,7 @@ from gainful.audit.scal_plus import (
 )
 from gainful.environments.continuous.oracle import oracle_gain, oracle_solution
 from gainful.simulation.continuous import LOGGED_PAUSE
-from gainful.simulation.simulate import begin
+from gainful.simulation.simulate import new_simulation
 from gainful.theory.equations import scal_plus_bonus, scal_plus_deviation
 
 GRID = 60
@@ -56,7 +56,7 @@ def learner(env: Any, bins: int | None = 10, **options: Any) -> gf.CSCALPlus:
 
 def audited(agent: gf.CSCALPlus, truth: CellsTruth, horizon: int, seed: int = 0) -> CellsAuditor:
     """An auditor after the run, with what it has seen."""
-    life = begin(agent, truth.environment, horizon, seed, gain=truth.gain)
+    life = new_simulation(agent, truth.environment, horizon, seed, gain=truth.gain)
     auditor = CellsAuditor(agent, truth, life)  # type: ignore[arg-type]
     agent.on_episode = auditor.see
     life.finish()
@@ -383,7 +383,7 @@ def test_cells_closed_at_the_left_are_caught_at_edges_and_in_the_counts() -> Non
     assert found.worst is not None
     assert found.worst.state is not None
     agent = learner(env, None, partition=part)
-    life = begin(agent, env, 50, 0, gain=truth.gain)
+    life = new_simulation(agent, env, 50, 0, gain=truth.gain)
     life.compiled = False  # type: ignore[union-attr]
     auditor = CellsAuditor(agent, truth, life)  # type: ignore[arg-type]
     agent.on_episode = auditor.see

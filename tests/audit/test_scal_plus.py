@@ -31,8 +31,8 @@ from gainful.audit.scal_plus import (
 )  # fmt: skip
 from gainful.audit.truth import Truth
 from gainful.errors import InvalidArgumentError
-from gainful.simulation.simulate import begin
-from gainful.simulation.tabular import Life
+from gainful.simulation.simulate import new_simulation
+from gainful.simulation.tabular import TabularSimulation
 
 
 def dense(mdp: gf.MDP) -> NDArray[np.float64]:
@@ -93,8 +93,8 @@ def test_every_number_is_that_of_dense_arrays(name: str, bonus: Any) -> None:
         mdp.n_states, mdp.n_actions, span=0.3 * truth.span, reward_min=mdp.reward_min, reward_max=mdp.reward_max,
         allowed=mdp.allowed, bonus_scale=0.1, bonus=bonus,
     )  # fmt: skip
-    life = begin(agent, mdp, 20_000, 3, gain=truth.gain)
-    assert isinstance(life, Life)
+    life = new_simulation(agent, mdp, 20_000, 3, gain=truth.gain)
+    assert isinstance(life, TabularSimulation)
     auditor = ScalPlusAuditor(agent, truth, life)
     slow: list[Slow] = []
 
@@ -133,9 +133,9 @@ def test_sums_are_those_of_the_steps_one_by_one() -> None:
     S, A, T, c = 4, 2, 5000, 1.01 * truth.span
     shown = audit_run(gf.SCALPlus(S, A, span=c), mdp, T, seed=5, truth=truth).shown["sums"]
 
-    from gainful.simulation.world import World
+    from gainful.simulation.transition_table import TabularStepper
 
-    agent, world, P = gf.SCALPlus(S, A, span=c), World(mdp, 5), dense(mdp)
+    agent, world, P = gf.SCALPlus(S, A, span=c), TabularStepper(mdp, 5), dense(mdp)
     r, totals = truth.rewards.reshape(S, A), dict.fromkeys(("bonus", "deviation", "precision", "martingale"), 0.0)
     tele, state, v = 0.0, world.first_state, np.zeros(S)
     episode: tuple[Any, ...] = ()

@@ -18,8 +18,8 @@ from gainful.audit.episodes import episode_rule
 from gainful.audit.sets import SetsAuditor, within_reach
 from gainful.audit.truth import Truth
 from gainful.planning.confidence import Intervals, KLBall, L1Ball
-from gainful.simulation.simulate import begin
-from gainful.simulation.tabular import Life
+from gainful.simulation.simulate import new_simulation
+from gainful.simulation.tabular import TabularSimulation
 
 NAMES = ("UCRL2", "UCRL2B", "SCAL", "TUCRL", "KLUCRL")
 HORIZON = 2000
@@ -35,9 +35,9 @@ def maker(name: str, mdp: gf.MDP, horizon: int = HORIZON, **options: Any) -> Cal
     return lambda seed: getattr(gf, name)(mdp.n_states, mdp.n_actions, seed=seed, **given)
 
 
-def born(agent: Any, mdp: gf.MDP, horizon: int, seed: int) -> Life:
-    life = begin(agent, mdp, horizon, seed)
-    assert isinstance(life, Life)
+def born(agent: Any, mdp: gf.MDP, horizon: int, seed: int) -> TabularSimulation:
+    life = new_simulation(agent, mdp, horizon, seed)
+    assert isinstance(life, TabularSimulation)
     return life
 
 

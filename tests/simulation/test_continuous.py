@@ -186,7 +186,7 @@ def test_where_a_kernel_pauses_changes_nothing(make: Any, monkeypatch: pytest.Mo
     env = gf.environments.replacement()
     first, second = make(env), make(env)
     whole = simulate(first, env, 2500, seed=1, checkpoints=[2500], gain=GAIN)
-    monkeypatch.setattr("gainful.simulation.life.PAUSE", 7)
+    monkeypatch.setattr("gainful.simulation.base.PAUSE", 7)
     monkeypatch.setattr(continuous, "LOGGED_PAUSE", 5)
     parts = simulate(second, env, 2500, seed=1, gain=GAIN)
     assert parts.rewards[-1] == whole.rewards[-1]

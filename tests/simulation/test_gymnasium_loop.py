@@ -157,7 +157,7 @@ def test_discrete_observations_and_spaces_that_begin_elsewhere(made: Any) -> Non
 
 def test_a_terminal_state_leads_back_to_the_start_and_a_limit_of_time_does_not() -> None:
     agent = gf.Fixed(10, 2, policy=[1] * 10)
-    life = gymnasium_loop.GymnasiumLife(agent, Walk(), 0, np.array([5000]), (math.nan, ""))
+    life = gymnasium_loop.GymnasiumSimulation(agent, Walk(), 0, np.array([5000]), (math.nan, ""))
     life.finish()
     assert life.restarts > 200
     statistics = agent.statistics

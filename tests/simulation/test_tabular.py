@@ -12,7 +12,7 @@ import gainful as gf
 from gainful.errors import InvalidArgumentError
 from gainful.simulation import tabular
 from gainful.simulation.run import log_checkpoints
-from gainful.simulation.world import Dynamics, World, below_4, below_8, search
+from gainful.simulation.transition_table import TabularStepper, TransitionTable, below_4, below_8, search
 from tests.strategies import mdps
 
 
@@ -33,7 +33,7 @@ def agent_for(mdp: gf.MDP, **options: Any) -> gf.SCALPlus:
 def test_stepped_and_compiled_runs_are_equal_to_the_bit(mdp: gf.MDP, seed: int) -> None:
     compiled, stepped = agent_for(mdp), agent_for(mdp)
     run = gf.simulate(compiled, mdp, 200, seed=seed)
-    world = World(mdp, seed)
+    world = TabularStepper(mdp, seed)
     state = world.first_state
     for t in range(200):
         action = stepped.act(state)
@@ -53,7 +53,7 @@ def test_stepped_and_compiled_runs_are_equal_to_the_bit(mdp: gf.MDP, seed: int) 
 def test_where_a_kernel_pauses_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     mdp = gf.environments.riverswim(6)
     whole = gf.simulate(agent_for(mdp), mdp, 5000, seed=1, checkpoints=[5000])
-    monkeypatch.setattr("gainful.simulation.life.PAUSE", 7)
+    monkeypatch.setattr("gainful.simulation.base.PAUSE", 7)
     parts = gf.simulate(agent_for(mdp), mdp, 5000, seed=1)
     assert parts.final_state == whole.final_state
     assert parts.rewards[-1] == whole.rewards[-1]
@@ -82,7 +82,7 @@ def test_rows_of_every_length_and_law_are_stepped_as_they_are_compiled(n: int, l
         lambda: agent_for(mdp),
         lambda: gf.OptimisticQ(120, 2, span=1.0, horizon=1000, reward_max=mdp.reward_max),
     ):
-        compiled, stepped, world = make(), make(), World(mdp, 5)
+        compiled, stepped, world = make(), make(), TabularStepper(mdp, 5)
         run = gf.simulate(compiled, mdp, 1000, seed=5, checkpoints=[1, 500])
         state, rewards, visits = world.first_state, [], np.zeros(240)
         for t in range(1000):
@@ -110,7 +110,7 @@ def test_chances_are_the_probabilities_to_32_bits(n: int) -> None:
     rng = np.random.default_rng(n)
     p = rng.dirichlet(np.full(n, 0.05), size=(n, 1)) + 1e-12  # some of them below 2⁻³²
     mdp = gf.MDP(p / p.sum(axis=2, keepdims=True), np.zeros((n, 1)))
-    dynamics = Dynamics(mdp)
+    dynamics = TransitionTable(mdp)
     assert dynamics.width == (4 if n <= 4 else 8 if n <= 8 else 0)
     bound = dynamics.table.reshape(n, 2, -1)[:, 0] if dynamics.width else dynamics.bound.reshape(n, n)
     assert np.all(bound[:, n - 1 :] == 2**32 - 1)
@@ -186,7 +186,7 @@ def test_an_agent_that_has_lived_before_goes_on_learning_as_if_stepped() -> None
     compiled, stepped = agent_for(mdp), agent_for(mdp)
     for seed, steps in ((1, 1500), (2, 900)):
         run = gf.simulate(compiled, mdp, steps, seed=seed)
-        world = World(mdp, seed)
+        world = TabularStepper(mdp, seed)
         state = world.first_state
         for t in range(steps):
             action = stepped.act(state)
@@ -201,7 +201,7 @@ def test_an_agent_that_has_lived_before_goes_on_learning_as_if_stepped() -> None
 
 def test_frequencies_are_the_probabilities() -> None:
     mdp = gf.environments.garnet(20, 2, 6, instance=3)
-    world = World(mdp, 11)
+    world = TabularStepper(mdp, 11)
     n = 40_000
     for pair in (0, 17, 39):
         found = np.zeros(20)
@@ -217,7 +217,7 @@ def test_frequencies_are_the_probabilities() -> None:
 @pytest.mark.parametrize("objective", ["reward", "cost"])
 def test_bernoulli_rewards_have_their_mean(objective: Any) -> None:
     mdp = gf.MDP(np.ones((1, 2, 1)), [[0.3, 0.9]], reward_law="bernoulli", objective=objective)
-    world = World(mdp, 1)
+    world = TabularStepper(mdp, 1)
     sign = 1.0 if objective == "reward" else -1.0
     for action, mean in enumerate((0.3, 0.9)):
         rewards = np.array([world.step(t, 0, action)[0] for t in range(20_000)])
@@ -227,7 +227,7 @@ def test_bernoulli_rewards_have_their_mean(objective: Any) -> None:
 
 def test_the_first_state_follows_the_start_distribution() -> None:
     mdp = gf.MDP(np.full((3, 1, 3), 1 / 3), np.zeros((3, 1)), start=[0.2, 0.0, 0.8])
-    first = [World(mdp, seed).first_state for seed in range(3000)]
+    first = [TabularStepper(mdp, seed).first_state for seed in range(3000)]
     assert first.count(1) == 0
     assert abs(first.count(0) / 3000 - 0.2) < 5 * np.sqrt(0.16 / 3000)
 

@@ -1,7 +1,7 @@
 """What a learner has seen: visits, reward sums, and sparse transition counts that grow as they need to.
 
-Counts lie in one arena (`gainful.arena`), a row per pair k = s*A + a: memory follows the number of distinct transitions
-seen, never S²A.
+Counts lie in one arena (`gainful.growable_rows`), a row per pair k = s*A + a: memory follows the number of distinct
+transitions seen, never S²A.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful._compiled import inlined
-from gainful.arena import FIRST_ROOM
-from gainful.arena import add as add
+from gainful.growable_rows import FIRST_ROOM
+from gainful.growable_rows import add as add
 
 
 class Statistics:

@@ -48,7 +48,7 @@ from gainful.audit.scal_plus import (
     settle,
 )
 from gainful.partition import Partition
-from gainful.simulation.continuous import LOGGED_PAUSE, ContinuousLife
+from gainful.simulation.continuous import LOGGED_PAUSE, ContinuousSimulation
 from gainful.theory.regret import episodes_at, terms_at
 
 ONE_BY_ONE = 4000
@@ -232,7 +232,7 @@ class CellsAuditor:
         "regret-bound", "cells",
     )  # fmt: skip
 
-    def __init__(self, agent: CSCALPlus, truth: CellsTruth, life: ContinuousLife) -> None:
+    def __init__(self, agent: CSCALPlus, truth: CellsTruth, life: ContinuousSimulation) -> None:
         self.agent, self.truth, self.life = agent, truth, life
         self._own_log = agent.log
         if self._own_log is None:

@@ -21,7 +21,7 @@ from gainful.audit.truth import Truth
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
 from gainful.simulation.run import checked_horizon
-from gainful.simulation.simulate import begin
+from gainful.simulation.simulate import new_simulation
 
 if TYPE_CHECKING:
     from gainful.audit.cells import CellsTruth
@@ -128,7 +128,7 @@ def audit_run(
     if known.environment is not environment:
         raise InvalidArgumentError("truth is that of another environment, expected truth_of(environment)")
     began = time.process_time()
-    life = begin(agent, environment, steps, seed, gain=known.gain)
+    life = new_simulation(agent, environment, steps, seed, gain=known.gain)
     log = getattr(agent, "log", None)
     auditor = auditor_class(agent, known)(agent, known, life)
     agent.on_episode = auditor.see

@@ -14,7 +14,7 @@ from gainful.agents.scal_plus import SCALPlus
 from gainful.audit.episodes import episode_rule
 from gainful.audit.findings import Finding, compared, not_applicable
 from gainful.audit.truth import Truth
-from gainful.simulation.tabular import Life
+from gainful.simulation.tabular import TabularSimulation
 from gainful.theory.regret import episodes_at, terms_at
 
 (
@@ -307,7 +307,7 @@ class ScalPlusAuditor:
         "regret-bound",
     )  # fmt: skip
 
-    def __init__(self, agent: SCALPlus, truth: Truth, life: Life) -> None:
+    def __init__(self, agent: SCALPlus, truth: Truth, life: TabularSimulation) -> None:
         self.agent, self.truth, self.life = agent, truth, life
         S, pairs = agent.n_states, agent.n_states * agent.n_actions
         self._true_r = truth.rewards - agent.reward_min

@@ -23,7 +23,7 @@ from gainful.audit.findings import Finding, compared, not_applicable
 from gainful.audit.tightness import optimism_gap
 from gainful.audit.truth import Truth
 from gainful.errors import InvalidArgumentError
-from gainful.simulation.tabular import Life
+from gainful.simulation.tabular import TabularSimulation
 from gainful.theory.regret import episodes_at
 from gainful.theory.sets import (
     kl_ucrl_radius,
@@ -255,7 +255,7 @@ class SetsAuditor:
     L̃ⁿh* ≥ h* + n·g*.) KL-UCRL's constants are for T = `horizon` steps, and what it promises is judged up to there.
     """
 
-    def __init__(self, agent: ExtendedAgent, truth: Truth, life: Life) -> None:
+    def __init__(self, agent: ExtendedAgent, truth: Truth, life: TabularSimulation) -> None:
         self.agent, self.truth, self.life = agent, truth, life
         self.names: tuple[str, ...] = (
             "set-formula", "rewards-in-set", "rows-in-set", "optimism", *(("span",) if isinstance(agent, SCAL) else ()),

@@ -89,7 +89,7 @@ def learn(
     from gainful.cli.source import read_environment, read_number, read_settings
     from gainful.experiments.agent_factory import AgentFactory
     from gainful.simulation.run import checked_horizon
-    from gainful.simulation.simulate import begin
+    from gainful.simulation.simulate import new_simulation
 
     steps = checked_horizon(read_number("--horizon", horizon, "1e6"))
     with console.progress("loading") as say:
@@ -100,11 +100,13 @@ def learn(
             agent_name, environment, c, seed, steps, bins, read_settings(agent_settings or (), "--agent-set")
         )
         best = None if gain is None else read_number("--gain", gain, "0.5")
-        life = begin(factory.make(), environment, steps, seed, gain=best)
+        life = new_simulation(factory.make(), environment, steps, seed, gain=best)
         say("compiling")
-        begin(factory.make(), environment, 1, seed, gain=0.0).finish()  # so that the clock sees no compiler
+        new_simulation(factory.make(), environment, 1, seed, gain=0.0).finish()  # so that the clock sees no compiler
     if hasattr(environment, "reset"):
-        life = begin(factory.make(), environment, steps, seed, gain=best)  # a Gymnasium environment has moved on
+        life = new_simulation(
+            factory.make(), environment, steps, seed, gain=best
+        )  # a Gymnasium environment has moved on
     began = time.perf_counter()
     _watch(life, checkpoint)
     run, seconds = life.run(), time.perf_counter() - began
@@ -116,7 +118,7 @@ def learn(
 
 def _watch(life: Any, checkpoint: str | None) -> None:
     """Run to the end, from and into the checkpoint file if there is one, saying now and then how far it is."""
-    from gainful.simulation.simulate import live
+    from gainful.simulation.simulate import run_simulation
 
     began, start = time.perf_counter(), -1
 
@@ -141,7 +143,7 @@ def _watch(life: Any, checkpoint: str | None) -> None:
                 start = step  # a continued run has made steps before
             show(step, horizon)
 
-        live(life, progress=note, checkpoint_file=checkpoint)
+        run_simulation(life, progress=note, checkpoint_file=checkpoint)
 
 
 def _facts(source: str, factory: AgentFactory, life: Any, run: Run, seconds: float) -> dict[str, Any]:

@@ -71,11 +71,11 @@ def probe(tasks: Iterable[tuple[str, Task]], say: Callable[[str], None]) -> Esti
 
 
 def _life(configuration: Configuration, task: Task) -> Any:
-    from gainful.simulation.simulate import begin
+    from gainful.simulation.simulate import new_simulation
 
     environment = environment_of(configuration)
     factory = agent_factory_of(configuration, environment, task.span)
-    return begin(
+    return new_simulation(
         factory.make(), environment, configuration.horizon, configuration.seed, gain=task.gain or 0.0,
         checkpoints=checkpoint_steps(20, configuration.horizon),
     )  # fmt: skip

@@ -88,7 +88,7 @@ def execute(
     if task.audit:
         return audited(task, progress, stop)
     from gainful.simulation.checkpoint import Checkpoint
-    from gainful.simulation.simulate import begin
+    from gainful.simulation.simulate import new_simulation
 
     configuration = Configuration.from_json(task.configuration)
     environment = environment_of(configuration)
@@ -97,7 +97,7 @@ def execute(
     began = time.perf_counter()
 
     def born() -> Any:
-        life = begin(
+        life = new_simulation(
             factory.make(), environment, configuration.horizon, configuration.seed,
             checkpoints=configuration.checkpoints, gain=0.0 if task.gain is None else task.gain,
         )  # fmt: skip

@@ -12,7 +12,7 @@ from gainful.agents.episodic import EpisodicAgent
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.agents.statistics import Statistics, mark
 from gainful.agents.stepwise import StepwiseAgent
-from gainful.arena import add
+from gainful.growable_rows import add
 from gainful.live.records import Rows
 
 

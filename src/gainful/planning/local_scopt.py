@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful._compiled import inlined, kernel
-from gainful.arena import FIRST_ROOM, add
+from gainful.growable_rows import FIRST_ROOM, add
 from gainful.planning.plan import UNIT_ROUNDOFF
 from gainful.planning.scopt_on_counts import scopt_on_counts
 

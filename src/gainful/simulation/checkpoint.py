@@ -16,7 +16,7 @@ from typing import Any
 from gainful.agents.episodic import agent_state, take_state
 from gainful.archive import Format, read_archive, write_archive
 from gainful.errors import InvalidRunError
-from gainful.simulation.life import LifeInAFile
+from gainful.simulation.base import ResumableSimulation
 
 RUN_FILE = Format("gainful-run", 1, "run", "simulate(checkpoint_file=...)", InvalidRunError)
 
@@ -24,7 +24,7 @@ RUN_FILE = Format("gainful-run", 1, "run", "simulate(checkpoint_file=...)", Inva
 class Checkpoint:
     """Where a life that has not begun is to be kept, and how often."""
 
-    def __init__(self, life: LifeInAFile, path: str | Path, every: float) -> None:
+    def __init__(self, life: ResumableSimulation, path: str | Path, every: float) -> None:
         self.life, self.path, self.every = life, Path(path), every
         self._last = time.monotonic()
         self.identity: dict[str, Any] = {
@@ -87,7 +87,7 @@ def _short(value: Any) -> str:
 
 
 def finish_with_checkpoints(
-    life: LifeInAFile, path: str | Path, every: float, progress: Callable[[int, int], None] | None
+    life: ResumableSimulation, path: str | Path, every: float, progress: Callable[[int, int], None] | None
 ) -> None:
     """Run to the end, from the file where there is one, keeping it up to date; the finished run stays in it."""
     kept = Checkpoint(life, path, every)

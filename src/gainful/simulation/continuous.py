@@ -21,14 +21,14 @@ from gainful.agents.episodic import EpisodicAgent, choose
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.agents.statistics import mark
 from gainful.agents.stepwise import StepwiseAgent, decide, learn
-from gainful.arena import add
 from gainful.environments.continuous.dispatch import continuous_step, user_step
 from gainful.environments.continuous.environment import ContinuousEnvironment
 from gainful.environments.continuous.oracle import OracleGain, oracle_gain
 from gainful.errors import InvalidArgumentError
+from gainful.growable_rows import add
 from gainful.partition import axis_cell
 from gainful.rng import Role, stream_key
-from gainful.simulation.life import LifeInAFile
+from gainful.simulation.base import ResumableSimulation
 from gainful.simulation.run import Run
 
 LOGGED_PAUSE = 1 << 18
@@ -214,7 +214,7 @@ def known_gain(env: ContinuousEnvironment | None, gain: float | OracleGain | Non
     return found.gain, str(found)
 
 
-class ContinuousLife(LifeInAFile):
+class ContinuousSimulation(ResumableSimulation):
     """One agent's run among points: where it is, and what it has earned at each checkpoint."""
 
     agent: PartitionedAgent

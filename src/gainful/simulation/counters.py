@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gainful._compiled import kernel
 from gainful.agents.statistics import mark
-from gainful.arena import add
+from gainful.growable_rows import add
 
 WORDS = 8
 """Of 8 bytes, per pair: executions left, mean reward, sum, sum of squares, and then counters of 4 bytes."""

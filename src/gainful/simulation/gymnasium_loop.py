@@ -19,11 +19,11 @@ from gainful._compiled import kernel
 from gainful.agents.episodic import NEVER, EpisodicAgent, choose
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.agents.statistics import mark
-from gainful.arena import add
 from gainful.errors import InvalidArgumentError
+from gainful.growable_rows import add
 from gainful.partition import locate_one
+from gainful.simulation.base import Simulation
 from gainful.simulation.continuous import ContinuousRun, steps_like
-from gainful.simulation.life import LifeInSteps
 
 BLOCK = 4096
 """Steps kept aside at most, before the agent's statistics have them."""
@@ -88,7 +88,7 @@ def check_environment(agent: Any, env: Any) -> None:
         )
 
 
-class GymnasiumLife(LifeInSteps):
+class GymnasiumSimulation(Simulation):
     """One agent's run in a Gymnasium environment: where it is, and what it has earned at each checkpoint."""
 
     def __init__(

@@ -17,11 +17,19 @@ from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
 from gainful.planning.sweeper import available_cores
 from gainful.rng import draw
+from gainful.simulation.base import PAUSE
 from gainful.simulation.counters import MEAN, NOT_LOADED, RECORD_SHIFT, SEEN, SQUARES, SUM, UNLIMITED, records
-from gainful.simulation.life import PAUSE
 from gainful.simulation.run import Run, checked_checkpoints, checked_horizon
-from gainful.simulation.tabular import Life, check_fit, optimal_gain
-from gainful.simulation.world import BERNOULLI, DETERMINISTIC, FOUR, LOW_BITS, Dynamics, below_4, below_8
+from gainful.simulation.tabular import TabularSimulation, check_fit, optimal_gain
+from gainful.simulation.transition_table import (
+    BERNOULLI,
+    DETERMINISTIC,
+    FOUR,
+    LOW_BITS,
+    TransitionTable,
+    below_4,
+    below_8,
+)
 
 LANES = 4
 """Runs stepped in turn by one thread (measured: 4 with their numbers in registers are faster than 8)."""
@@ -152,14 +160,16 @@ def simulate_many(
     agents = [agent_factory(seed) for seed in numbers]
     for agent in agents:
         check_fit(agent, mdp)
-    gain, dynamics = optimal_gain(mdp), Dynamics(mdp)
-    lives = [Life(agent, mdp, seed, grid, gain, dynamics) for agent, seed in zip(agents, numbers, strict=True)]
+    gain, dynamics = optimal_gain(mdp), TransitionTable(mdp)
+    lives = [
+        TabularSimulation(agent, mdp, seed, grid, gain, dynamics) for agent, seed in zip(agents, numbers, strict=True)
+    ]
     cores = min(threads or available_cores(), max(1, len(lives)))
     size = min(LANES, -(-len(lives) // cores)) if lives else 1
     groups = [lives[i : i + size] for i in range(0, len(lives), size)]
     done = [0]
 
-    def work(group: list[Life]) -> None:
+    def work(group: list[TabularSimulation]) -> None:
         for count in _together(group):
             done[0] += count
             if progress is not None:
@@ -174,7 +184,7 @@ def simulate_many(
     return [life.run() for life in lives]
 
 
-def _together(group: list[Life]) -> Iterator[int]:
+def _together(group: list[TabularSimulation]) -> Iterator[int]:
     """Advance all runs of a group to their end, from one common step to the next; yields the number of steps made."""
     lanes = Lanes(group) if len(group) == LANES and group[0].dynamics.width else None
     long = False
@@ -196,7 +206,7 @@ def _together(group: list[Life]) -> Iterator[int]:
 class Lanes:
     """The rows that four runs share, and the way they go together."""
 
-    def __init__(self, group: list[Life]) -> None:
+    def __init__(self, group: list[TabularSimulation]) -> None:
         self.group, self.dynamics = group, group[0].dynamics
         pairs = self.dynamics.mean.size
         n_states, n_actions = group[0].agent.n_states, group[0].agent.n_actions

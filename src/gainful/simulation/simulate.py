@@ -13,7 +13,7 @@ from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
 from gainful.simulation.checkpoint import finish_with_checkpoints
 from gainful.simulation.run import Run, checked_checkpoints, checked_horizon
-from gainful.simulation.tabular import Life, check_fit, optimal_gain
+from gainful.simulation.tabular import TabularSimulation, check_fit, optimal_gain
 
 if TYPE_CHECKING:
     import gymnasium
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from gainful.agents.partitioned import PartitionedAgent
     from gainful.environments.continuous.environment import ContinuousEnvironment
     from gainful.environments.continuous.oracle import OracleGain
-    from gainful.simulation.continuous import ContinuousLife, ContinuousRun
-    from gainful.simulation.gymnasium_loop import GymnasiumLife
+    from gainful.simulation.continuous import ContinuousRun, ContinuousSimulation
+    from gainful.simulation.gymnasium_loop import GymnasiumSimulation
 
 Progress = Callable[[int, int], None] | None
 
@@ -67,43 +67,45 @@ def simulate(
     is no transition and is not told. Such a run cannot be kept in a file.
     """
     steps = checked_horizon(horizon)
-    life = begin(agent, environment, steps, seed, checkpoints=checkpoints, gain=gain)
-    live(life, progress=progress, checkpoint_file=checkpoint_file, checkpoint_every=checkpoint_every)
+    life = new_simulation(agent, environment, steps, seed, checkpoints=checkpoints, gain=gain)
+    run_simulation(life, progress=progress, checkpoint_file=checkpoint_file, checkpoint_every=checkpoint_every)
     return life.run()
 
 
-def begin(
+def new_simulation(
     agent: Any, environment: Any, horizon: int, seed: int, *, checkpoints: ArrayLike | None = None,
     gain: float | OracleGain | None = None,
-) -> Life | ContinuousLife | GymnasiumLife:  # fmt: skip
+) -> TabularSimulation | ContinuousSimulation | GymnasiumSimulation:  # fmt: skip
     """A life about to begin, of the kind the environment asks for."""
     grid = checked_checkpoints(checkpoints, horizon)
     if isinstance(environment, MDP):
         check_fit(agent, environment)
-        return Life(agent, environment, seed, grid, optimal_gain(environment) if gain is None else _number(gain))
+        return TabularSimulation(
+            agent, environment, seed, grid, optimal_gain(environment) if gain is None else _number(gain)
+        )
     from gainful.environments.continuous.environment import ContinuousEnvironment
-    from gainful.simulation.continuous import ContinuousLife, check_points_fit, known_gain
+    from gainful.simulation.continuous import ContinuousSimulation, check_points_fit, known_gain
 
     if isinstance(environment, ContinuousEnvironment):
         check_points_fit(agent, environment)
-        return ContinuousLife(agent, environment, seed, grid, known_gain(environment, gain))
-    from gainful.simulation.gymnasium_loop import GymnasiumLife, check_environment
+        return ContinuousSimulation(agent, environment, seed, grid, known_gain(environment, gain))
+    from gainful.simulation.gymnasium_loop import GymnasiumSimulation, check_environment
 
     check_environment(agent, environment)
-    return GymnasiumLife(agent, environment, seed, grid, known_gain(None, gain))
+    return GymnasiumSimulation(agent, environment, seed, grid, known_gain(None, gain))
 
 
-def live(
-    life: Life | ContinuousLife | GymnasiumLife, *, progress: Progress = None,
+def run_simulation(
+    life: TabularSimulation | ContinuousSimulation | GymnasiumSimulation, *, progress: Progress = None,
     checkpoint_file: str | Path | None = None, checkpoint_every: float = 30.0,
 ) -> None:  # fmt: skip
     """Run to the end, from and into the checkpoint file if there is one."""
     if checkpoint_file is None:
         life.finish(progress)
         return
-    from gainful.simulation.gymnasium_loop import GymnasiumLife
+    from gainful.simulation.gymnasium_loop import GymnasiumSimulation
 
-    if isinstance(life, GymnasiumLife):
+    if isinstance(life, GymnasiumSimulation):
         raise InvalidArgumentError(
             "checkpoint_file: a Gymnasium environment does not tell its state, so a run in it cannot be continued; "
             "leave checkpoint_file out, and keep the agent with agent.save"

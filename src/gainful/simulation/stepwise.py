@@ -10,7 +10,7 @@ from gainful._compiled import kernel
 from gainful.agents.stepwise import decide, learn
 from gainful.rng import draw
 from gainful.simulation.counters import MEAN, NOT_LOADED, RECORD_SHIFT, SEEN, SQUARES, SUM, UNLIMITED
-from gainful.simulation.world import BERNOULLI, DETERMINISTIC, FOUR, LOW_BITS, ONE, below_4, below_8, search
+from gainful.simulation.transition_table import BERNOULLI, DETERMINISTIC, FOUR, LOW_BITS, ONE, below_4, below_8, search
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Life in a finite MDP: one compiled call per episode, the same trace as stepping `act` and `observe`."""
+"""Simulation in a finite MDP: one compiled call per episode, the same trace as stepping `act` and `observe`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
 from gainful.planning.solve import solve
 from gainful.rng import draw
+from gainful.simulation.base import ResumableSimulation
 from gainful.simulation.counters import (
     MEAN,
     NOT_LOADED,
@@ -28,17 +29,16 @@ from gainful.simulation.counters import (
     records,
     total_of_means,
 )  # fmt: skip
-from gainful.simulation.life import LifeInAFile
 from gainful.simulation.run import Run
 from gainful.simulation.stepwise import run_learning_steps
-from gainful.simulation.world import (
+from gainful.simulation.transition_table import (
     BERNOULLI,
     DETERMINISTIC,
     FOUR,
     LOW_BITS,
     ONE,
-    Dynamics,
-    World,
+    TabularStepper,
+    TransitionTable,
     below_4,
     below_8,
     search,
@@ -59,7 +59,7 @@ def run_steps(
     many steps before this run; `planned`: its episode begins at this very step. State, step, number of pairs touched
     and whether a state never visited before ended the episode are in `clock`, the sum of rewards in `earned`: rewards
     are added one by one, wherever the loop pauses. They are arrays because Ctrl-C takes what a kernel would return.
-    `padding` and `laws` are tuples, see `Dynamics.typed_arrays`.
+    `padding` and `laws` are tuples, see `TransitionTable.typed_arrays`.
     """
     mixed = cumulative.size > 0
     width, law = np.uint64(len(padding)), len(laws)
@@ -151,18 +151,18 @@ def optimal_gain(mdp: MDP) -> float:
     return mdp.units.sign * best.gain * mdp.units.step_duration
 
 
-class Life(LifeInAFile):
+class TabularSimulation(ResumableSimulation):
     """One agent's run in an MDP: where it is, and what it has earned at each checkpoint."""
 
     agent: EpisodicAgent
 
     def __init__(
         self, agent: EpisodicAgent, mdp: MDP, seed: int, grid: NDArray[np.int64], gain: float,
-        dynamics: Dynamics | None = None,
+        dynamics: TransitionTable | None = None,
     ) -> None:  # fmt: skip
         super().__init__(agent, seed, grid)
         self.mdp, self.gain, self.means = mdp, gain, np.zeros(grid.size)
-        self.world = World(mdp, seed, dynamics)
+        self.world = TabularStepper(mdp, seed, dynamics)
         self.dynamics = self.world.dynamics
         self._seen = np.zeros(0 if self.dynamics.width else mdp.n_transitions, dtype=np.uint32)
         self._visits_before = agent.statistics.visits.copy()

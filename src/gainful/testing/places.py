@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gainful.environments.continuous.environment import ContinuousEnvironment
 from gainful.mdp.model import MDP
-from gainful.simulation.world import World
+from gainful.simulation.transition_table import TabularStepper
 
 Transition = tuple[Any, int, float, Any]
 
@@ -44,17 +44,17 @@ class _Finite:
 
     def __init__(self, mdp: MDP) -> None:
         self.environment = mdp
-        self._worlds: dict[int, World] = {}
+        self._worlds: dict[int, TabularStepper] = {}
 
     def start(self) -> int:
-        return World(self.environment, 0).first_state
+        return TabularStepper(self.environment, 0).first_state
 
     def has(self, state: int, action: int) -> bool:
         return 0 <= action < self.environment.n_actions and bool(self.environment.allowed[state, action])
 
     def step(self, t: int, state: int, action: int, seed: int) -> tuple[float, int]:
         if seed not in self._worlds:
-            self._worlds[seed] = World(self.environment, seed)
+            self._worlds[seed] = TabularStepper(self.environment, seed)
         return self._worlds[seed].step(t, state, action)
 
     def any_transition(self, rng: np.random.Generator) -> Transition:

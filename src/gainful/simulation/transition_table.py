@@ -19,7 +19,7 @@ _NEVER = np.uint32(0xFFFFFFFF)
 ONE, FOUR = np.uint64(1), np.uint64(4)
 
 
-class Dynamics:
+class TransitionTable:
     """Bounds of 32 bits instead of probabilities: next state j of a pair is the first with u ≤ bound[j], u of 32 bits.
 
     bound[j] = round(2³²·(p_1 + … + p_j)) - 1, and 2³² - 1 for the last. Where no pair has more than 4 (8) next states,
@@ -67,17 +67,17 @@ class Dynamics:
         return (table, (0,) * int(width), first, indices, bound, (0,) * law, *rest)
 
 
-class World:
+class TabularStepper:
     """An MDP made ready to be stepped.
 
     Step t (from 0) uses draw number t of the seed's environment stream: the high 32 bits choose the next state (see
-    `Dynamics`, which runs of several seeds may share); the low 32 bits decide a Bernoulli reward. Rewards are those of
-    `mdp.rewards`.
+    `TransitionTable`, which runs of several seeds may share); the low 32 bits decide a Bernoulli reward. Rewards are
+    those of `mdp.rewards`.
     """
 
-    def __init__(self, mdp: MDP, seed: int, dynamics: Dynamics | None = None) -> None:
+    def __init__(self, mdp: MDP, seed: int, dynamics: TransitionTable | None = None) -> None:
         self.mdp, self.key = mdp, stream_key(seed, Role.ENVIRONMENT)
-        self.dynamics = Dynamics(mdp) if dynamics is None else dynamics
+        self.dynamics = TransitionTable(mdp) if dynamics is None else dynamics
         start = np.empty(1, dtype=np.uint64)
         draws(stream_key(seed, Role.START), np.uint64(0), start)
         u = float(start[0] >> np.uint64(11)) * 2.0**-53
@@ -92,7 +92,7 @@ class World:
 
 @kernel
 def fill_bounds(first: Any, probabilities: Any, bound: Any) -> None:
-    """The bounds of `Dynamics`; a first one of at least 0, so that 2⁻³² is the least chance of a first next state."""
+    """The bounds of a table; a first one of at least 0, so that 2⁻³² is the least chance of a first next state."""
     for pair in range(first.size - 1):
         total = 0.0
         for j in range(first[pair], first[pair + 1]):

@@ -12,7 +12,7 @@ PAUSE = 1 << 24
 """Steps after which a compiled loop returns to Python at the latest: Ctrl-C and progress."""
 
 
-class LifeInSteps:
+class Simulation:
     """One agent's run: what it has earned at each checkpoint. Subclasses say how it advances, and where it is."""
 
     def __init__(self, agent: Any, seed: int, grid: NDArray[np.int64]) -> None:
@@ -64,7 +64,7 @@ class LifeInSteps:
                 pause()
 
 
-class LifeInAFile(LifeInSteps):
+class ResumableSimulation(Simulation):
     """A run that a file can keep: `kept` are the arrays that say where it is, beside the agent."""
 
     @property
