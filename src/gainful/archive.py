@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.errors import GainfulError, InvalidArgumentError
+from gainful.files import replace_file
 
 
 @dataclass(frozen=True)
@@ -46,20 +46,13 @@ def write_archive(kind: Format, path: str | Path, header: dict[str, Any], arrays
         raise InvalidArgumentError(f"cannot save to {path}: the folder {target.parent} does not exist; create it first")
     if target.is_dir():
         raise InvalidArgumentError(f"cannot save to {path}: it is a folder; give the name of a file")
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
-        with open(temporary, "xb") as file:
+        with replace_file(target) as file:
             np.savez(file, **content)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
     except OSError as error:
         raise InvalidArgumentError(
             f"cannot save to {path}: {error.strerror or error}; check space and permissions"
         ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
-    _sync_folder(target.parent)
 
 
 def read_archive(kind: Format, path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -115,16 +108,3 @@ def _header(kind: Format, path: str | Path, raw: NDArray[Any] | None) -> dict[st
             "upgrade gainful"
         )
     return header
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename itself durable, where folders can be opened."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError:  # some file systems refuse to sync a folder; the file itself is safe
-        pass
-    finally:
-        os.close(handle)

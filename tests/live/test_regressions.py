@@ -25,13 +25,13 @@ from gainful.errors import (
     InvalidArgumentError,
     JournalError,
 )
+from gainful.files import write_file
 from gainful.live import Receipt, fit_log, is_live, open_agent, read_journal, recover
 from gainful.live import folder as folder_module
 from gainful.live import journal as journal_module
 from gainful.live import records as records_module
 from gainful.live.configuration import make_agent
-from gainful.live.folder import UNSYNCED, Folder
-from gainful.live.lock import FolderLock
+from gainful.live.folder import UNSYNCED, Folder, lock_folder
 from gainful.live.memory import Answer, Memory
 from gainful.live.records import Kind, Layout
 from tests.live.lives import CONFIG, QUICK, A, S, bits, killed, lived, opened, reward_at, state_at
@@ -68,9 +68,9 @@ def test_the_loser_of_a_race_for_a_new_folder_deleted_the_winners(tmp_path: Path
 
 def test_a_folder_that_another_process_withdraws_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder goes between its making and the lock, and the lock file between its opening and the lock."""
-    from gainful.live import lock
+    from gainful import locks
 
-    path, real, calls = tmp_path / "a", lock._lock, []
+    path, real, calls = tmp_path / "a", locks.try_to_lock, []
 
     def withdrawn(fd: int) -> None:
         calls.append(fd)
@@ -80,7 +80,7 @@ def test_a_folder_that_another_process_withdraws_is_made_again(tmp_path: Path, m
             path.rmdir()
         real(fd)
 
-    monkeypatch.setattr(lock, "_lock", withdrawn)
+    monkeypatch.setattr(locks, "try_to_lock", withdrawn)
     with opened(path, CONFIG) as agent:
         assert len(calls) == 3
         monkeypatch.undo()
@@ -97,10 +97,10 @@ def test_a_name_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_writer_without_a_number_was_process_0(tmp_path: Path) -> None:
-    lock = FolderLock(tmp_path)
+    lock = lock_folder(tmp_path)
     os.truncate(tmp_path / "lock", 0)
     with pytest.raises(AgentInUseError, match="in another process;") as refused:
-        FolderLock(tmp_path)
+        lock_folder(tmp_path)
     assert refused.value.pid == 0
     lock.release()
 
@@ -225,7 +225,7 @@ def test_after_a_failed_sync_a_second_one_was_taken_for_proof(
     file = path / "journal-000001.log"
     before, data = file.stat().st_ino, file.read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr(journal_module, "write_durably", no_space)
+        patch.setattr(journal_module, "write_file", no_space)
         with pytest.raises(JournalError, match="No space left"):
             open_agent(path, **QUICK)
     assert file.stat().st_ino == before
@@ -529,15 +529,15 @@ def test_joining_on_a_full_disk_kept_the_parts_and_the_whole(tmp_path: Path, mon
     data = [layout.pack(int(Kind.PLAN), 0, i, 0, bytes(16)) for i in range(1, 4)]
     for i, raw in enumerate(data, start=1):
         folder.history(i, i).write_bytes(raw)
-    real, room = folder_module.write_durably, [1]
+    room = [1]
 
     def full_after_one(file: Path, contents: bytes) -> None:
         if not room:
             no_space()
         room.pop()
-        real(file, contents)
+        write_file(file, contents)
 
-    monkeypatch.setattr(journal_module, "write_durably", full_after_one)
+    monkeypatch.setattr(journal_module, "write_file", full_after_one)
     with pytest.raises(OSError, match="No space"):
         journal_module._join(folder)
     assert [p.name for *_, p in folder.histories()] == ["history-1-1.gz", "history-2-3.gz"]

@@ -61,10 +61,10 @@ def _ranges(stretches: list[list[int]]) -> str:
 
 def export_journal(folder: Path, csv: Path | None, parquet: Path | None, as_json: bool) -> None:
     """Write the journal of a durable agent as a table; the part of `gainful export` for such folders."""
-    from gainful.live.table import read_journal, write_table
+    from gainful.live.table import export_table, read_journal
 
     frame = read_journal(folder)
-    written = {str(file): write_table(frame, file) for file in (csv, parquet) if file is not None}
+    written = {str(file): export_table(frame, file) for file in (csv, parquet) if file is not None}
     if as_json:
         console.write([json.dumps({"rows": written}, indent=2), "\n"])
         return

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -24,6 +22,7 @@ from gainful.experiments.provenance import provenance
 from gainful.experiments.resources import default_jobs
 from gainful.experiments.spec import Spec
 from gainful.experiments.wire_format import unpack
+from gainful.files import write_file
 
 AUDIT_FILE = "audit.json"
 AUDIT_FORMAT = "gainful-audit"
@@ -200,21 +199,15 @@ def save_audits(audits: Audits, folder: str | Path) -> Path:
             raise StoreError(
                 f"{target}: is an audit of something else ({some}), which is kept; choose another folder with --out"
             )
-    temporary = target.with_name(f".{secrets.token_hex(4)}.{AUDIT_FILE}")
+    text = json.dumps(audits.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(
-            json.dumps(audits.to_dict(), ensure_ascii=False, allow_nan=False, indent=1), encoding="utf-8", newline="\n"
-        )
-        os.replace(temporary, target)
+        write_file(target, text.encode())
     except OSError as error:
         raise StoreError(
             f"{target}: cannot be written: {error.strerror or error}; check space and permissions, or choose another "
             "folder with --out"
         ) from error
-    finally:
-        if temporary.exists():
-            temporary.unlink()
     return target
 
 

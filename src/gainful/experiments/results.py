@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful.errors import InvalidArgumentError, StoreError
+from gainful.errors import StoreError
 from gainful.experiments.store import Store
 from gainful.experiments.wire_format import unpack
+from gainful.files import table_suffix, write_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,26 +90,14 @@ def export(folder: str | Path, file: str | Path, *, older: bool = False) -> int:
 
     The file is complete or, if anything fails, as it was before.
     """
-    target = Path(file)
-    suffixes = "".join(target.suffixes[-2:]).lower()
-    kind = next((k for k in (".parquet", ".csv", ".csv.gz") if suffixes.endswith(k)), None)
-    if kind is None:
-        raise InvalidArgumentError(f"{file}: expected a name that ends in .csv, .csv.gz or .parquet")
+    table_suffix(file)  # before the long work
     frame = results(folder, older=older)
-    temporary = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
     try:
-        if kind == ".parquet":
-            try:
-                frame.to_parquet(temporary, index=False)
-            except ImportError as error:
-                raise InvalidArgumentError("Parquet needs pyarrow: pip install 'gainful[parquet]'") from error
-        else:
-            frame.to_csv(temporary, index=False, compression="gzip" if kind == ".csv.gz" else None)
-        os.replace(temporary, target)
+        return write_table(frame, file)
     except OSError as error:
         raise StoreError(
-            f"{file}: cannot be written: {error.strerror or error}; check space and permissions"
+            f"{file}: cannot be written: {error.strerror or error}",
+            name="file",
+            found=str(file),
+            hint="check space and permissions",
         ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
-    return len(frame)

@@ -26,6 +26,8 @@ from gainful.experiments.store import Store, without_seed
 from gainful.experiments.wire_format import unpack
 from gainful.experiments.worker import described
 from gainful.experiments.workload import Workload
+from gainful.files import write_file
+from gainful.locks import FolderLock, FolderLockedError
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -185,13 +187,10 @@ def run_experiment(
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """One writer at a time; the lock of a process that died is free."""
-    from filelock import FileLock, Timeout
-
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / "lock", timeout=0)
-        lock.acquire()
-    except Timeout as error:
+        lock = FolderLock(folder)
+    except FolderLockedError as error:
         raise ExperimentError(
             f"{folder}: another gainful is running this experiment; wait for it, or stop it, and run again"
         ) from error
@@ -314,7 +313,7 @@ class _SweepRunner:
         file = self.folder / "checkpoints" / "token"
         file.parent.mkdir(exist_ok=True)
         if not file.exists():
-            file.write_text(secrets.token_hex(16), encoding="utf-8")
+            write_file(file, secrets.token_hex(16).encode())
         return file.read_text(encoding="utf-8")
 
     def _one_each(self, runs: list[Configuration]) -> list[tuple[str, Task]]:

@@ -35,11 +35,11 @@ from gainful.live.configuration import plain
 from gainful.live.folder import HEADER_SIZE, Description, Folder
 from gainful.live.journal import Journal, Segment, check_covered, damaged, make_durable, read_segments
 from gainful.live.life import Life, Planning
-from gainful.live.lock import FolderLock
 from gainful.live.memory import LONGEST_REQUEST, Answer
 from gainful.live.records import NUMBERS, REPORTED, Kind, Layout, Rows, asked, pack_change
 from gainful.live.results import Change, Decision, JournalWarning, Pending, Receipt
 from gainful.live.snapshots import SNAPSHOT, Snapshots
+from gainful.locks import FolderLock
 
 _DECISION, _OBSERVATION = int(Kind.DECISION), int(Kind.OBSERVATION)
 

@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
-import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from gainful.errors import InvalidArgumentError, JournalError
-from gainful.live.lock import LOCK_FILE
+from gainful.errors import AgentInUseError, InvalidArgumentError, JournalError
+from gainful.locks import LOCK_FILE, FolderLock, FolderLockedError
 
 DESCRIPTION = "agent.json"
 FORMAT, VERSION = "gainful-live", 1
@@ -192,30 +190,22 @@ def segment_header(identity: str) -> bytes:
     return (text + crc32(text).to_bytes(4, "little")).ljust(HEADER_SIZE, b"\0")
 
 
-def write_durably(path: Path, data: bytes) -> None:
-    """The file is there as a whole, also after a power cut, or not at all; OSError where that fails."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+def lock_folder(folder: Path) -> FolderLock:
+    """Take the lock of a folder, or raise AgentInUseError or JournalError."""
     try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make names that were given or taken away durable, where folders can be opened."""
-    if os.name != "posix":  # pragma: no cover
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError:  # some file systems refuse to sync a folder; the files themselves are safe
-        pass
-    finally:
-        os.close(handle)
+        return FolderLock(folder)
+    except FolderLockedError as error:
+        raise AgentInUseError(
+            f"{folder}: is open for writing in {error.holder}",
+            error.pid,
+            name="path",
+            found=str(folder),
+            hint="close it there first (reading, gf.live.read_journal, works meanwhile)",
+        ) from error
+    except OSError as error:
+        raise JournalError(
+            f"{folder}: cannot be written: {error.strerror or error}",
+            name="path",
+            found=str(folder),
+            hint="check permissions, or choose another folder",
+        ) from error

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gainful.errors import DamagedJournalError, JournalError
-from gainful.live.folder import HEADER_SIZE, Description, Folder, segment_header, sync_folder, write_durably
+from gainful.files import sync_folder, write_file
+from gainful.live.folder import HEADER_SIZE, Description, Folder, segment_header
 from gainful.live.records import Layout, Record, read_records
 
 
@@ -114,7 +115,7 @@ class Journal:
     def prepare(self) -> None:
         """Make the next segment; the next append goes there. Called by the thread that writes a snapshot."""
         if not self._prepared:
-            write_durably(self.folder.segment(self.number + 1), segment_header(self._identity))
+            write_file(self.folder.segment(self.number + 1), segment_header(self._identity))
             self._prepared = self.number + 1
 
     def _switch(self) -> None:
@@ -249,7 +250,7 @@ def make_durable(folder: Folder, segments: list[Segment], torn: Torn | None) -> 
         path = segment.path
         try:
             if doubtful:
-                write_durably(path, segment.data)  # as replayed; read again, it might be something else
+                write_file(path, segment.data)  # as replayed; read again, it might be something else
                 continue
             fd = os.open(path, os.O_RDWR)
             try:
@@ -347,7 +348,7 @@ def compact(folder: Folder, description: Description, layout: Layout, covered: i
             if last > covered:
                 break
             if keep and last > known:
-                write_durably(folder.history(first.sequence, last), gzip.compress(data[HEADER_SIZE:], 6, mtime=0))
+                write_file(folder.history(first.sequence, last), gzip.compress(data[HEADER_SIZE:], 6, mtime=0))
                 known = last
         path.unlink()
     if keep:
@@ -362,7 +363,7 @@ def _join(folder: Folder) -> None:
         (first, middle, left), (begin, last, right) = files[-2:]
         if begin != middle + 1 or left.stat().st_size > 2 * right.stat().st_size:
             break
-        write_durably(folder.history(first, last), left.read_bytes() + right.read_bytes())
+        write_file(folder.history(first, last), left.read_bytes() + right.read_bytes())
         left.unlink(missing_ok=True)
         right.unlink(missing_ok=True)
         files[-2:] = [(first, last, folder.history(first, last))]

@@ -18,6 +18,7 @@ from gainful.agents.partitioned import PartitionedAgent
 from gainful.archive import read_archive, write_archive
 from gainful.arguments import choice, finite, flag, whole
 from gainful.errors import GainfulError, InvalidArgumentError, JournalError
+from gainful.files import sync_folder, write_file
 from gainful.live.agent import DurableAgent
 from gainful.live.configuration import class_called, core_of, differences, digest, make_again, make_agent, plain
 from gainful.live.folder import (
@@ -25,16 +26,15 @@ from gainful.live.folder import (
     HEADER_SIZE,
     Description,
     Folder,
+    lock_folder,
     segment_header,
-    sync_folder,
-    write_durably,
 )
 from gainful.live.life import Planning
-from gainful.live.lock import LOCK_FILE, FolderLock
 from gainful.live.logs import digest_of, read_log
 from gainful.live.memory import Memory
 from gainful.live.records import HISTORY, Kind, Layout, Rows
 from gainful.live.snapshots import SNAPSHOT
+from gainful.locks import LOCK_FILE, FolderLock
 
 REMEMBER, MAX_PENDING = 4096, 10_000
 ROWS_AT_A_TIME = 1 << 16
@@ -224,8 +224,8 @@ def _begin(folder: Folder, config: Any, history: Any, states: Any, actions: Any,
         data = segment_header(description.identity)
         if rows is not None:
             data += _history_records(Layout(description.salt, description.dim), rows)
-        write_durably(folder.segment(1), data)
-        write_durably(folder.description_file, json.dumps(description.to_json(), indent=2, allow_nan=False).encode())
+        write_file(folder.segment(1), data)
+        write_file(folder.description_file, json.dumps(description.to_json(), indent=2, allow_nan=False).encode())
 
 
 def _history_records(layout: Layout, rows: Rows) -> bytes:
@@ -277,7 +277,7 @@ def _locked(folder: Folder) -> tuple[FolderLock, bool]:
             except FileExistsError:
                 pass
         try:
-            return FolderLock(folder.path), made_here
+            return lock_folder(folder.path), made_here
         except JournalError as error:
             if isinstance(error.__cause__, FileNotFoundError) and attempt < ATTEMPTS:  # withdrawn by another process
                 continue

@@ -14,6 +14,7 @@ from typing import Any
 
 from gainful.archive import read_archive
 from gainful.errors import GainfulError, InvalidArgumentError, JournalError
+from gainful.files import write_file, write_table
 from gainful.live.agent import DurableAgent
 from gainful.live.configuration import make_again
 from gainful.live.folder import (
@@ -21,13 +22,13 @@ from gainful.live.folder import (
     SALVAGED,
     Description,
     Folder,
+    lock_folder,
     segment_header,
-    write_durably,
 )
-from gainful.live.lock import FolderLock, writer_of
 from gainful.live.records import Layout, Record
 from gainful.live.snapshots import SNAPSHOT
-from gainful.live.table import table_of, write_table
+from gainful.live.table import table_of
+from gainful.locks import writer_of
 
 
 @dataclass(frozen=True)
@@ -90,13 +91,13 @@ def recover(path: str | Path, out: str | Path) -> Recovered:
     try:
         target.mkdir(parents=True, exist_ok=True)
         new = Folder(target)
-        write_durably(new.snapshot(start), folder.snapshot(start).read_bytes())
+        write_file(new.snapshot(start), folder.snapshot(start).read_bytes())
         for first, end in _stretches(records, 1, start):
             data = b"".join(_raw(layout, records[n]) for n in range(first, end + 1))
-            write_durably(new.history(first, end), gzip.compress(data, 6, mtime=0))
+            write_file(new.history(first, end), gzip.compress(data, 6, mtime=0))
         tail = b"".join(_raw(layout, records[n]) for n in range(start + 1, last + 1))
-        write_durably(new.segment(1), segment_header(made.identity) + tail)
-        write_durably(new.description_file, json.dumps(made.to_json(), indent=2).encode())
+        write_file(new.segment(1), segment_header(made.identity) + tail)
+        write_file(new.description_file, json.dumps(made.to_json(), indent=2).encode())
         if beyond:
             write_table(table_of(layout, (records[n] for n in beyond), None), target / SALVAGED)
     except OSError as error:
@@ -105,7 +106,7 @@ def recover(path: str | Path, out: str | Path) -> Recovered:
         ) from error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        agent = DurableAgent(new, FolderLock(target), sync_seconds=0.0, planning="inline", snapshot_every=None)
+        agent = DurableAgent(new, lock_folder(target), sync_seconds=0.0, planning="inline", snapshot_every=None)
         agent.close()
     return Recovered(target, agent.t, agent.sequence, start, gaps, lost, len(beyond), problems, in_use)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gainful.errors import InvalidArgumentError, JournalError
+from gainful.files import write_table
 from gainful.live.folder import Folder
 from gainful.live.journal import read_all
 from gainful.live.records import HISTORY, NUMBERS, Kind, Layout, Record
@@ -128,32 +128,20 @@ def export(path: str | Path, file: str | Path) -> int:
 
     The file is complete or, if anything fails, as it was before.
     """
-    return write_table(read_journal(path), file)
+    return export_table(read_journal(path), file)
 
 
-def write_table(frame: pd.DataFrame, file: str | Path) -> int:
-    """A table to a file by its suffix; the number of rows."""
-    target = Path(file)
-    name = target.name.lower()
-    if not name.endswith((".csv", ".csv.gz", ".parquet")):
-        raise InvalidArgumentError(f"{file}: expected a name that ends in .csv, .csv.gz or .parquet")
-    temporary = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
+def export_table(frame: pd.DataFrame, file: str | Path) -> int:
+    """Write a journal's table to a file by its suffix; the number of rows, or a JournalError."""
     try:
-        if name.endswith(".parquet"):
-            try:
-                frame.to_parquet(temporary, index=False)
-            except ImportError as error:
-                raise InvalidArgumentError("Parquet needs pyarrow: pip install 'gainful[parquet]'") from error
-        else:
-            frame.to_csv(temporary, index=False, compression="gzip" if name.endswith(".gz") else None)
-        os.replace(temporary, target)
+        return write_table(frame, file)
     except OSError as error:
         raise JournalError(
-            f"{file}: cannot be written: {error.strerror or error}; check space and permissions"
+            f"{file}: cannot be written: {error.strerror or error}",
+            name="file",
+            found=str(file),
+            hint="check space and permissions",
         ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
-    return len(frame)
 
 
 def is_live(path: str | Path) -> bool:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import html
-import os
-import secrets
 from importlib import resources
 from pathlib import Path
 
 from gainful.errors import InvalidArgumentError, StoreError
+from gainful.files import write_file
 
 REPORT_FILE = "report.html"
 
@@ -45,16 +44,11 @@ def write_page(content: str, file: str | Path) -> Path:
     target = Path(file)
     if target.is_dir():
         raise InvalidArgumentError(f"{file}: is a folder, expected the name of a file such as {REPORT_FILE}")
-    temporary = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
     try:
-        temporary.write_text(content, encoding="utf-8", errors="replace", newline="\n")
-        os.replace(temporary, target)
+        write_file(target, content.encode("utf-8", "replace"))
     except OSError as error:
         raise StoreError(
             f"{file}: cannot be written: {error.strerror or error}; check space and permissions, or choose another "
             "with --html"
         ) from error
-    finally:
-        if temporary.exists():
-            temporary.unlink()
     return target

@@ -17,7 +17,7 @@ import stat
 from pathlib import Path
 
 from gainful.errors import InvalidArgumentError, JournalError
-from gainful.serve.private import write_privately
+from gainful.files import write_file
 
 PREFIX = "gf_"
 SHORTEST, LONGEST = 32, 200
@@ -90,7 +90,7 @@ def admin_key(file: Path) -> tuple[str, str, str]:
         if file.exists() and file.stat().st_size:  # an empty one opens nothing: somebody was killed making it
             return _read(file)
         key = new_key()
-        write_privately(file, f"{key}\n".encode())
+        write_file(file, f"{key}\n".encode(), mode=0o600)
     except OSError as error:
         raise JournalError(
             f"{file}: the admin key cannot be written: {error.strerror or error}; check permissions, or set "

@@ -26,14 +26,14 @@ from pathlib import Path
 from typing import Any
 
 from gainful.errors import GainfulError, InvalidArgumentError, JournalError
+from gainful.files import sync_folder, write_file
 from gainful.live import DurableAgent, is_live, open_agent
-from gainful.live.folder import DESCRIPTION, HEADER_SIZE, sync_folder
-from gainful.live.lock import LOCK_FILE, FolderLock
+from gainful.live.folder import DESCRIPTION, HEADER_SIZE
+from gainful.locks import LOCK_FILE, FolderLock
 from gainful.serve.crew import Crew
 from gainful.serve.keys import Keyring, derived_key, hashed, new_key
 from gainful.serve.limits import Limits, check_size
 from gainful.serve.models import ID, NewAgent
-from gainful.serve.private import write_privately
 from gainful.serve.refusals import RefusedError
 from gainful.serve.seat import Policy, Seat
 
@@ -314,6 +314,6 @@ def _read(place: Path) -> Card:
 
 def _write(place: Path, card: Card) -> None:
     try:
-        write_privately(place / CARD, json.dumps(asdict(card), indent=2).encode())
+        write_file(place / CARD, json.dumps(asdict(card), indent=2).encode(), mode=0o600)
     except OSError as error:
         raise JournalError(f"the card cannot be written: {error.strerror or error}; look after the disk") from error

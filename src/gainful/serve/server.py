@@ -24,7 +24,8 @@ import uvicorn
 
 from gainful.errors import InvalidArgumentError, JournalError
 from gainful.live import is_live
-from gainful.live.lock import FolderLock
+from gainful.live.folder import lock_folder
+from gainful.locks import FolderLock
 from gainful.serve.app import Service, build
 from gainful.serve.keys import admin_key
 from gainful.serve.limits import Limits
@@ -186,7 +187,7 @@ def _locked(folder: Path) -> Iterator[FolderLock]:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise JournalError(f"{folder}: cannot be made: {error.strerror or error}; choose another folder") from error
-    lock = FolderLock(folder)
+    lock = lock_folder(folder)
     try:
         yield lock
     finally:
