@@ -2,9 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+FLOOR_TESTS := tests/test_first_version.py tests/test_rng.py tests/mdp tests/agents/test_scal_plus.py tests/simulation/test_tabular.py \
+  tests/experiments/test_store.py tests/live/test_agent.py tests/cli/test_solve.py tests/cli/test_learn.py tests/plot/test_curves.py
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: run test test-all soak lint docs benchmark clean
+.PHONY: run test test-all floors soak lint docs benchmark clean
 
 run: $(VENV)/.run-ready
 	@$(BIN)/gainful run quickstart
@@ -15,6 +17,15 @@ test: lint
 
 test-all: $(VENV)/.test-ready
 	@$(BIN)/python -m pytest -n auto -m slow
+	@$(MAKE) --no-print-directory floors
+
+# The lowest versions that pyproject.toml allows of every direct dependency, in an environment of their own.
+floors: $(VENV)/.test-ready
+	@echo "testing the lowest allowed versions of all dependencies"
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-floors
+	@$(BIN)/uv pip install --quiet --python .venv-floors/bin/python --resolution lowest-direct -e ".[parquet,figures,serve]"
+	@$(BIN)/uv pip install --quiet --python .venv-floors/bin/python "pytest>=8" "pytest-xdist>=3.5" "hypothesis>=6.100" "httpx>=0.27"
+	@.venv-floors/bin/python -m pytest -n auto -m "not slow" $(FLOOR_TESTS)
 
 soak: $(VENV)/.test-ready
 	@GAINFUL_KILLS=200 $(BIN)/python -m pytest -q tests/experiments/test_crashes.py tests/live/test_crashes.py tests/experiments/test_dask.py tests/serve/test_kills.py
@@ -50,4 +61,4 @@ $(VENV)/.test-ready: $(VENV)/bin/python pyproject.toml
 	@touch $@ $(VENV)/.run-ready
 
 clean:
-	rm -rf $(VENV) .cache build dist docs/_build
+	rm -rf $(VENV) .venv-floors .cache build dist docs/_build
