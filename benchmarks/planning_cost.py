@@ -32,10 +32,9 @@ from numpy.typing import NDArray
 
 import gainful as gf
 from gainful._compiled import kernel
-from gainful.agents import scal_plus
 from gainful.agents.episodic import EpisodicAgent
 from gainful.agents.statistics import Statistics
-from gainful.planning import extended
+from gainful.planning import extended, scopt_on_counts
 
 A = 4
 VISITS = 10_000
@@ -151,7 +150,7 @@ class Cost:
 def watching() -> Iterator[Watch]:
     watch = Watch()
     with ExitStack() as stack:
-        for module, name in ((scal_plus, "scopt_on_counts"), (extended, "interval_sweeps")):
+        for module, name in ((scopt_on_counts, "scopt_on_counts"), (extended, "interval_sweeps")):
             stack.enter_context(patch.object(module, name, watch.around(getattr(module, name))))
         yield watch
 

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 import gainful as gf
-from gainful.agents import scal_plus
 from gainful.agents.episodic import EpisodeView
 from gainful.errors import InvalidArgumentError
-from gainful.optimism.scal_plus import APPENDIX, MAIN_TEXT
-from gainful.planning.local_scopt import LocalScOpt
+from gainful.optimism.scal_plus import APPENDIX, MAIN_TEXT, BonusConstants, BonusRewards, bonuses
+from gainful.planning.local_scopt import LOCAL_FROM_PAIRS, LocalScOpt
 from gainful.testing import check_agent
 
 PROBLEMS: dict[str, tuple[Any, float]] = {
@@ -134,8 +133,8 @@ def test_local_and_full_plans_learn_alike() -> None:
 
 def test_the_default_is_fixed_by_the_number_of_pairs() -> None:
     assert gf.SCALPlus(10, 2, span=1.0).replanning == "full"
-    assert gf.SCALPlus(scal_plus.LOCAL_FROM, 1, span=1.0).replanning == "local"
-    assert gf.SCALPlus(scal_plus.LOCAL_FROM, 1, span=1.0, replanning="full").replanning == "full"
+    assert gf.SCALPlus(LOCAL_FROM_PAIRS, 1, span=1.0).replanning == "local"
+    assert gf.SCALPlus(LOCAL_FROM_PAIRS, 1, span=1.0, replanning="full").replanning == "full"
     with pytest.raises(InvalidArgumentError, match="replanning is 'lazy', expected 'full' or 'local'"):
         gf.SCALPlus(2, 2, span=1.0, replanning="lazy")  # type: ignore[arg-type]
 
@@ -149,13 +148,13 @@ def test_an_agent_that_plans_locally_passes_the_conformance_kit() -> None:
 def test_no_bonus_moves_by_more_than_its_class_allows(variant: int, scale: float) -> None:
     visits = np.unique(np.append(np.arange(300), np.rint(np.logspace(2, 6, 300)).astype(np.int64)))
     classes = np.frexp(np.maximum(1, visits))[1] - 1
+    constants = BonusConstants(50, 4, 0.05, scale, 3.0, 1.0, variant)
     for since, t in ((1, 2), (1, 10**6), (500, 505), (10**5, 10**6)):
-        then, now, drift = np.empty(visits.size), np.empty(visits.size), np.empty(30)
-        for step, out in ((since, then), (t, now)):
-            scal_plus.bonuses_of(visits, 50, 4, step, 0.05, scale, 3.0, 1.0, variant, 0.0, out)
-        scal_plus.largest_drifts(np.full(30, since), 50, 4, t, 0.05, scale, 3.0, 1.0, variant, drift)
-        moved = now - then
+        seen = visits[visits <= t]
+        rewards = BonusRewards(seen, np.zeros(seen.size), np.ones(seen.size, dtype=bool), t, constants)
+        moved = bonuses(seen, t, constants) - bonuses(seen, since, constants)
+        drift = rewards.growth(np.full(63, since))
         assert np.all(moved >= 0)
-        assert np.all(moved <= drift[classes] + 1e-12)
+        assert np.all(moved <= drift[classes[visits <= t]] + 1e-12)
         if variant == MAIN_TEXT:
             assert moved.max() == pytest.approx(drift.max(), rel=1e-9, abs=1e-12)  # and the bound is reached

@@ -30,6 +30,7 @@ class Mutant:
 
 
 _BONUS, _SCOPT = "optimism/scal_plus.py", "planning/scopt_on_counts.py"
+_ESTIMATE, _CUT = "planning/estimated.py", "planning/truncation.py"
 _EPISODES = "agents/episodic.py"
 _EQUATION = "tests/agents/test_scal_plus.py::test_the_bonus_is_the_equation"
 _SAME_LIFE = "tests/agents/test_scal_plus.py::test_the_slow_obviously_right_agent_has_the_same_life"
@@ -55,22 +56,22 @@ MUTANTS = (
         _EQUATION,
     ),
     Mutant(
-        "no attractive state in p̂", _SCOPT,
+        "no attractive state in p̂", _ESTIMATE,
         (
-            ("                total = v[attractive]", "                total = 0.0"),
-            ("r[k] + total / (visits[k] + 1)", "r[k] + total / max(1, visits[k])"),
+            ("total = v[model.attractive]", "total = 0.0"),
+            ("total / (model.visits[k] + 1)", "total / max(1, model.visits[k])"),
         ),
         ("certificate",), _CONFIRMED,
     ),
     Mutant(
-        "cut at twice the span", _SCOPT, (("ceiling = lowest + span", "ceiling = lowest + 2.0 * span"),), ("span",),
+        "cut at twice the span", _CUT, (("return least + span", "return least + 2.0 * span"),), ("span",),
         _SAME_LIFE,
     ),
     Mutant(
-        "nothing is cut", _SCOPT, (("ceiling = lowest + span", "ceiling = np.inf"),), ("span",), _SAME_LIFE,
+        "nothing is cut", _CUT, (("return least + span", "return np.inf"),), ("span",), _SAME_LIFE,
     ),
     Mutant(
-        "cut at half the span", _SCOPT, (("ceiling = lowest + span", "ceiling = lowest + 0.5 * span"),),
+        "cut at half the span", _CUT, (("return least + span", "return least + 0.5 * span"),),
         ("certificate",), _SAME_LIFE,
     ),
     Mutant(
@@ -86,8 +87,8 @@ MUTANTS = (
         (("remaining[k] = max(1, visits[k])", "remaining[k] = max(1, visits[k] - 1)"),), ("episode-rule",), _BEFORE,
     ),
     Mutant(
-        "half the bonus where a plan is repaired", "agents/scal_plus.py",
-        (("        k = pairs[i]\n        b = bonus(", "        k = pairs[i]\n        b = 0.5 * bonus("),),
+        "half the bonus where a plan is repaired", _BONUS,
+        (("b = bonus(c.variant", "b = (0.5 if pairs.size < visits.size else 1.0) * bonus(c.variant"),),
         ("bonus-formula",), _LOCAL, (*RIVER, "--agent-set", "replanning=local"),
     ),
     Mutant(

@@ -11,7 +11,8 @@ from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.statistics import Statistics
 from gainful.errors import InvalidArgumentError
-from gainful.planning.plan import UNIT_ROUNDOFF, Plan
+from gainful.planning.plan import Plan
+from gainful.planning.rounding import UNIT_ROUNDOFF
 
 SUM_TOLERANCE = 1e-8
 

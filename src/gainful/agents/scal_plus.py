@@ -8,210 +8,161 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gainful._compiled import kernel
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.statistics import Statistics
 from gainful.arguments import finite
-from gainful.errors import InvalidArgumentError, NotConvergedError
-from gainful.optimism.scal_plus import APPENDIX, MAIN_TEXT, bonus, confidence_log, deviation
-from gainful.planning.local_scopt import BAND_NUMBERS, LocalScOpt
-from gainful.planning.mixture import constrained_greedy
-from gainful.planning.scopt_on_counts import expected_values, scopt_on_counts
+from gainful.errors import InvalidArgumentError
+from gainful.optimism.scal_plus import APPENDIX, MAIN_TEXT, BonusConstants, BonusRewards, bonuses
+from gainful.planning.local_scopt import LOCAL_FROM_PAIRS, LocalScOpt
+from gainful.planning.mixture import Mixture as Mixture
+from gainful.planning.scopt_on_counts import FullScOpt
 
 Bonus: TypeAlias = Literal["appendix", "main text"]
-Mixture: TypeAlias = Literal["copy", "min-action"]
 Replanning: TypeAlias = Literal["full", "local"]
-BATCH_WORK = 20_000_000  # transitions read between two returns to Python, so that Ctrl-C is heard
-
-
-LOCAL_FROM = 10_000
-"""The number of pairs S·A from which on plans are repaired, not swept, unless told otherwise."""
-BAND, DRIFT = 0.64, 0.15
-"""Parts of ε_k that a local plan's band takes, and that stale logarithms may take; the rest is for ε_k to fall."""
-MANY, WIDE = 1 / 64, 0.95
-"""From this part of all pairs changed on, repairs do not pay: sweep, to a band that is to serve one episode only."""
-CLASSES = 63  # of pairs by their visits: max{1,N} in [2^j, 2^(j+1))
-
-
-@kernel
-def optimistic_rewards(
-    visits: NDArray[Any], reward_sum: NDArray[Any], allowed: NDArray[Any], n_states: int, n_actions: int, t: int,
-    delta: float, scale: float, span: float, reward_max: float, variant: int, added: float, r: NDArray[Any],
-) -> None:  # fmt: skip
-    """r̂ = r̄ + b for every pair, r̄ = 0 where N = 0; -inf where an action is not allowed."""
-    log_term = confidence_log(n_states, n_actions, t, delta)
-    for k in range(visits.size):
-        b = bonus(variant, deviation(log_term, visits[k], scale), visits[k], span, reward_max) + added
-        r[k] = reward_sum[k] / max(1, visits[k]) + b if allowed[k] else -np.inf
-
-
-@kernel
-def bonuses_of(
-    visits: NDArray[Any], n_states: int, n_actions: int, t: int, delta: float, scale: float, span: float,
-    reward_max: float, variant: int, added: float, out: NDArray[Any],
-) -> None:  # fmt: skip
-    """The bonus b of every pair, with what the model's own error adds (C-SCAL+'s Hölder term)."""
-    log_term = confidence_log(n_states, n_actions, t, delta)
-    for k in range(visits.size):
-        out[k] = bonus(variant, deviation(log_term, visits[k], scale), visits[k], span, reward_max) + added
-
-
-@kernel
-def span_of(v: NDArray[Any]) -> float:
-    """sp(v), without the microseconds NumPy takes for a small array."""
-    low = high = v[0]
-    for s in range(1, v.size):
-        low, high = min(low, v[s]), max(high, v[s])
-    return float(high - low)
-
-
-@kernel
-def changed_rewards(
-    pairs: NDArray[Any], visits: NDArray[Any], reward_sum: NDArray[Any], allowed: NDArray[Any], n_states: int,
-    n_actions: int, t: int, delta: float, scale: float, span: float, reward_max: float, variant: int, added: float,
-    r: NDArray[Any],
-) -> None:  # fmt: skip
-    """r̂ of some pairs."""
-    log_term = confidence_log(n_states, n_actions, t, delta)
-    for i in range(pairs.size):
-        k = pairs[i]
-        b = bonus(variant, deviation(log_term, visits[k], scale), visits[k], span, reward_max) + added
-        r[k] = reward_sum[k] / max(1, visits[k]) + b if allowed[k] else -np.inf
-
-
-@kernel
-def largest_drifts(
-    since: NDArray[Any], n_states: int, n_actions: int, t: int, delta: float, scale: float, span: float,
-    reward_max: float, variant: int, out: NDArray[Any],
-) -> None:  # fmt: skip
-    """For each class of counts a bound on b_t(N) - b_u(N), u ≥ since[j] being the step when r̂ was computed.
-
-    The logarithm grows, so b does. A term of the appendix's bonus that was at its cap stays there; below it,
-    β_t(N) - β_u(N) falls with N, so the smallest count of the class that was below the cap bounds it: for the term in c
-    that is N > 7ℓ·scale²/4 at least (β < 2), for the one in r_max N > 7ℓ·scale² (β < 1).
-    """
-    now = confidence_log(n_states, n_actions, t, delta)
-    for j in range(out.size):
-        first, last = 2.0**j, 2.0 ** (j + 1) - 1.0
-        then = confidence_log(n_states, n_actions, since[j], delta)
-        growth = scale * (math.sqrt(7.0 * now) - math.sqrt(7.0 * then))
-        n = m = first
-        if variant != MAIN_TEXT:
-            n, m = max(first, 7.0 * then * scale * scale / 4.0), max(first, 7.0 * then * scale * scale)
-        out[j] = 0.0
-        if n <= last:
-            out[j] += span * growth / math.sqrt(n)
-        if m <= last:
-            out[j] += reward_max * growth / math.sqrt(m)
-
-
-@kernel
-def pairs_to_renew(visits: NDArray[Any], is_changed: NDArray[Any], stale: NDArray[Any], out: NDArray[Any]) -> int:
-    """The pairs that have changed or whose class of counts is stale, in increasing order; returns their number."""
-    n = 0
-    for k in range(visits.size):
-        renew = is_changed[k]
-        if not renew:
-            j, count = 0, max(1, visits[k])
-            while count > 1:
-                count >>= 1
-                j += 1
-            renew = stale[j]
-        if renew:
-            out[n] = k
-            n += 1
-    return n
 
 
 class SCALPlus(EpisodicAgent):
-    r"""SCAL+ for S states and A actions, told a bound c = `span` on the span of the optimal bias.
+    r"""SCAL+ for S states and A actions, told a bound c on the span of the optimal bias.
 
     At the beginning of episode k it plans by ScOpt(c), to precision ε_k = r_max/√t_k, on the MDP with
     p̂(s'|s,a) = (N(s,a,s') + 1{s' = s̄})/(N(s,a) + 1), s̄ = state 0, and rewards r̄ + b_k, where with
-    β = sqrt(7 ln(2SAt_k/δ)/max{1,N}) the bonus is c·min{β + 1/(N+1), 2} + r_max·min{β, 1} (`bonus="appendix"`) or
-    (c + r_max)·β + c/(N+1) ("main text"). Where the span constraint cuts, the greedy action is mixed with its
-    own copy of reward 0, so that the policy executed is deterministic.
-    `replanning="full"` sweeps the whole model in every episode; "local" repairs the last plan around what has changed
-    (`planning.local_scopt`), to the same certified ε_k: the rows not visited since keep the bonus of an earlier t, and
-    the bracket is widened by the most that the logarithm can have moved it. By default S·A decides.
-    `mixture="min-action"` mixes with the worst of all copies instead: the policy of Fruit et al. 2018, which draws its
-    actions where the constraint cuts (full re-planning only).
-    With probability 1-δ the regret is Õ(max{c, r_max}·sqrt(ΓSAT)) if c ≥ sp(h*), with `bonus_scale` 1: it multiplies
-    β, and anything else comes with no guarantee.
+    β = sqrt(7 ln(2SAt_k/δ)/max{1,N}) the bonus b_k is c·min{β + 1/(N+1), 2} + r_max·min{β, 1} (`bonus="appendix"`) or
+    (c + r_max)·β + c/(N+1) (`bonus="main text"`).
+    With probability 1-δ the regret is Õ(max{c, r_max}·sqrt(ΓSAT)) if c ≥ sp(h*)
+    (Qian, Fruit, Pirotta & Lazaric, theorem on SCAL+).
 
+    Parameters
+    ----------
+    n_states, n_actions : int
+        The numbers of states S and actions A.
+    span : float
+        c, an upper bound on the span of the optimal bias; at least 0.
+    reward_max, reward_min : float
+        Every reward lies between them; r_max of the theory is their difference.
+    delta : float
+        δ, the probability with which the guarantee may fail.
+    seed : int
+        The seed of the agent's own randomness, which only mixtures of actions use.
+    allowed : array_like of bool, shape (S, A), optional
+        The actions that each state has; all by default.
+    bonus : {"appendix", "main text"}
+        Which of the paper's two bonuses to use. The appendix's is tighter and has the same proof.
+    bonus_scale : float
+        Multiplies β. The guarantee holds for 1 only.
+    mixture : {"copy", "min-action"}
+        Where the span constraint cuts, the greedy action is mixed with its own copy of reward 0, so that the policy
+        executed is deterministic ("copy"), or with the worst of all copies ("min-action": the policy of Fruit et al.
+        2018, which draws its actions there, and needs full re-planning).
+    replanning : {"full", "local"}, optional
+        "full" sweeps the whole model in every episode. "local" repairs the last plan around what has changed
+        (`gainful.planning.local_scopt`), to the same certified ε_k: the rows not visited since keep the bonus of an
+        earlier step, and the bracket is widened by the most that the logarithm can have moved it. By default S·A
+        decides.
+
+    Examples
+    --------
     >>> agent = SCALPlus(n_states=2, n_actions=2, span=1.0)
     >>> action = agent.act(0)
     >>> agent.observe(0, action, 0.5, 1)
     """
 
     def __init__(
-        self, n_states: int, n_actions: int, *, span: float, reward_max: float = 1.0, reward_min: float = 0.0,
-        delta: float = 0.05, seed: int = 0, allowed: ArrayLike | None = None, bonus: Bonus = "appendix",
-        bonus_scale: float = 1.0, mixture: Mixture = "copy", replanning: Replanning | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        n_states: int,
+        n_actions: int,
+        *,
+        span: float,
+        reward_max: float = 1.0,
+        reward_min: float = 0.0,
+        delta: float = 0.05,
+        seed: int = 0,
+        allowed: ArrayLike | None = None,
+        bonus: Bonus = "appendix",
+        bonus_scale: float = 1.0,
+        mixture: Mixture = "copy",
+        replanning: Replanning | None = None,
+    ) -> None:
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
         if not (finite(span) and span >= 0.0):
-            raise InvalidArgumentError(f"span is {span}, expected a finite number of at least 0")
+            raise InvalidArgumentError("span", span, "a finite number of at least 0")
         if bonus not in ("appendix", "main text"):
-            raise InvalidArgumentError(f"bonus is {bonus!r}, expected 'appendix' or 'main text'")
+            raise InvalidArgumentError("bonus", bonus, "'appendix' or 'main text'")
         if not (finite(bonus_scale) and bonus_scale > 0.0):
-            raise InvalidArgumentError(f"bonus_scale is {bonus_scale}, expected a positive number; 1 is the theorem's")
+            raise InvalidArgumentError("bonus_scale", bonus_scale, "a positive number", "the theorem's is 1")
         if replanning not in (None, "full", "local"):
-            raise InvalidArgumentError(f"replanning is {replanning!r}, expected 'full' or 'local'")
+            raise InvalidArgumentError("replanning", replanning, "'full' or 'local'")
         if mixture not in ("copy", "min-action"):
-            raise InvalidArgumentError(f"mixture is {mixture!r}, expected 'copy' or 'min-action'")
+            raise InvalidArgumentError("mixture", mixture, "'copy' or 'min-action'")
         if mixture == "min-action" and replanning == "local":
-            raise InvalidArgumentError("mixture='min-action' needs replanning='full'; a local plan is deterministic")
+            raise InvalidArgumentError(
+                "replanning",
+                replanning,
+                "'full'",
+                "a local plan is deterministic",
+                problem="mixture is 'min-action' and replanning is 'local'",
+            )
         self.span, self.bonus, self.bonus_scale = float(span), bonus, float(bonus_scale)
         self.mixture: Mixture = mixture
-        pairs = self.n_states * self.n_actions
-        large = pairs >= LOCAL_FROM and mixture == "copy"
+        large = self.n_states * self.n_actions >= LOCAL_FROM_PAIRS and mixture == "copy"
         self.replanning: Replanning = replanning or ("local" if large else "full")
         self.model_error = 0.0
         """Added to every bonus: what a model of cells may be wrong by (C-SCAL+)."""
-        self._variant = APPENDIX if self.bonus == "appendix" else MAIN_TEXT
-        self._possible = self.allowed.reshape(-1)
-        self._values = np.zeros(self.n_states)  # the last plan's v: a warm start
-        self._rewards = np.empty(pairs)
-        self._local: LocalScOpt | None = None
-        self._laid_at = 0  # the t at which the local plan's band was laid; 0: never
-        self._since: NDArray[np.int64] = np.zeros(CLASSES, dtype=np.int64)
-        """For each class of counts, the earliest t at which the r̂ of one of its pairs may have been computed."""
+        self._planner: FullScOpt | LocalScOpt
+        if self.replanning == "local":
+            self._planner = LocalScOpt(self.n_states, self.n_actions, self.span)
+        else:
+            self._planner = FullScOpt(self.n_states, self.n_actions, self.span, self.allowed, mixture)
 
-    def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again."""
-        return {
-            **super().settings(), "span": self.span, "bonus": self.bonus, "bonus_scale": self.bonus_scale,
-            "mixture": self.mixture, "replanning": self.replanning,
-        }  # fmt: skip
+    # ------------------------------------------------------------------ the algorithm
 
-    def own_arrays(self) -> dict[str, NDArray[Any]]:
-        """The warm start; for local plans the rewards they were made with and their band too."""
-        if self._local is None:
-            return {"values": self._values}
-        numbers = np.append(self._since, self._laid_at)
-        return {"values": self._local.v, "rewards": self._rewards, "band": self._local.band, "numbers": numbers}
+    def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
+        """Plan episode k, which begins at step t: steps 2 and 3 of the paper's figure 1."""
+        rewards = BonusRewards(  # r̄ + b_k, eq. (5)
+            statistics.visits, statistics.reward_sum, self.allowed.reshape(-1), t, self.constants
+        )
+        found = self._planner.plan(statistics, rewards, precision=self.reward_range / math.sqrt(t))  # ScOpt on p̂
+        return EpisodePlan(
+            actions=found.actions,
+            gain_bounds=(found.low + self.reward_min, found.high + self.reward_min),
+            values=found.values,
+            sweeps=found.sweeps,
+            probabilities=found.probabilities,
+            span=found.span,
+            details=self._details(statistics, t, found.drift),
+        )
 
-    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take back the warm start."""
-        if arrays["values"].shape != (self.n_states,) or not np.isfinite(arrays["values"]).all():
-            raise ValueError(f"array 'values' has shape {arrays['values'].shape}, or is not finite")
-        self._values = arrays["values"]
-        if "band" in arrays:
-            for name, shape in (
-                ("rewards", self._rewards.shape),
-                ("band", (BAND_NUMBERS,)),
-                ("numbers", (CLASSES + 1,)),
-            ):
-                if arrays[name].shape != shape:
-                    raise ValueError(f"array '{name}' has shape {arrays[name].shape}")
-            self._rewards = arrays["rewards"]
-            self._since, self._laid_at = arrays["numbers"][:-1].copy(), int(arrays["numbers"][-1])
-            self._local = LocalScOpt(self.n_states, self.n_actions, self.span)
-            self._local.resume(self._rows(self.statistics), self._rewards, arrays["values"], arrays["band"])
+    @property
+    def constants(self) -> BonusConstants:
+        """What the bonus depends on beside the step and the visits."""
+        variant = APPENDIX if self.bonus == "appendix" else MAIN_TEXT
+        return BonusConstants(
+            self.n_states,
+            self.n_actions,
+            self.delta,
+            self.bonus_scale,
+            self.span,
+            self.reward_range,
+            variant,
+            self.model_error,
+        )
+
+    def bonuses(self) -> NDArray[np.float64]:
+        """The bonus (S,A) of every pair if a plan were made now, in the user's units of reward."""
+        return bonuses(self.statistics.visits, self.t + 1, self.constants).reshape(self.n_states, self.n_actions)
+
+    # ------------------------------------------------------------------ what it knows of itself
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the last plan ignored the data: every pair's bonus was so wide that its cap was reached."""
+        if self.current is None:
+            return True
+        before = (self.statistics.visits + self.remaining) // 2  # N_k: ν executions later N = N_k + ν, max{1,N_k} - ν
+        b = bonuses(before, self.planned_at + 1, self.constants)
+        return bool(np.min(b[self.allowed.reshape(-1)]) - self.model_error >= self.span + self.reward_range)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -224,134 +175,35 @@ class SCALPlus(EpisodicAgent):
             reason_void=scaled,
         )
 
-    @property
-    def vacuous(self) -> bool:
-        """Whether the last plan ignored the data: every pair's bonus was so wide that its cap was reached."""
-        if self.current is None:
-            return True
-        before = (self.statistics.visits + self.remaining) // 2  # N_k: ν executions later N = N_k + ν, max{1,N_k} - ν
-        bonuses = self._bonuses(before, self.planned_at + 1)
-        return bool(np.min(bonuses[self._possible]) - self.model_error >= self.span + self.reward_range)
+    def _details(self, statistics: Statistics, t: int, drift: float) -> dict[str, Any]:
+        """For `on_episode`: the bonus b_k (S,A), and the rewards (S*A,) that the plan was made with.
 
-    def _bonuses(self, visits: NDArray[np.int64], t: int) -> NDArray[np.float64]:
-        out = np.empty(visits.size)
-        bonuses_of(visits, *self._constants(t), self.model_error, out)
-        return out
-
-    def _constants(self, t: int) -> tuple[Any, ...]:
-        return (
-            self.n_states, self.n_actions, t, self.delta, self.bonus_scale, self.span, self.reward_range, self._variant,
-        )  # fmt: skip
-
-    @staticmethod
-    def _rows(statistics: Statistics) -> tuple[Any, ...]:
-        return statistics.begin, statistics.length, statistics.next_state, statistics.count, statistics.visits
-
-    def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
-        """ScOpt on the estimated MDP with bonus, to precision r_max/√t."""
-        return self._plan_locally(statistics, t) if self.replanning == "local" else self._plan_fully(statistics, t)
-
-    def bonuses(self) -> NDArray[np.float64]:
-        """(S,A) the bonus of every pair, if a plan were made now; in the user's units of reward."""
-        return self._bonuses(self.statistics.visits, self.t + 1).reshape(self.n_states, self.n_actions)
-
-    def _shown(self, statistics: Statistics, t: int, drift: float = 0.0) -> dict[str, Any]:
-        """If somebody looks: bonus b_k (S,A), and the rewards (S*A,) that the plan was made with.
-
-        These are r̄ + b_k, or less by at most `drift` where a local plan keeps the bonus of an earlier t.
+        These are r̄ + b_k, or less by at most `drift` where a local plan keeps the bonus of an earlier step.
         """
         if self.on_episode is None:
             return {}
-        bonuses = self._bonuses(statistics.visits, t)
+        b = bonuses(statistics.visits, t, self.constants).reshape(self.n_states, self.n_actions)
+        return {"bonus": b, "rewards": self._planner.rewards.copy(), "drift": drift}
+
+    # ------------------------------------------------------------------ files
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make this agent again."""
         return {
-            "bonus": bonuses.reshape(self.n_states, self.n_actions), "rewards": self._rewards.copy(), "drift": drift,
-        }  # fmt: skip
+            **super().settings(),
+            "span": self.span,
+            "bonus": self.bonus,
+            "bonus_scale": self.bonus_scale,
+            "mixture": self.mixture,
+            "replanning": self.replanning,
+        }
 
-    def _plan_fully(self, statistics: Statistics, t: int) -> EpisodePlan:
-        r, epsilon, v = self._rewards, self.reward_range / math.sqrt(t), self._values.copy()
-        optimistic_rewards(
-            statistics.visits, statistics.reward_sum, self._possible, *self._constants(t), self.model_error, r
-        )
-        w, act = np.empty(self.n_states), np.zeros(self.n_states, dtype=np.int64)
-        batch = max(8, BATCH_WORK // max(1, int(statistics.used[0])))
-        sweeps = 0
-        while True:
-            done, low, high, slack, met = scopt_on_counts(
-                *self._rows(statistics), r, self.n_actions, 0, self.span, epsilon, batch, v, w, act
-            )
-            sweeps += done
-            if met:
-                break
-            if high - low <= 2 * slack:
-                raise self._too_precise(epsilon, t, 2 * slack)
-        self._values = v
-        return EpisodePlan(
-            actions=act, gain_bounds=(low - slack + self.reward_min, high + slack + self.reward_min), values=v,
-            sweeps=sweeps, probabilities=self._mixed(statistics, v, w, act), span=span_of(v),
-            details=self._shown(statistics, t),
-        )  # fmt: skip
+    def own_arrays(self) -> dict[str, NDArray[Any]]:
+        """What the next plan starts from."""
+        return self._planner.arrays()
 
-    def _mixed(
-        self, statistics: Statistics, v: NDArray[np.float64], best: NDArray[np.float64], greedy: NDArray[np.int64]
-    ) -> NDArray[np.float64] | None:
-        """(S,A) of the min-action mixture; None where the policy is deterministic."""
-        ceiling = float(best.min()) + self.span
-        if self.mixture == "copy" or not np.any(best > ceiling):
-            return None
-        copies = np.empty(statistics.visits.size)
-        expected_values(*self._rows(statistics), 0, v, copies)
-        copies = np.where(self.allowed, copies.reshape(self.allowed.shape), np.inf)
-        worst = copies.argmin(axis=1)
-        _, projected, deterministic = constrained_greedy(
-            best, ceiling, greedy, self.n_actions + worst, copies.min(axis=1), self.n_actions
-        )
-        return None if deterministic else projected
-
-    def _too_precise(self, epsilon: float, t: int, rounding: float) -> NotConvergedError:
-        return NotConvergedError(
-            f"SCAL+ cannot plan to {epsilon:.1e} at step {t}: rounding alone is {rounding:.1e} (span {self.span:g})"
-        )
-
-    def _plan_locally(self, statistics: Statistics, t: int) -> EpisodePlan:
-        if self._local is None:
-            self._local = LocalScOpt(self.n_states, self.n_actions, self.span)
-        local, rows, epsilon = self._local, self._rows(statistics), self.reward_range / math.sqrt(t)
-        drift, good, sweeps = 0.0, False, 0
-        many = bool(statistics.n_changed[0] > MANY * statistics.visits.size)
-        narrow = local.bracket[1] - local.bracket[0] + DRIFT * epsilon <= epsilon
-        if self._laid_at and narrow and not many:
-            renew, drift = self._to_renew(statistics, t, DRIFT * epsilon)
-            self._renew(renew, statistics, t)
-            good = local.repair(rows, self._rewards, renew)
-            sweeps = local.sweeps
-        if not good:
-            drift, self._laid_at, self._since[:] = 0.0, t, t
-            self._renew(np.arange(statistics.visits.size), statistics, t)
-            swept = local.refresh(rows, self._rewards, (WIDE if many else BAND) * epsilon, 0.9 if many else 0.5)
-            if not swept or local.bracket[1] - local.bracket[0] > epsilon:
-                raise self._too_precise(epsilon, t, local.rounding)
-            sweeps += local.sweeps
-        low, high = local.bracket[0], local.bracket[1] + drift
-        return EpisodePlan(
-            actions=local.actions, gain_bounds=(low + self.reward_min, high + self.reward_min), values=local.v,
-            sweeps=sweeps, span=local.span_of_values,
-            details=self._shown(statistics, t, drift),
-        )  # fmt: skip
-
-    def _to_renew(self, statistics: Statistics, t: int, tolerated: float) -> tuple[NDArray[np.int64], float]:
-        """The pairs that have changed, or whose bonus may have moved by more than is tolerated; what the others may."""
-        drifts = np.empty(t.bit_length() + 1)  # no pair has more than t visits
-        largest_drifts(self._since, *self._constants(t), drifts)
-        stale = drifts > tolerated
-        if not stale.any():
-            return statistics.changed_pairs(), float(drifts.max())
-        pairs = np.empty(statistics.visits.size, dtype=np.int64)
-        n = pairs_to_renew(statistics.visits, statistics.is_changed, stale, pairs)
-        self._since[: stale.size][stale] = t
-        return pairs[:n], float(drifts[~stale].max(initial=0.0))
-
-    def _renew(self, pairs: NDArray[np.int64], statistics: Statistics, t: int) -> None:
-        changed_rewards(
-            pairs, statistics.visits, statistics.reward_sum, self._possible, *self._constants(t), self.model_error,
-            self._rewards,
-        )  # fmt: skip
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take back what `own_arrays` gave."""
+        if arrays["values"].shape != (self.n_states,) or not np.isfinite(arrays["values"]).all():
+            raise ValueError(f"array 'values' has shape {arrays['values'].shape}, or is not finite")
+        self._planner.restore(arrays, self.statistics)

@@ -25,8 +25,8 @@ from gainful.audit.truth import Truth
 from gainful.environments.garnet import garnet
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
+from gainful.planning.estimated import estimated_mdp, expected_values
 from gainful.planning.extended import inner_maximum
-from gainful.planning.scopt_on_counts import expected_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,9 +51,9 @@ def optimism_gap(
         model = MDP.from_rows(rows.indptr, rows.indices, rows.p, r)
         inner_maximum(model, plan.details["confidence"]).values(bias, r.reshape(-1), q)
     else:
-        s = statistics
-        expected_values(s.begin, s.length, s.next_state, s.count, s.visits, 0, bias, q)
-        q += plan.details["rewards"]
+        rewards = plan.details["rewards"]
+        expected_values(estimated_mdp(statistics, rewards), bias, q)
+        q += rewards
     return np.asarray(q.reshape(S, A).max(axis=1) - bias - gain)
 
 

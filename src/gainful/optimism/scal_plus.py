@@ -1,12 +1,34 @@
-"""SCAL+'s exploration bonus and its biased estimate of transitions (Qian, Fruit, Pirotta & Lazaric, sec. 3)."""
+"""SCAL+'s exploration bonus and its optimistic rewards (Qian, Fruit, Pirotta & Lazaric, sec. 3)."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from gainful._compiled import inlined
+import numpy as np
+from numpy.typing import NDArray
+
+from gainful._compiled import inlined, kernel
 
 MAIN_TEXT, APPENDIX = 0, 1
+
+
+class BonusConstants(NamedTuple):
+    """What the bonus depends on beside the step and the visits."""
+
+    n_states: int
+    n_actions: int
+    delta: float
+    scale: float
+    """Multiplies β; 1 is the theorem's."""
+    span: float
+    """The bound c on sp(h*)."""
+    reward_max: float
+    variant: int
+    """`MAIN_TEXT` or `APPENDIX`."""
+    model_error: float = 0.0
+    """Added to every bonus: what a model of cells may be wrong by (C-SCAL+'s Hölder term)."""
 
 
 @inlined
@@ -31,3 +53,82 @@ def bonus(variant: int, beta: float, visits: int, span: float, reward_max: float
     if variant == MAIN_TEXT:
         return (span + reward_max) * beta + span / (visits + 1)
     return span * min(beta + 1.0 / (visits + 1), 2.0) + reward_max * min(beta, 1.0)
+
+
+@kernel
+def optimistic_rewards(
+    pairs: NDArray[Any],
+    visits: NDArray[Any],
+    reward_sum: NDArray[Any],
+    allowed: NDArray[Any],
+    t: int,
+    constants: BonusConstants,
+    out: NDArray[Any],
+) -> None:
+    """r̂ = r̄ + b_k of each of `pairs`, r̄ = 0 where N = 0; -inf where an action is not allowed."""
+    c = constants
+    log_term = confidence_log(c.n_states, c.n_actions, t, c.delta)
+    for i in range(pairs.size):
+        k = pairs[i]
+        beta = deviation(log_term, visits[k], c.scale)
+        b = bonus(c.variant, beta, visits[k], c.span, c.reward_max) + c.model_error
+        out[k] = reward_sum[k] / max(1, visits[k]) + b if allowed[k] else -np.inf
+
+
+@kernel
+def bonus_growth(since: NDArray[Any], t: int, constants: BonusConstants, out: NDArray[Any]) -> None:
+    """For each class of counts a bound on b_t(N) - b_u(N), for every u ≥ since[j] and 2^j ≤ max{1,N} < 2^(j+1).
+
+    The logarithm grows, so b does. A term of the appendix's bonus that was at its cap stays there; below it,
+    β_t(N) - β_u(N) falls with N, so the smallest count of the class that was below the cap bounds it: for the term in c
+    that is N > 7ℓ·scale²/4 at least (β < 2), for the one in r_max N > 7ℓ·scale² (β < 1).
+    """
+    c = constants
+    now = confidence_log(c.n_states, c.n_actions, t, c.delta)
+    for j in range(out.size):
+        first, last = 2.0**j, 2.0 ** (j + 1) - 1.0
+        then = confidence_log(c.n_states, c.n_actions, since[j], c.delta)
+        growth = c.scale * (math.sqrt(7.0 * now) - math.sqrt(7.0 * then))
+        n = m = first
+        if c.variant != MAIN_TEXT:
+            n, m = max(first, 7.0 * then * c.scale * c.scale / 4.0), max(first, 7.0 * then * c.scale * c.scale)
+        out[j] = 0.0
+        if n <= last:
+            out[j] += c.span * growth / math.sqrt(n)
+        if m <= last:
+            out[j] += c.reward_max * growth / math.sqrt(m)
+
+
+def bonuses(visits: NDArray[np.int64], t: int, constants: BonusConstants) -> NDArray[np.float64]:
+    """b_k of every pair at step t: what a pair whose rewards were all 0 is worth.
+
+    >>> constants = BonusConstants(2, 2, 0.05, 1.0, span=1.0, reward_max=1.0, variant=APPENDIX)
+    >>> bonuses(np.array([0, 10_000]), 10_001, constants).round(4)
+    array([3.    , 0.2001])
+    """
+    out = np.empty(visits.size)
+    every, nothing = np.arange(visits.size), np.zeros(visits.size)
+    optimistic_rewards(every, visits, nothing, np.ones(visits.size, dtype=bool), t, constants, out)
+    return out
+
+
+@dataclass(frozen=True)
+class BonusRewards:
+    """r̂ = r̄ + b_k at step t, as a planner asks for them."""
+
+    visits: NDArray[np.int64]
+    reward_sum: NDArray[np.float64]
+    allowed: NDArray[np.bool_]
+    """(S*A,) the pairs there are."""
+    t: int
+    constants: BonusConstants
+
+    def write(self, pairs: NDArray[np.int64], out: NDArray[np.float64]) -> None:
+        """Set out[k] to r̂ for every k of `pairs`; -inf where the state does not have the action."""
+        optimistic_rewards(pairs, self.visits, self.reward_sum, self.allowed, self.t, self.constants, out)
+
+    def growth(self, since: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Bounds on how much b has grown since step since[j], one for each class j of counts up to t visits."""
+        out = np.empty(self.t.bit_length() + 1)
+        bonus_growth(since, self.t, self.constants, out)
+        return out

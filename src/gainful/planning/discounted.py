@@ -11,8 +11,8 @@ from gainful._compiled import kernel
 from gainful.errors import InvalidArgumentError, NotConvergedError, PrecisionError
 from gainful.mdp.model import MDP
 from gainful.planning.backup import backup
-from gainful.planning.plan import rounding_slack
 from gainful.planning.rewards import replaced_rewards
+from gainful.planning.rounding import rounding_slack
 from gainful.planning.value_plan import ValuePlan
 
 BATCH_ENTRIES = 1 << 23  # transitions read by one call of the kernel, between two chances for Ctrl-C

@@ -15,7 +15,8 @@ from gainful.errors import InvalidArgumentError
 from gainful.mdp.labels import label_column
 from gainful.mdp.model import MDP
 from gainful.mdp.structure import recurrent_classes
-from gainful.planning.plan import UNIT_ROUNDOFF, Plan
+from gainful.planning.plan import Plan
+from gainful.planning.rounding import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     import pandas as pd

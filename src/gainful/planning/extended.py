@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,11 +17,11 @@ from gainful.planning.improvement import project
 from gainful.planning.intervals import interval_rows, interval_sweeps, interval_values
 from gainful.planning.kl import kl_rows, kl_sweeps, kl_values
 from gainful.planning.l1 import l1_rows, l1_sweeps, l1_values
-from gainful.planning.mixture import constrained_greedy
-from gainful.planning.plan import UNIT_ROUNDOFF, Plan, make_plan, rounding_slack
+from gainful.planning.mixture import Mixture, constrained_greedy
+from gainful.planning.plan import Plan, make_plan
 from gainful.planning.rewards import replaced_rewards
+from gainful.planning.rounding import UNIT_ROUNDOFF, rounding_slack
 
-Mixture: TypeAlias = Literal["copy", "min-action"]
 BATCH_ENTRIES = 1 << 22  # transitions read by one call of a kernel, between two chances for Ctrl-C
 
 

@@ -11,8 +11,8 @@ from gainful._compiled import kernel
 from gainful.errors import InvalidArgumentError, TooLargeError
 from gainful.mdp.model import DENSE_LIMIT_BYTES, MDP
 from gainful.planning.backup import backup
-from gainful.planning.plan import rounding_slack
 from gainful.planning.rewards import replaced_rewards
+from gainful.planning.rounding import rounding_slack
 from gainful.planning.value_plan import FiniteHorizonPlan
 
 BATCH_ENTRIES = 1 << 23  # transitions read by one call of the kernel, between two chances for Ctrl-C

@@ -13,7 +13,7 @@ from gainful.errors import InvalidArgumentError, NotConvergedError, PrecisionErr
 from gainful.mdp.model import MDP, require_mdp
 from gainful.mdp.structure import predecessors, structure
 from gainful.planning.evaluation import Linear, chain_of
-from gainful.planning.plan import UNIT_ROUNDOFF
+from gainful.planning.rounding import UNIT_ROUNDOFF
 
 _DENSE_STATES = 1000  # up to here one dense matrix per policy
 _MAX_POLICIES = 1000

@@ -12,7 +12,8 @@ from gainful.errors import InvalidArgumentError, MultichainError, NotConvergedEr
 from gainful.mdp.model import MDP, require_mdp
 from gainful.mdp.structure import structure
 from gainful.planning.evaluation import ChainValues, chain_of, checked_policy, evaluate_chain
-from gainful.planning.plan import UNIT_ROUNDOFF, Plan, make_plan, rounding_slack
+from gainful.planning.plan import Plan, make_plan
+from gainful.planning.rounding import UNIT_ROUNDOFF, rounding_slack
 
 
 def policy_iteration(

@@ -11,8 +11,9 @@ from gainful.mdp.model import MDP
 from gainful.mdp.structure import structure
 from gainful.planning.arguments import checked_precision, positive_cap, precision_error, start_vector
 from gainful.planning.bellman import Floats, Indices, Ints, Pointers, Unsigned, sweep
-from gainful.planning.plan import UNIT_ROUNDOFF, Plan, make_plan
+from gainful.planning.plan import Plan, make_plan
 from gainful.planning.policy_iteration import policy_iteration
+from gainful.planning.rounding import UNIT_ROUNDOFF
 
 BATCH_WORK = 20_000_000
 """Transitions read between two returns to Python, so that Ctrl-C is heard."""

@@ -15,12 +15,12 @@ from gainful.planning.arguments import checked_precision, positive_cap, precisio
 from gainful.planning.bellman import Floats, Indices, Ints, Pointers, Unsigned, sweep
 from gainful.planning.evaluation import chain_of
 from gainful.planning.improvement import project
-from gainful.planning.mixture import constrained_greedy
-from gainful.planning.plan import UNIT_ROUNDOFF, Plan, make_plan
+from gainful.planning.mixture import Mixture, constrained_greedy
+from gainful.planning.plan import Plan, make_plan
 from gainful.planning.relative_value_iteration import BATCH_WORK, SMALLEST_BATCH
+from gainful.planning.rounding import UNIT_ROUNDOFF
 
 Stopping: TypeAlias = Literal["span", "strict"]
-Mixture: TypeAlias = Literal["copy", "min-action"]
 
 
 @kernel

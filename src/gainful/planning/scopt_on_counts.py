@@ -2,78 +2,187 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gainful._compiled import kernel
-from gainful.planning.plan import UNIT_ROUNDOFF
+from gainful.errors import NotConvergedError
+from gainful.planning.batches import sweeps_per_batch
+from gainful.planning.estimated import EstimatedMDP, TransitionCounts, estimated_mdp, expected_value, expected_values
+from gainful.planning.mixture import Mixture, ceiling_at, constrained_greedy
+from gainful.planning.rounding import counts_slack
+from gainful.planning.truncation import ceiling_of, truncate, truncated_range
+
+
+class OptimisticRewards(Protocol):
+    """The rewards that a learner plans with at one step."""
+
+    @property
+    def t(self) -> int:
+        """The step."""
+
+    def write(self, pairs: NDArray[np.int64], out: NDArray[np.float64]) -> None:
+        """Set out[k] for every k of `pairs`; -inf where the state does not have the action."""
+
+    def growth(self, since: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Bounds on how much a reward has grown since step since[j], one for each class j of visit counts.
+
+        Class j holds the pairs with 2^j ≤ max{1, N} < 2^(j+1), and N has not changed since.
+        """
+
+
+@dataclass(frozen=True)
+class ScOptPlan:
+    """What ScOpt found on counts: the gain of T_c lies in [low, high], which is no wider than asked for."""
+
+    values: NDArray[np.float64]
+    actions: NDArray[np.int64]
+    low: float
+    high: float
+    sweeps: int
+    span: float
+    """sp(values)."""
+    probabilities: NDArray[np.float64] | None = None
+    """(S,A) where the policy mixes actions."""
+    drift: float = 0.0
+    """How much larger than the rewards planned with those of this step may be; `high` includes it."""
 
 
 @kernel
 def scopt_on_counts(
-    begin: NDArray[Any], length: NDArray[Any], next_state: NDArray[Any], count: NDArray[Any], visits: NDArray[Any],
-    r: NDArray[Any], n_actions: int, attractive: int, span: float, target: float, max_sweeps: int,
-    v: NDArray[Any], w: NDArray[Any], act: NDArray[Any],
-) -> tuple[int, float, float, float, bool]:  # fmt: skip
-    """Iterate T_c on p̂(s'|s,a) = (N(s,a,s') + 1{s' = s̄}) / (N(s,a) + 1) with rewards r ≥ 0, from v.
+    model: EstimatedMDP,
+    span: float,
+    target: float,
+    max_sweeps: int,
+    v: NDArray[Any],
+    w: NDArray[Any],
+    act: NDArray[Any],
+) -> tuple[int, float, float, float, bool]:
+    """Iterate T_c on the estimated MDP, whose rewards are at least 0, from v.
 
-    v is first cut to span c. The iteration is undamped, v ← T_c v - (T_c v)(s̄): p̂ moves to s̄ = `attractive` from
-    everywhere, so T_c contracts. Returns sweeps, the range of T_c v - v, its rounding slack, and whether the range,
-    widened by the slack, is at most `target`; v is the vector of that test, w = Lv not yet cut, act its greedy actions
-    (lowest first).
+    v is first cut to span c. The iteration is undamped, v ← T_c v - (T_c v)(s̄): p̂ moves to s̄ from everywhere, so T_c
+    contracts. Returns sweeps, the range of T_c v - v, its rounding slack, and whether the range, widened by the slack,
+    is at most `target`; v is the vector of that test, w = Lv not yet cut, act its greedy actions (lowest first).
     """
     n = v.size
-    lowest, max_reward, support = v[0], 0.0, 0
+    n_actions, rewards = model.n_actions, model.rewards
+    least, max_reward, support = v[0], 0.0, 0
     for s in range(n):
-        lowest = min(lowest, v[s])
+        least = min(least, v[s])
     for s in range(n):
-        v[s] = min(v[s], lowest + span)
-    for k in range(r.size):
-        if r[k] > -np.inf:  # else the state does not have this action
-            max_reward = max(max_reward, abs(r[k]))
-        support = max(support, length[k])
+        v[s] = truncate(v[s], ceiling_of(least, span))
+    for k in range(rewards.size):
+        if rewards[k] > -np.inf:  # else the state does not have this action
+            max_reward = max(max_reward, abs(rewards[k]))
+        support = max(support, model.length[k])
     done = 0
     while True:
-        lowest, largest = np.inf, 0.0
+        least, largest = np.inf, 0.0
         for s in range(n):
             best, best_action = -np.inf, 0
             for a in range(n_actions):
                 k = s * n_actions + a
-                total = v[attractive]
-                first = np.uint64(begin[k])
-                for j in range(first, first + np.uint64(length[k])):
-                    total += count[j] * v[next_state[j]]
-                q = r[k] + total / (visits[k] + 1)
+                q = rewards[k] + expected_value(model, v, k)
                 if q > best:
                     best, best_action = q, a
             w[s], act[s] = best, best_action
-            lowest = min(lowest, best)
+            least = min(least, best)
             largest = max(largest, abs(v[s]))
         done += 1
-        ceiling = lowest + span
-        low, high = np.inf, -np.inf
-        for s in range(n):
-            gap = min(w[s], ceiling) - v[s]
-            low, high = min(low, gap), max(high, gap)
-        slack = 2.0 * (support + 6) * UNIT_ROUNDOFF * (largest + max_reward)
+        ceiling = ceiling_of(least, span)
+        low, high = truncated_range(w, v, ceiling)
+        slack = counts_slack(support, largest, max_reward)
         met = high - low + 2.0 * slack <= target
         if met or done >= max_sweeps or high - low <= 2.0 * slack:
             return done, low, high, slack, met
-        pin = min(w[attractive], ceiling)
+        pin = truncate(w[model.attractive], ceiling)
         for s in range(n):
-            v[s] = min(w[s], ceiling) - pin
+            v[s] = truncate(w[s], ceiling) - pin
 
 
 @kernel
-def expected_values(
-    begin: NDArray[Any], length: NDArray[Any], next_state: NDArray[Any], count: NDArray[Any], visits: NDArray[Any],
-    attractive: int, v: NDArray[Any], out: NDArray[Any],
-) -> None:  # fmt: skip
-    """p̂(·|s,a)·v of every pair: what the copies with reward 0 are worth."""
-    for k in range(visits.size):
-        total = v[attractive]
-        for j in range(begin[k], begin[k] + length[k]):
-            total += count[j] * v[next_state[j]]
-        out[k] = total / (visits[k] + 1)
+def span_of(v: NDArray[Any]) -> float:
+    """sp(v), without the microseconds NumPy takes for a small array."""
+    low = high = v[0]
+    for s in range(1, v.size):
+        low, high = min(low, v[s]), max(high, v[s])
+    return float(high - low)
+
+
+def too_precise(precision: float, t: int, rounding: float, span: float) -> NotConvergedError:
+    """The error for a precision that rounding does not allow."""
+    return NotConvergedError(
+        f"SCAL+ cannot plan to {precision:.1e} at step {t}: rounding alone is {rounding:.1e} (span {span:g})",
+        name="precision",
+        found=precision,
+    )
+
+
+class FullScOpt:
+    """ScOpt that sweeps the whole model in every plan, starting from the values of the last one.
+
+    Parameters
+    ----------
+    n_states, n_actions : int
+        The size of the model.
+    span : float
+        The bound c on the span of the values.
+    allowed : ndarray of bool, shape (S, A)
+        The actions that each state has.
+    mixture : {"copy", "min-action"}
+        What the greedy action is mixed with where T_c cuts; see `planning.mixture`.
+    """
+
+    def __init__(
+        self, n_states: int, n_actions: int, span: float, allowed: NDArray[np.bool_], mixture: Mixture = "copy"
+    ) -> None:
+        self.span, self.allowed, self.mixture = span, allowed, mixture
+        self.values: NDArray[np.float64] = np.zeros(n_states)
+        self.rewards: NDArray[np.float64] = np.empty(n_states * n_actions)
+        """(S*A,) the rewards of the last plan."""
+        self._pairs = np.arange(n_states * n_actions)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What the next plan starts from."""
+        return {"values": self.values}
+
+    def restore(self, arrays: dict[str, NDArray[Any]], counts: TransitionCounts) -> None:  # noqa: ARG002
+        """Take back what `arrays` gave."""
+        self.values = arrays["values"]
+
+    def plan(self, counts: TransitionCounts, rewards: OptimisticRewards, precision: float) -> ScOptPlan:
+        """Plan on the MDP estimated from `counts`, to a certified `precision`."""
+        rewards.write(self._pairs, self.rewards)
+        model, v = estimated_mdp(counts, self.rewards), self.values.copy()
+        w, act = np.empty(v.size), np.zeros(v.size, dtype=np.int64)
+        batch = sweeps_per_batch(int(counts.used[0]))
+        sweeps = 0
+        while True:
+            done, low, high, slack, met = scopt_on_counts(model, self.span, precision, batch, v, w, act)
+            sweeps += done
+            if met:
+                break
+            if high - low <= 2 * slack:
+                raise too_precise(precision, rewards.t, 2 * slack, self.span)
+        self.values = v
+        return ScOptPlan(v, act, low - slack, high + slack, sweeps, span_of(v), self._mixed(model, v, w, act))
+
+    def _mixed(
+        self, model: EstimatedMDP, v: NDArray[np.float64], best: NDArray[np.float64], greedy: NDArray[np.int64]
+    ) -> NDArray[np.float64] | None:
+        """(S,A) of the min-action mixture; None where the policy is deterministic."""
+        if self.mixture == "copy":
+            return None
+        ceiling = ceiling_at(best, self.span)
+        if not np.any(best > ceiling):
+            return None
+        n_actions = self.allowed.shape[1]
+        copies = np.empty(self.rewards.size)
+        expected_values(model, v, copies)
+        table = np.where(self.allowed, copies.reshape(self.allowed.shape), np.inf)
+        worst = n_actions + table.argmin(axis=1)
+        mixed = constrained_greedy(best, ceiling, greedy, worst, table.min(axis=1), n_actions)
+        return None if mixed.deterministic else mixed.projected

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gainful.mdp.model import DENSE_LIMIT_BYTES, MDP
 from gainful.planning import bellman, dense
-from gainful.planning.plan import UNIT_ROUNDOFF, rounding_slack
+from gainful.planning.rounding import UNIT_ROUNDOFF, rounding_slack
 
 THREADS_FROM_TRANSITIONS = 1_000_000
 """Below this a sweep is so short that handing half of it to a thread costs more than it saves."""
