@@ -54,8 +54,11 @@ async def live(port: int, agent: str, key: str, number: int, until: float, times
         middle = time.perf_counter()
         state = (state + decision["action"] + n) % 6
         body = b'{"decision_id":%d,"reward":0.5,"next_state":%d,"request_id":"%d:%d:o"}' % (
-            decision["decision_id"], state, number, n,
-        )  # fmt: skip
+            decision["decision_id"],
+            state,
+            number,
+            n,
+        )
         await ask(reader, writer, heads[1], body)
         times += [middle - began, time.perf_counter() - middle]
         n += 1

@@ -41,7 +41,7 @@ def look(browser: Any, service: Running) -> Iterator[Look]:
 
         def refuse(dialog: Any) -> None:
             wrong.append(f"dialog: {dialog.message}")
-            dialog.dismiss()
+            dialog.shutdown()
 
         page.route("**/*", ask)
         page.on("console", lambda m: wrong.append(m.text) if m.type in ("error", "warning") else None)

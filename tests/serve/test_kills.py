@@ -1,6 +1,6 @@
 """Client processes that send again what was not answered, a service that is killed: nothing is lost or doubled.
 
-6 kills here; GAINFUL_KILLS makes more (make soak: 200).
+Three kills by default; GAINFUL_KILLS sets another number (200 in `make soak`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 from gainful.live import read_journal
 from tests.serve.service import Running, served, start
 
-KILLS = int(os.environ.get("GAINFUL_KILLS", "6"))
+KILLS = int(os.environ.get("GAINFUL_KILLS", "3"))
 AGENTS = {"a": ("id", "id"), "b": ("state", "state"), "c": ("turns",)}
 """How the clients of each agent tell outcomes; those that share one alike, as a state and an action may be those of
 another's decision too."""

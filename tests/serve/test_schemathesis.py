@@ -13,10 +13,12 @@ from tests.serve.service import Running
 
 SMOOTH = {"agent": "c-scal-plus", "n_states": None, "lipschitz": 1.0, "holder": 1.0, "dim": 1}
 KINDS: dict[str, dict[str, Any]] = {
-    "fuzzed": {}, "fuzzed-points": {**SMOOTH, "horizon": 10_000.0}, "fuzzed-doubling": SMOOTH,
+    "fuzzed": {},
+    "fuzzed-points": {**SMOOTH, "horizon": 10_000.0},
+    "fuzzed-doubling": SMOOTH,
     "fuzzed-ucbvi": {"agent": "ucbvi", "span": None, "episode_length": 5, "horizon": 1000.0},
     "fuzzed-q": {"agent": "epsilon-greedy-q", "span": None},
-}  # fmt: skip
+}
 """Agents that are asked: `path.id` is one of these."""
 
 
@@ -27,11 +29,25 @@ def test_made_up_requests_find_no_server_error(service: Running, tmp_path: Path)
     known = f"[dictionaries.agents]\nvalues = {json.dumps(list(KINDS))}\n"
     config.write_text(f'{known}[parameters]\n"path.id" = {{dictionary = "agents"}}\n')
     command = [
-        str(Path(sysconfig.get_path("scripts")) / "schemathesis"), "--config-file", str(config), "run",
-        f"{service.url}/openapi.json", "--max-examples", "20", "--seed", "1", "--no-color",
-        "--header", f"Authorization: Bearer {service.admin}", "--exclude-operation-id", "archive_agent",
-        "--checks", "all", "--exclude-checks", "positive_data_acceptance",  # what is in range is the agent's to say
-    ]  # fmt: skip
+        str(Path(sysconfig.get_path("scripts")) / "schemathesis"),
+        "--config-file",
+        str(config),
+        "run",
+        f"{service.url}/openapi.json",
+        "--max-examples",
+        "20",
+        "--seed",
+        "1",
+        "--no-color",
+        "--header",
+        f"Authorization: Bearer {service.admin}",
+        "--exclude-operation-id",
+        "archive_agent",
+        "--checks",
+        "all",
+        "--exclude-checks",
+        "positive_data_acceptance",  # what is in range is the agent's to say
+    ]
     environment = {**os.environ, "HOME": str(tmp_path), "NO_COLOR": "1"}
     found = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path, env=environment)
     assert found.returncode == 0, found.stdout[-8000:] + found.stderr[-2000:]

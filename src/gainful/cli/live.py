@@ -1,4 +1,4 @@
-"""`gainful recover`, and the journal's part of `gainful export`: durable agents from the command line."""
+"""`gainful recover`, and the part of `gainful export` that reads journals: durable agents on the command line."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead o
 
 def recover(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a durable agent.", show_default=False)],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for what is saved.", show_default=False)],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the result.", show_default=False)],
     as_json: _AsJson = False,
     debug: failures.Debug = False,  # noqa: ARG001
 ) -> None:
-    """Save what is intact of a durable agent whose journal is damaged, into a new folder.
+    """Recover what is intact of a durable agent with a damaged journal, into a new folder.
 
     \b
     gainful recover agents/pump agents/pump-recovered
@@ -29,38 +29,44 @@ def recover(
     found = save(folder, out)
     if as_json:
         facts = {
-            "out": str(found.out), "observations": found.observations, "sequence": found.sequence,
-            "snapshot": found.snapshot, "gaps": found.gaps, "lost": found.lost, "salvaged": found.salvaged,
-            "problems": found.problems, "in_use": found.in_use,
-        }  # fmt: skip
+            "out": str(found.out),
+            "observations": found.observations,
+            "sequence": found.sequence,
+            "snapshot": found.snapshot,
+            "gaps": found.gaps,
+            "lost": found.lost,
+            "salvaged": found.salvaged,
+            "problems": found.problems,
+            "in_use": found.in_use,
+        }
         console.write([json.dumps(facts, indent=2, ensure_ascii=False), "\n"])
     if found.in_use:
         _note(
-            f"warning: {folder} is open in another process, which goes on writing there: what is saved is what was "
-            "written by now. Close the agent and recover again to have all"
+            f"warning: {folder} is open in another process, which is still writing to it: only what had been written "
+            "by now was recovered. Close the agent and run this again to recover everything"
         )
     for problem in found.problems:
         _note(f"found: {problem}")
     _note(
-        f"{found.out}: an agent of {found.observations:,} observations, up to record {found.sequence:,} (from the "
-        f"snapshot of record {found.snapshot:,})"
+        f"{found.out}: an agent with {found.observations:,} observations, up to record {found.sequence:,} (from "
+        f"the snapshot at record {found.snapshot:,})"
     )
     if found.gaps:
-        _note(f"its table lacks records {_ranges(found.gaps)}; its statistics have them")
+        _note(f"records {_ranges(found.gaps)} are missing from its table, but counted in its statistics")
     if found.lost:
         _note(f"lost: records {_ranges(found.lost)}")
     if found.salvaged:
-        _note(f"{found.salvaged:,} intact records behind them were not applied: {found.out / 'salvaged.csv'}")
-    _note(f"{folder} is as it was. Next: in Python gf.open_agent('{found.out}'), or gainful export {found.out}")
+        _note(f"{found.salvaged:,} intact records after the lost ones were not applied: {found.out / 'salvaged.csv'}")
+    _note(f"{folder} was not changed. Next: gf.open_agent('{found.out}') in Python, or gainful export {found.out}")
 
 
 def _ranges(stretches: list[list[int]]) -> str:
     shown = [f"{first:,}" if first == last else f"{first:,} … {last:,}" for first, last in stretches[:10]]
-    return ", ".join(shown) + (f" and {len(stretches) - 10} stretches more" if len(stretches) > 10 else "")
+    return ", ".join(shown) + (f" and {len(stretches) - 10} more ranges" if len(stretches) > 10 else "")
 
 
 def export_journal(folder: Path, csv: Path | None, parquet: Path | None, as_json: bool) -> None:
-    """Write the journal of a durable agent as a table; the part of `gainful export` for such folders."""
+    """Write the journal of a durable agent as a table: `gainful export` for the folder of an agent."""
     from gainful.live.table import export_table, read_journal
 
     frame = read_journal(folder)

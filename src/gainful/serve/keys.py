@@ -1,9 +1,9 @@
-"""API keys: made at random, kept only as hashes.
+"""API keys: random, and stored only as hashes.
 
-A key holds 256 random bits. A slow hash (scrypt, argon2) makes guessing dear where people choose passwords; nobody
-guesses 256 random bits, whatever the hash costs, so SHA-256 keeps them as safe and every request quick. A hash is
-looked up, not a key: how long that takes tells at most something about hashes, from which no key follows. The last
-comparison takes the same time for all.
+A key holds 256 random bits. A slow hash (scrypt, argon2) makes it expensive to guess passwords that people chose; but
+nobody guesses 256 random bits, whatever the hash costs. SHA-256 keeps them just as safe, and every request fast. Hashes
+are looked up, not keys: the time this takes reveals at most something about hashes, from which no key follows. The
+final comparison takes constant time.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from pathlib import Path
 from gainful.errors import InvalidArgumentError, JournalError
 from gainful.files import write_file
 
-PREFIX = "gf_"
-SHORTEST, LONGEST = 32, 200
-"""Characters of an admin key that somebody else made."""
+KEY_PREFIX = "gf_"
+MIN_KEY_LENGTH, MAX_KEY_LENGTH = 32, 200
+"""Characters of an admin key that the operator chose."""
 ADMIN = ""
-"""Who holds the admin key, where agents are named by their ids."""
-ENVIRONMENT = "GAINFUL_ADMIN_KEY"
+"""Stands for the holder of the admin key, where other holders are the ids of agents."""
+ADMIN_KEY_VARIABLE = "GAINFUL_ADMIN_KEY"
 
 
 def new_key() -> str:
     """256 random bits, in characters that need no quoting."""
-    return PREFIX + secrets.token_urlsafe(32)
+    return KEY_PREFIX + secrets.token_urlsafe(32)
 
 
 def hashed(key: str) -> str:
-    """What is kept of a key."""
+    """What is stored of a key."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def derived_key(admin_key: str, nonce: bytes) -> str:
-    """The key of an agent made by a request with an id, so that the request repeated has the same answer.
+    """The key of an agent that was created by a request with an id, so that repeating the request returns it again.
 
-    The nonce is 256 random bits kept beside the hash; only together with the admin key, which is not, does it give
-    the key.
+    The nonce is 256 random bits, stored next to the hash. It gives the key only together with the admin key, which is
+    not stored there.
     """
     code = hmac.new(nonce, admin_key.encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
-    return PREFIX + base64.urlsafe_b64encode(code).rstrip(b"=").decode()
+    return KEY_PREFIX + base64.urlsafe_b64encode(code).rstrip(b"=").decode()
 
 
 class Keyring:
@@ -56,17 +56,17 @@ class Keyring:
         self._hashes: dict[str, str] = {}
 
     def put(self, agent_id: str, key_hash: str) -> None:
-        """The key of this hash opens this agent; one it had before opens nothing any more."""
+        """Give an agent the key with this hash; its previous key no longer works."""
         self.drop(agent_id)
         if key_hash:
             self._holders[key_hash], self._hashes[agent_id] = agent_id, key_hash
 
     def drop(self, agent_id: str) -> None:
-        """No key opens this agent."""
+        """Forget the key of an agent."""
         self._holders.pop(self._hashes.pop(agent_id, ""), None)
 
     def holder(self, key: str) -> str | None:
-        """Whose key this is; None: nobody's."""
+        """Who holds this key; None if nobody does."""
         found = hashed(key)
         holder = self._holders.get(found)
         if holder is None:
@@ -79,22 +79,25 @@ class Keyring:
 
 
 def admin_key(file: Path) -> tuple[str, str, str]:
-    """The admin key, where it is from, and a warning; a new one is written to `file`, readable by its owner only.
+    """The admin key, where it comes from, and a warning (or an empty string).
 
-    One service at a time: its folder's lock is held.
+    It is taken from the environment, or from `file`; if there is neither, a new key is written to `file`, readable by
+    its owner only. The caller holds the lock of the folder.
     """
-    given = os.environ.get(ENVIRONMENT)
+    given = os.environ.get(ADMIN_KEY_VARIABLE)
     if given is not None:
-        return _checked(given, f"the environment's {ENVIRONMENT}"), f"the environment's {ENVIRONMENT}", ""
+        source = f"the environment variable {ADMIN_KEY_VARIABLE}"
+        return _checked(given, source), source, ""
     try:
-        if file.exists() and file.stat().st_size:  # an empty one opens nothing: somebody was killed making it
+        if file.exists() and file.stat().st_size:  # an empty file is what a service killed while writing it left
             return _read(file)
         key = new_key()
         write_file(file, f"{key}\n".encode(), mode=0o600)
     except OSError as error:
         raise JournalError(
-            f"{file}: the admin key cannot be written: {error.strerror or error}; check permissions, or set "
-            f"{ENVIRONMENT}"
+            f"{file}: the admin key cannot be written: {error.strerror or error}",
+            name=str(file),
+            hint=f"check the permissions, or set {ADMIN_KEY_VARIABLE}",
         ) from error
     return key, str(file), ""
 
@@ -104,17 +107,21 @@ def _read(file: Path) -> tuple[str, str, str]:
         text = file.read_text(encoding="utf-8").strip()
         mode = stat.S_IMODE(file.stat().st_mode)
     except (OSError, UnicodeDecodeError) as error:
-        raise JournalError(f"{file}: the admin key cannot be read: {error}; check the file") from error
+        raise JournalError(
+            f"{file}: the admin key cannot be read: {error}", name=str(file), hint="check the file"
+        ) from error
     warning = ""
     if os.name == "posix" and mode & 0o077:
-        warning = f"{file} can be read by others (mode {mode:o}); chmod 600 {file}"
+        warning = f"{file} can be read by others (mode {mode:o}); run chmod 600 {file}"
     return _checked(text, str(file)), str(file), warning
 
 
-def _checked(key: str, where: str) -> str:
-    if not (SHORTEST <= len(key) <= LONGEST and key.isascii() and key.isprintable() and " " not in key):
+def _checked(key: str, source: str) -> str:
+    if not (MIN_KEY_LENGTH <= len(key) <= MAX_KEY_LENGTH and key.isascii() and key.isprintable() and " " not in key):
         raise InvalidArgumentError(
-            f"{where} has {len(key)} characters, expected {SHORTEST} to {LONGEST} of printable ASCII without spaces; "
-            "python -c 'import secrets; print(secrets.token_urlsafe(32))' makes a good one"
+            source,
+            expected=f"{MIN_KEY_LENGTH} to {MAX_KEY_LENGTH} printable ASCII characters without spaces",
+            hint="python -c 'import secrets; print(secrets.token_urlsafe(32))' makes a good key",
+            problem=f"{source} has {len(key)} characters",
         )
     return key

@@ -1,4 +1,4 @@
-"""How much one request, one agent and one service may take."""
+"""How much one request, one agent and one service may use."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from starlette.requests import Request
 
 from gainful.agents.partitioned import box_to_cut, checked_partition, chosen_bins
 from gainful.errors import GainfulError
-from gainful.serve.refusals import RefusedError
+from gainful.serve.problem_details import ProblemError
 
-LIFE = 1 << 20
-"""Steps whose cells count for an agent that refines them as it goes on."""
-MULTIPLY = ("episode_length", "samples")
-"""Settings whose product with the pairs is kept: actions of every step of a block, samples of every pair."""
+REFINEMENT_HORIZON = 1 << 20
+"""Steps for which the cells are counted of an agent that refines them over time."""
+SIZE_FACTORS = ("episode_length", "samples")
+"""Settings that multiply the stored entries: actions for every step of a block, samples for every pair."""
 JSON_TYPES = ("application/json", "application/json; charset=utf-8", "application/json;charset=utf-8")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What is refused beyond."""
+    """Limits of the service, each with the status of a request that exceeds it."""
 
     body: int = 1 << 20
     """Bytes of a request (413)."""
     rows: int = 10_000
     """Transitions in one request (422)."""
     pending: int = 1000
-    """Decisions of an agent that wait for their outcomes (429)."""
+    """Decisions of one agent that are waiting for their outcomes (429)."""
     queue: int = 1000
-    """Requests that wait for one agent (503)."""
+    """Requests that are waiting for one agent (503)."""
     agents: int = 1000
     """Agents of the service (507)."""
     pairs: int = 1_000_000
-    """States times actions of an agent, times the steps it plans for where it keeps them (422)."""
+    """States times actions of an agent, times the steps it plans for where it stores them (422)."""
     connections: int = 1000
-    """Connections at a time (503)."""
+    """Simultaneous connections (503)."""
     seconds: float = 30.0
-    """For a request to arrive, head (the connection is closed) and body (408)."""
+    """The time for a request to arrive, its head (else the connection is closed) and its body (408)."""
 
 
 async def body_of(request: Request, limits: Limits) -> bytes:
-    """The body of a request that is JSON and not too long; the rest of a longer one is not read."""
+    """Read the body of a request, declared as JSON and not too long; the rest of a longer body is not read."""
     declared = media = ""
     for name, value in request.scope["headers"]:
         if name == b"content-length":
@@ -51,20 +51,29 @@ async def body_of(request: Request, limits: Limits) -> bytes:
         elif name == b"content-type":
             media = value.decode("latin-1")
     if media not in JSON_TYPES and media.lower().replace(" ", "") not in JSON_TYPES:
-        raise RefusedError(
-            415, "the body is not declared as JSON", where="header Content-Type", found=media[:100] or "none",
-            expected="application/json", then="send the header Content-Type: application/json",
-        )  # fmt: skip
+        raise ProblemError(
+            415,
+            "the Content-Type is not application/json",
+            where="header Content-Type",
+            found=media[:100] or "none",
+            expected="application/json",
+            hint="send the header Content-Type: application/json",
+        )
     if declared.isdigit() and int(declared) > limits.body:
         raise _too_large(f"{declared} bytes", limits)
     try:
-        async with asyncio.timeout(limits.seconds):  # for all of it: one byte now and then does not prolong it
+        async with asyncio.timeout(limits.seconds):  # for the whole body: a byte now and then does not extend it
             return await _read(request, limits)
     except TimeoutError:
-        raise RefusedError(
-            408, f"the body did not arrive within {limits.seconds:g} seconds", where="body", found="a part of it",
-            expected="all of it", then="send it again", headers={"Connection": "close"},
-        ) from None  # fmt: skip
+        raise ProblemError(
+            408,
+            f"the body did not arrive within {limits.seconds:g} seconds",
+            where="body",
+            found="a part of it",
+            expected="all of it",
+            hint="send the request again",
+            headers={"Connection": "close"},
+        ) from None
 
 
 async def _read(request: Request, limits: Limits) -> bytes:
@@ -72,7 +81,9 @@ async def _read(request: Request, limits: Limits) -> bytes:
     while more:
         message: Any = await request.receive()
         if message["type"] == "http.disconnect":
-            raise RefusedError(400, "the connection ended before the body did", where="body", then="send it again")
+            raise ProblemError(
+                400, "the connection ended before the body did", where="body", hint="send the request again"
+            )
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         if size > limits.body:
@@ -81,47 +92,58 @@ async def _read(request: Request, limits: Limits) -> bytes:
     return b"".join(parts)
 
 
-def _too_large(found: str, limits: Limits) -> RefusedError:
-    return RefusedError(
-        413, "the body is too large", where="body", found=found, expected=f"at most {limits.body} bytes",
-        then="send less at a time", headers={"Connection": "close"},
-    )  # fmt: skip
+def _too_large(found: str, limits: Limits) -> ProblemError:
+    return ProblemError(
+        413,
+        "the body is too large",
+        where="body",
+        found=found,
+        expected=f"at most {limits.body} bytes",
+        hint="send less at a time",
+        headers={"Connection": "close"},
+    )
 
 
 def check_size(config: dict[str, Any], limits: Limits) -> None:
-    """Refuse an agent whose tables would be too large, before anything is allocated."""
+    """Reject an agent whose tables would be too large, before anything is allocated."""
     actions = config.get("n_actions")
     if not isinstance(actions, int):
-        return  # the agent itself says what is missing
+        return  # the agent itself reports what is missing
     states: Any = config.get("n_states")
     if states is None:
-        states = _cells(config, actions)
+        states = _n_cells(config, actions)
     if not isinstance(states, int):
         return
     entries, found = states * actions, f"{states} states or cells, {actions} actions"
-    for name in MULTIPLY:
+    for name in SIZE_FACTORS:
         value = config.get(name)
         if isinstance(value, (int, float)) and value > 1:
             entries, found = math.ceil(min(entries * value, 1e300)), f"{found}, {name} {value}"
     if entries > limits.pairs:
-        raise RefusedError(
-            422, "the agent is too large for this service", where="body.config", found=found,
-            expected=f"at most {limits.pairs} pairs of a state and an action, times {' or '.join(MULTIPLY)}",
-            then="take fewer states, or start the service with a larger --max-pairs",
-        )  # fmt: skip
+        raise ProblemError(
+            422,
+            "the agent is too large for this service",
+            where="body.config",
+            found=found,
+            expected=f"at most {limits.pairs} state-action pairs, times {' or '.join(SIZE_FACTORS)}",
+            hint="use fewer states, or start the service with a larger --max-pairs",
+        )
 
 
-def _cells(config: dict[str, Any], n_actions: int) -> int | None:
-    """The cells of an agent on points, in the long run; None where only the agent can say."""
+def _n_cells(config: dict[str, Any], n_actions: int) -> int | None:
+    """The number of cells of an agent on continuous states, in the long run; None where only the agent can tell."""
     try:
         if config.get("partition") is not None:
             return checked_partition(config["partition"]).n_cells
         box = box_to_cut(config.get("dim"), config.get("low"), config.get("high"), None, config.get("outside"))
         horizon = config.get("horizon")
         bins = chosen_bins(
-            LIFE if horizon is None else int(horizon), n_actions, config.get("lipschitz"),
-            config.get("holder"), box.dim,
-        )  # fmt: skip
+            REFINEMENT_HORIZON if horizon is None else int(horizon),
+            n_actions,
+            config.get("lipschitz"),
+            config.get("holder"),
+            box.dim,
+        )
         return math.prod([bins] * box.dim)
     except (GainfulError, TypeError, ValueError, OverflowError):
         return None

@@ -1,4 +1,8 @@
-"""What requests and answers hold. Requests are checked strictly: no other members, no strings for numbers, no NaN."""
+"""The JSON bodies of requests and responses.
+
+Requests are validated strictly: unknown members, strings in place of numbers and NaN are rejected. A model is published
+in the OpenAPI description under its title, which is its class name unless `model_config` says otherwise.
+"""
 
 from __future__ import annotations
 
@@ -8,50 +12,65 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 
 from gainful.agents import registry
 
-ID = r"^[a-z0-9][a-z0-9-]{0,62}$"
-LARGEST_STATE, MOST_AXES, LARGEST_ID = 2**32 - 1, 16, 2**63 - 1
+ID_PATTERN = r"^[a-z0-9][a-z0-9-]{0,62}$"
+MAX_STATE = 2**32 - 1
+MAX_DIMENSIONS = 16
+MAX_INTEGER_ID = 2**63 - 1
 
-AgentId = Annotated[str, StringConstraints(pattern=ID), Field(description="Small letters, digits and dashes.")]
+AgentId = Annotated[
+    str, StringConstraints(pattern=ID_PATTERN), Field(description="Lower-case letters, digits and dashes.")
+]
 RequestId = Annotated[
     str,
     StringConstraints(pattern=r"^[A-Za-z0-9._:-]{1,200}$"),
     Field(
-        description="Chosen by the caller, another one for every request. The same request sent again with it, also "
-        "after the service was killed, gets the first answer and does nothing twice."
+        description="Chosen by the client, a different one for every request. Sending the same request again with the "
+        "same id returns the first response and does nothing twice, even if the service was killed in between."
     ),
 ]
 Number = Annotated[float, Field(ge=-1e15, le=1e15)]
 State = Annotated[
-    Annotated[int, Field(ge=0, le=LARGEST_STATE)]
+    Annotated[int, Field(ge=0, le=MAX_STATE)]
     | Number
-    | Annotated[list[Number], Field(min_length=1, max_length=MOST_AXES)],
-    Field(description="The number of a state; for agents on points a list of coordinates, or one number if d = 1."),
+    | Annotated[list[Number], Field(min_length=1, max_length=MAX_DIMENSIONS)],
+    Field(
+        description="The index of a state. For agents on continuous states, a list of coordinates, or a single number "
+        "if d = 1."
+    ),
 ]
-Action = Annotated[int, Field(ge=0, le=LARGEST_STATE)]
-Reward = Annotated[Number, Field(description="In [reward_min, reward_max] of the agent.")]
-DecisionId = Annotated[int, Field(ge=1, le=LARGEST_ID, description="What /act answered.")]
+Action = Annotated[int, Field(ge=0, le=MAX_STATE)]
+Reward = Annotated[Number, Field(description="Between the agent's reward_min and reward_max.")]
+DecisionId = Annotated[int, Field(ge=1, le=MAX_INTEGER_ID, description="The id that /act returned.")]
 
 
-class Strict(BaseModel):
-    """A request."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+def _strict(title: str | None = None, example: dict[str, Any] | None = None) -> ConfigDict:
+    """The configuration of a request model, with its published name and an example."""
+    config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+    if title is not None:
+        config["title"] = title
+    if example is not None:
+        config["json_schema_extra"] = {"examples": [example]}
+    return config
 
 
 # ---------------------------------------------------------------------- requests
 
 
-class Cells(Strict):
-    """A box cut into equal cells."""
+class Cells(BaseModel):
+    """A box divided into equal cells."""
 
-    bins: Annotated[list[Annotated[int, Field(ge=1, le=10**6)]], Field(min_length=1, max_length=MOST_AXES)]
-    low: Annotated[list[Number], Field(min_length=1, max_length=MOST_AXES)]
-    high: Annotated[list[Number], Field(min_length=1, max_length=MOST_AXES)]
-    outside: Annotated[Literal["error", "clip"], Field(description="What becomes of points outside the box.")] = "error"
+    model_config = _strict()
+
+    bins: Annotated[list[Annotated[int, Field(ge=1, le=10**6)]], Field(min_length=1, max_length=MAX_DIMENSIONS)]
+    low: Annotated[list[Number], Field(min_length=1, max_length=MAX_DIMENSIONS)]
+    high: Annotated[list[Number], Field(min_length=1, max_length=MAX_DIMENSIONS)]
+    outside: Annotated[
+        Literal["error", "clip"], Field(description="Whether points outside the box are rejected or moved to its edge.")
+    ] = "error"
 
 
 class Config(BaseModel):
-    """What the agent is: its name (`gainful list agents`) and its own arguments, as in Python."""
+    """The kind of agent: its name (`gainful list agents`) and its own arguments, as in Python."""
 
     model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
 
@@ -59,74 +78,70 @@ class Config(BaseModel):
         str,
         Field(
             max_length=40,
-            description="Such as scal-plus.",
+            description="The agent's name, for example scal-plus.",
             json_schema_extra={"enum": [*registry.names(), *registry.continuous_names()]},
         ),
     ]
     n_actions: Annotated[int, Field(ge=1, le=10**6)]
-    n_states: Annotated[int, Field(ge=1, le=10**9, description="For agents on numbered states.")] | None = None
+    n_states: Annotated[int, Field(ge=1, le=10**9, description="For agents on discrete states.")] | None = None
     span: Annotated[float, Field(ge=0.0, le=1e9, description="c, a bound on the span of the optimal bias.")] | None = (
         None
     )
     reward_min: Annotated[float, Field(ge=-1e12, le=1e12)] | None = None
     reward_max: Annotated[float, Field(ge=-1e12, le=1e12)] | None = None
     delta: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
-    seed: Annotated[int, Field(ge=0, le=LARGEST_ID)] | None = None
-    bonus_scale: Annotated[float, Field(gt=0.0, le=1e6, description="1 is the theorem's.")] | None = None
-    partition: Annotated[Cells, Field(description="For agents on points.")] | None = None
+    seed: Annotated[int, Field(ge=0, le=MAX_INTEGER_ID)] | None = None
+    bonus_scale: Annotated[float, Field(gt=0.0, le=1e6, description="1 is the bonus of the theorem.")] | None = None
+    partition: Annotated[Cells, Field(description="For agents on continuous states.")] | None = None
     lipschitz: Annotated[float, Field(gt=0.0, le=1e12)] | None = None
     holder: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
     horizon: Annotated[float, Field(ge=1.0, le=1e15)] | None = None
-    dim: Annotated[int, Field(ge=1, le=MOST_AXES)] | None = None
+    dim: Annotated[int, Field(ge=1, le=MAX_DIMENSIONS)] | None = None
 
     def given(self) -> dict[str, Any]:
-        """As `gf.open_agent` takes it."""
+        """The members that were sent, as `gf.open_agent` takes them."""
         found = {name: value for name, value in self.model_dump(exclude_unset=True).items() if value is not None}
         return found | ({"partition": self.partition.model_dump()} if self.partition is not None else {})
 
 
-class NewAgent(Strict):
-    """A durable agent to be made."""
+class NewAgent(BaseModel):
+    """A durable agent to create."""
 
-    model_config = ConfigDict(
-        strict=True, extra="forbid", allow_inf_nan=False,
-        json_schema_extra={
-            "examples": [
-                {"id": "pump", "name": "Pump 3", "request_id": "make-pump",
-                 "config": {"agent": "scal-plus", "n_states": 6, "n_actions": 2, "span": 7.0}}
-            ]
-        },
-    )  # fmt: skip
+    model_config = _strict(
+        example={
+            "id": "pump",
+            "name": "Pump 3",
+            "request_id": "make-pump",
+            "config": {"agent": "scal-plus", "n_states": 6, "n_actions": 2, "span": 7.0},
+        }
+    )
 
     config: Config
     id: AgentId | None = None
-    name: Annotated[str, Field(max_length=200, description="For people; any text.")] = ""
+    name: Annotated[str, Field(max_length=200, description="A display name: any text.")] = ""
     request_id: RequestId | None = None
     remember: Annotated[
-        int, Field(ge=1, le=1_000_000, description="How many request ids and outcomes are known for repeated requests.")
+        int,
+        Field(
+            ge=1, le=1_000_000, description="How many request ids and outcomes are kept to recognise repeated requests."
+        ),
     ] = 10_000
-    keep_history: Annotated[bool, Field(description="Whether the journal is kept for ever.")] = True
+    keep_history: Annotated[bool, Field(description="Whether the whole journal is kept.")] = True
 
 
-class Act(Strict):
+class Act(BaseModel):
     """A state that needs an action."""
 
-    model_config = ConfigDict(
-        strict=True, extra="forbid", allow_inf_nan=False,
-        json_schema_extra={"examples": [{"state": 0, "request_id": "pump-3:17:act"}]},
-    )  # fmt: skip
+    model_config = _strict(example={"state": 0, "request_id": "pump-3:17:act"})
 
     state: State
     request_id: RequestId | None = None
 
 
-class Transition(Strict):
-    """Something that happened: in `state`, `action` was taken, paid `reward` and led to `next_state`."""
+class Transition(BaseModel):
+    """An observed transition: in `state`, `action` was taken, earned `reward` and led to `next_state`."""
 
-    model_config = ConfigDict(
-        strict=True, extra="forbid", allow_inf_nan=False,
-        json_schema_extra={"examples": [{"state": 0, "action": 1, "reward": 0.5, "next_state": 1}]},
-    )  # fmt: skip
+    model_config = _strict(example={"state": 0, "action": 1, "reward": 0.5, "next_state": 1})
 
     state: State
     action: Action
@@ -136,13 +151,10 @@ class Transition(Strict):
     request_id: RequestId | None = None
 
 
-class Outcome(Strict):
-    """What came of a decision, however late. It is counted once, however often it is sent."""
+class OutcomeBody(BaseModel):
+    """The outcome of a decision, reported at any later time. It counts once, however often it is sent."""
 
-    model_config = ConfigDict(
-        strict=True, extra="forbid", allow_inf_nan=False,
-        json_schema_extra={"examples": [{"decision_id": 2, "reward": 0.5, "next_state": 1}]},
-    )  # fmt: skip
+    model_config = _strict("Outcome", {"decision_id": 2, "reward": 0.5, "next_state": 1})
 
     decision_id: DecisionId
     reward: Reward
@@ -150,8 +162,10 @@ class Outcome(Strict):
     request_id: RequestId | None = None
 
 
-class Row(Strict):
-    """One of many transitions."""
+class Row(BaseModel):
+    """One transition of a batch."""
+
+    model_config = _strict()
 
     state: State
     action: Action
@@ -159,28 +173,24 @@ class Row(Strict):
     next_state: State
 
 
-class Transitions(Strict):
-    """Many transitions, in order: all are recorded, or none."""
+class Transitions(BaseModel):
+    """A batch of transitions, in order: either all are recorded, or none."""
 
-    model_config = ConfigDict(
-        strict=True, extra="forbid", allow_inf_nan=False,
-        json_schema_extra={
-            "examples": [{"transitions": [{"state": 0, "action": 1, "reward": 0.5, "next_state": 1}],
-                          "request_id": "log:1"}]
-        },
-    )  # fmt: skip
+    model_config = _strict(
+        example={
+            "transitions": [{"state": 0, "action": 1, "reward": 0.5, "next_state": 1}],
+            "request_id": "log:1",
+        }
+    )
 
     transitions: Annotated[list[Row], Field(min_length=1, max_length=100_000)]
     request_id: RequestId | None = None
 
 
-class Change(Strict):
-    """Settings to be changed, from the next decision on. The theorems no longer apply."""
+class ChangeBody(BaseModel):
+    """Settings to change, in force from the next decision on. The theorems no longer apply afterwards."""
 
-    model_config = ConfigDict(
-        strict=True, extra="forbid", allow_inf_nan=False,
-        json_schema_extra={"examples": [{"bonus_scale": 0.1, "reason": "explore less"}]},
-    )  # fmt: skip
+    model_config = _strict("Change", {"bonus_scale": 0.1, "reason": "explore less"})
 
     span: Annotated[float, Field(ge=0.0, le=1e9)] | None = None
     bonus_scale: Annotated[float, Field(gt=0.0, le=1e6)] | None = None
@@ -189,41 +199,45 @@ class Change(Strict):
     request_id: RequestId | None = None
 
 
-class Abandon(Strict):
+class Abandon(BaseModel):
     """A decision whose outcome will never be known."""
+
+    model_config = _strict()
 
     decision_id: DecisionId
     request_id: RequestId | None = None
 
 
-Observation = Transition | Outcome | Transitions
+Observation = Transition | OutcomeBody | Transitions
 
-new_agent = TypeAdapter(NewAgent).validate_json
-act = TypeAdapter(Act).validate_json
-change = TypeAdapter(Change).validate_json
-abandon = TypeAdapter(Abandon).validate_json
-transition = TypeAdapter(Transition).validate_json
-outcome = TypeAdapter(Outcome).validate_json
-transitions = TypeAdapter(Transitions).validate_json
-any_observation = TypeAdapter(Observation).validate_json
+parse_new_agent = TypeAdapter(NewAgent).validate_json
+parse_act = TypeAdapter(Act).validate_json
+parse_change = TypeAdapter(ChangeBody).validate_json
+parse_abandon = TypeAdapter(Abandon).validate_json
+_parse_transition = TypeAdapter(Transition).validate_json
+_parse_outcome = TypeAdapter(OutcomeBody).validate_json
+_parse_transitions = TypeAdapter(Transitions).validate_json
+_parse_any_observation = TypeAdapter(Observation).validate_json
 
 
-def observation(body: bytes) -> Transition | Outcome | Transitions:
-    """Whichever of the three the body is; the error of the one it is most like."""
-    if b"\\" in body:  # names can be written in more than one way
-        return any_observation(body)
+def parse_observation(body: bytes) -> Transition | OutcomeBody | Transitions:
+    """Parse a body of one of three kinds; a validation error refers to the kind that the body resembles most."""
+    if b"\\" in body:  # member names may be written with escapes, so they cannot be searched for
+        return _parse_any_observation(body)
     if b'"transitions"' in body:
-        return transitions(body)
+        return _parse_transitions(body)
     if b'"decision_id"' in body and b'"action"' not in body:
-        return outcome(body)
-    return transition(body)
+        return _parse_outcome(body)
+    return _parse_transition(body)
 
 
-# ---------------------------------------------------------------------- answers
+# ---------------------------------------------------------------------- responses
 
 
-class Problem(BaseModel):
-    """Why a request was refused (RFC 9457)."""
+class ProblemBody(BaseModel):
+    """Why a request was rejected (RFC 9457)."""
+
+    model_config = ConfigDict(title="Problem")
 
     type: str
     title: str
@@ -236,7 +250,7 @@ class Problem(BaseModel):
 
 
 class Made(BaseModel):
-    """A new agent. The key is told here, and to the same request with the same request_id again; it is not stored."""
+    """A new agent. The key is not stored: only this response has it, and a repetition with the same request_id."""
 
     id: str
     name: str
@@ -244,42 +258,48 @@ class Made(BaseModel):
 
 
 class Key(BaseModel):
-    """A new key; the one before opens nothing any more."""
+    """A new key; the previous key no longer works."""
 
     id: str
     key: str
 
 
-class Decision(BaseModel):
-    """An action to take, and the number to report its outcome by."""
+class DecisionBody(BaseModel):
+    """An action to take, and the id to report its outcome with."""
+
+    model_config = ConfigDict(title="Decision")
 
     decision_id: int
     action: int
 
 
-class Receipt(BaseModel):
-    """The number of the record, and whether it was known before (and not counted again)."""
+class ReceiptBody(BaseModel):
+    """The number of the journal record, and whether this was a repetition (which is not counted again)."""
+
+    model_config = ConfigDict(title="Receipt")
 
     sequence: int
     repeated: bool
 
 
 class Changed(BaseModel):
-    """The settings in force, and whether the change was known before (and not made again)."""
+    """The settings now in force, and whether this was a repetition (which changes nothing)."""
 
     settings: dict[str, Any]
     repeated: bool
 
 
-class Done(BaseModel):
-    """It is done."""
+class DoneBody(BaseModel):
+    """What was done."""
+
+    model_config = ConfigDict(title="Done")
 
     id: str
     done: str
 
 
 class Abandoned(BaseModel):
-    """The number of the record, and whether it was known before."""
+    """The number of the journal record, and whether this was a repetition."""
 
     id: str
     done: str
@@ -287,8 +307,10 @@ class Abandoned(BaseModel):
     repeated: bool
 
 
-class Waiting(BaseModel):
+class WaitingBody(BaseModel):
     """A decision without an outcome."""
+
+    model_config = ConfigDict(title="Waiting")
 
     decision_id: int
     state: int | list[float]
@@ -296,16 +318,18 @@ class Waiting(BaseModel):
     observations: int
 
 
-class Pending(BaseModel):
-    """Decisions whose outcomes are not known, the oldest first."""
+class PendingBody(BaseModel):
+    """The decisions whose outcomes are not known, oldest first."""
+
+    model_config = ConfigDict(title="Pending")
 
     id: str
-    pending: list[Waiting]
+    pending: list[WaitingBody]
     of: int
 
 
 class Listed(BaseModel):
-    """An agent in the list."""
+    """One agent in the list of agents."""
 
     id: str
     name: str
@@ -320,13 +344,13 @@ class Listed(BaseModel):
 
 
 class Agents(BaseModel):
-    """The agents that the key opens."""
+    """The agents that the key gives access to."""
 
     agents: list[Listed]
 
 
 class Gain(BaseModel):
-    """ĝ_k: the optimistic gain of the present plan, with its certified bracket."""
+    """ĝ_k: the optimistic gain of the current plan, with its certified bracket."""
 
     estimate: float
     low: float
@@ -334,33 +358,33 @@ class Gain(BaseModel):
 
 
 class Confidence(BaseModel):
-    """How sure the agent is."""
+    """How much the agent has seen, and how wide its bonuses still are."""
 
-    pairs: int = Field(description="Of a state and an action that it has.")
+    pairs: int = Field(description="The number of state-action pairs.")
     pairs_visited: int
     states_visited: int
     pairs_vacuous: int | None = Field(
-        description="Pairs whose bonus is at least c + r_max: of these the data say nothing yet. null for agents "
+        description="Pairs whose bonus is at least c + r_max: the data say nothing about them yet. null for agents "
         "without a bonus."
     )
-    vacuous: bool = Field(description="Whether the present plan ignores the data.")
+    vacuous: bool = Field(description="Whether the current plan ignores the data.")
     bonus_least: float | None
     bonus_median: float | None
     bonus_greatest: float | None
 
 
 class RegretBound(BaseModel):
-    """With this probability the regret so far is at most `value`, if the assumptions hold; else why there is none."""
+    """A bound on the regret so far that holds with this probability under the assumptions, or why there is none."""
 
     value: float | None
     reason: str
     steps: int
     probability: float | None
-    trivial: float = Field(description="steps·(reward_max - reward_min): no regret is larger.")
+    trivial: float = Field(description="steps·(reward_max - reward_min): the regret is never larger.")
 
 
 class Promise(BaseModel):
-    """What is guaranteed, in words."""
+    """The guarantee, in words."""
 
     holds: bool
     text: str
@@ -379,18 +403,20 @@ class ChangeMade(BaseModel):
 
 
 class Tables(BaseModel):
-    """State by state, from `first` on."""
+    """Policy, visits and bonuses, state by state from `first` on."""
 
     first: int
     n_states: int
     n_actions: int
-    policy: list[int] | None = Field(description="The greedy action; null before the first plan.")
+    policy: list[int] | None = Field(description="The greedy action of each state; null before the first plan.")
     visits: list[list[int]]
     bonus: list[list[float]] | None
 
 
-class Knowledge(BaseModel):
-    """All about an agent."""
+class AgentView(BaseModel):
+    """Everything about an agent."""
+
+    model_config = ConfigDict(title="Knowledge")
 
     id: str
     name: str
@@ -414,10 +440,10 @@ class Knowledge(BaseModel):
 
 
 class Episodes(BaseModel):
-    """The optimistic gain over time: one entry per episode, thinned where there are many."""
+    """The optimistic gain over time: one entry per episode, thinned out where there are many."""
 
     id: str
-    of: int = Field(description="Episodes in all.")
+    of: int = Field(description="The number of episodes in all.")
     step: list[int]
     gain: list[float | None]
     low: list[float | None]
@@ -425,14 +451,34 @@ class Episodes(BaseModel):
 
 
 class Health(BaseModel):
-    """It lives."""
+    """The service is running."""
 
     status: str
     version: str
     agents: int
 
 
-ANSWERS: tuple[type[BaseModel], ...] = (
-    Problem, Made, Key, Decision, Receipt, Changed, Done, Abandoned, Pending, Agents, Knowledge, Episodes, Health,
-)  # fmt: skip
-REQUESTS: tuple[type[BaseModel], ...] = (NewAgent, Act, Transition, Outcome, Transitions, Change, Abandon)
+RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
+    ProblemBody,
+    Made,
+    Key,
+    DecisionBody,
+    ReceiptBody,
+    Changed,
+    DoneBody,
+    Abandoned,
+    PendingBody,
+    Agents,
+    AgentView,
+    Episodes,
+    Health,
+)
+REQUEST_MODELS: tuple[type[BaseModel], ...] = (
+    NewAgent,
+    Act,
+    Transition,
+    OutcomeBody,
+    Transitions,
+    ChangeBody,
+    Abandon,
+)

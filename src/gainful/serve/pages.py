@@ -1,7 +1,6 @@
-"""The two pages: the dashboard, and what the service understands. Each is one text that asks nothing of other hosts.
+"""The two pages: the dashboard and the API documentation. Each is one self-contained document.
 
-Scripts are named by their hashes in the content security policy; the dashboard may ask its own service, and nobody
-else.
+The content security policy allows scripts and styles by their hashes, and requests to the page's own service only.
 """
 
 from __future__ import annotations
@@ -59,15 +58,15 @@ def _page(title: str, body: str, script: str) -> Page:
 
 
 def dashboard() -> Page:
-    """GET /."""
+    """The page at /."""
     return _page("gainful", _asset("dashboard.html"), _asset("dashboard.js"))
 
 
-# ---------------------------------------------------------------------- the description for people
+# ---------------------------------------------------------------------- the API documentation
 
 
 def documentation(description: dict[str, Any]) -> Page:
-    """GET /docs: every operation, its parameters, what it takes and gives."""
+    """The page at /docs: every operation, with its parameters, request bodies and responses."""
     schemas = description["components"]["schemas"]
     parts, links = [], []
     for path, methods in description["paths"].items():
@@ -82,9 +81,9 @@ def documentation(description: dict[str, Any]) -> Page:
 <p class="lead">{_e(description["info"]["description"])}</p></header>
 <nav class="list" aria-label="Operations">{"".join(links)}</nav>
 {"".join(parts)}
-<section><h2>What requests and answers hold</h2>{models}</section></main>
+<section><h2>Request and response bodies</h2>{models}</section></main>
 """
-    return _page("gainful: what the service understands", body, "")
+    return _page("gainful: API documentation", body, "")
 
 
 def _e(text: Any) -> str:
@@ -97,27 +96,27 @@ def _operation(path: str, method: str, operation: dict[str, Any], schemas: dict[
         f'{_type(p["schema"])}</td><td class="word">{_e(p["description"])}</td></tr>'
         for p in operation.get("parameters", [])
     )
-    takes = ""
+    body = ""
     if "requestBody" in operation:
         schema = operation["requestBody"]["content"]["application/json"]["schema"]
         options = schema.get("anyOf", [schema])
-        takes = f"<h3>Takes</h3><p>{' or '.join(_type(option) for option in options)}</p>"
+        body = f"<h3>Request body</h3><p>{' or '.join(_type(option) for option in options)}</p>"
         for option in options:
             for example in schemas[_name(option)].get("examples", []):
-                takes += f"<pre>{_e(json.dumps(example, indent=2))}</pre>"
+                body += f"<pre>{_e(json.dumps(example, indent=2))}</pre>"
     answers = ""
-    for status, told in operation["responses"].items():
-        for media, content in told["content"].items():
+    for status, response in operation["responses"].items():
+        for media, content in response["content"].items():
             answers += (
                 f'<tr><th class="word">{_e(status)}</th><td class="word">{_type(content["schema"])} '
-                f'<span class="soft">{_e(media)}</span></td><td class="word">{_e(told["description"])}</td></tr>'
+                f'<span class="soft">{_e(media)}</span></td><td class="word">{_e(response["description"])}</td></tr>'
             )
     return (
         f'<section id="{_e(operation["operationId"])}"><h2><span class="method">{_e(method.upper())}</span> '
         f"<code>{_e(path)}</code></h2><p>{_e(operation['summary'])}.</p>"
         + (f'<div class="box"><table><tbody>{rows}</tbody></table></div>' if rows else "")
-        + takes
-        + f'<h3>Answers</h3><div class="box"><table><tbody>{answers}</tbody></table></div></section>'
+        + body
+        + f'<h3>Responses</h3><div class="box"><table><tbody>{answers}</tbody></table></div></section>'
     )
 
 
@@ -126,7 +125,7 @@ def _name(schema: dict[str, Any]) -> str:
 
 
 def _type(schema: dict[str, Any]) -> str:
-    """A schema in a few words."""
+    """The type that a schema describes, in a few words."""
     if "$ref" in schema:
         return f'<a href="#model-{_e(_name(schema))}">{_e(_name(schema))}</a>'
     if "anyOf" in schema:

@@ -1,7 +1,7 @@
-"""The process: one folder, one socket, a graceful end.
+"""The process: one folder, one socket, a graceful shutdown.
 
-On SIGTERM or Ctrl-C nothing more is accepted, what is under way is answered, agents are closed with a snapshot, and the
-process ends with code 0. A killed process loses nothing that was answered: every answer is in a journal.
+On SIGTERM or Ctrl-C the service accepts no more connections, answers the requests in progress, closes the agents with a
+snapshot, and exits with code 0. A killed process loses nothing that it answered: every answer is in a journal.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from gainful.errors import InvalidArgumentError, JournalError
 from gainful.live import is_live
 from gainful.live.folder import lock_folder
 from gainful.locks import FolderLock
+from gainful.serve.agent_registry import open_registry
+from gainful.serve.agent_slot import OpenOptions
 from gainful.serve.app import Service, build
 from gainful.serve.keys import admin_key
 from gainful.serve.limits import Limits
-from gainful.serve.registry import open_registry
-from gainful.serve.seat import Policy
 
-GRACE = 30
-"""Seconds for requests under way to be answered."""
+SHUTDOWN_SECONDS = 30
+"""The time for requests in progress to be answered."""
 BACKLOG = 1024
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a service listens and what it keeps."""
+class ServiceInfo:
+    """A service that has started: where it listens, and what it serves."""
 
     url: str
     folder: str
     admin_key: str
-    """Where the admin key is; not the key."""
+    """Where the admin key comes from; not the key itself."""
     agents: int
     warnings: list[str] = field(default_factory=list)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
+    """Whether a host can be reached from this machine only."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -58,21 +58,60 @@ def is_loopback(host: str) -> bool:
 
 
 def serve(
-    folder: Path, *, host: str = "127.0.0.1", port: int = 8080, allow_remote: bool = False, version: str = "",
-    policy: Policy | None = None, limits: Limits | None = None, told: Callable[[Place], None] = lambda _: None,
-) -> int:  # fmt: skip
-    """Serve the agents of `folder` until a signal; the exit code. `told` is called once it listens."""
+    folder: Path,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    allow_remote: bool = False,
+    version: str = "",
+    options: OpenOptions | None = None,
+    limits: Limits | None = None,
+    on_start: Callable[[ServiceInfo], None] = lambda _: None,
+) -> int:
+    """Serve the agents of a folder until the process is asked to stop.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the agents are; it is created if necessary.
+    host, port : str and int
+        Where to listen; port 0 takes a free one.
+    allow_remote : bool
+        Whether `host` may be an address that other machines can reach.
+    version : str
+        The version to report.
+    options : OpenOptions, optional
+        How agents are opened.
+    limits : Limits, optional
+        How much requests and agents may use.
+    on_start : callable
+        Called once the service listens.
+
+    Returns
+    -------
+    int
+        The exit code.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the address cannot be used.
+    JournalError
+        If the folder cannot be used, or another service has it.
+    """
     if not (is_loopback(host) or allow_remote):
         raise InvalidArgumentError(
-            f"host {host} can be reached from other machines; give --allow-remote if that is meant, and put a proxy "
-            "with TLS before it: keys are sent in the clear"
+            "host",
+            host,
+            hint="give --allow-remote if that is intended, and use a proxy with TLS: keys are sent in the clear",
+            problem=f"host {host} can be reached from other machines",
         )
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_serve(folder, host, port, version, policy or Policy(), limits or Limits(), told))
+        return runner.run(_serve(folder, host, port, version, options or OpenOptions(), limits or Limits(), on_start))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """That of uvloop where it is installed: it sends head and body of an answer together."""
+    """The loop of uvloop where it is installed: it sends head and body of a response together."""
     try:
         made: Callable[[], asyncio.AbstractEventLoop] = importlib.import_module("uvloop").new_event_loop
     except ModuleNotFoundError:
@@ -81,45 +120,63 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def _serve(
-    folder: Path, host: str, port: int, version: str, policy: Policy, limits: Limits, told: Callable[[Place], None]
+    folder: Path,
+    host: str,
+    port: int,
+    version: str,
+    options: OpenOptions,
+    limits: Limits,
+    on_start: Callable[[ServiceInfo], None],
 ) -> int:
     with _bound(host, port) as listening, _locked(folder) as lock:
-        key, where, warning = admin_key(folder / "admin.key")
-        registry = open_registry(folder, key, policy, limits, lock)
+        key, source, warning = admin_key(folder / "admin.key")
+        registry = open_registry(folder, key, options, limits, lock)
         service = Service(registry, limits, version, is_loopback(host))
         config = uvicorn.Config(
-            build(service), lifespan="off", log_level="warning", access_log=False, server_header=False,
-            timeout_keep_alive=75, timeout_graceful_shutdown=GRACE, proxy_headers=False, ws="none",
+            build(service),
+            lifespan="off",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+            proxy_headers=False,
+            ws="none",
             limit_concurrency=limits.connections,
-        )  # fmt: skip
+        )
         server = _Server(config)
         gc.collect()
-        gc.freeze()  # to search the libraries for garbage again and again would hold everybody up, 100 ms each time
+        gc.freeze()  # collecting the libraries' objects again and again would delay every request by 100 ms
         gc.set_threshold(50_000, 20, 50)
         with _signals(server):
             registry.open_all()
             bound = listening.getsockname()
             shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
-            warnings = [text for text in (warning, *registry.problems) if text]
-            told(Place(f"http://{shown}:{bound[1]}", str(folder), where, len(registry.seats), warnings))
-            watch = asyncio.create_task(_hang_up(server, limits.seconds))
+            warnings = [text for text in (warning, *registry.warnings) if text]
+            on_start(ServiceInfo(f"http://{shown}:{bound[1]}", str(folder), source, len(registry.slots), warnings))
+            watch = asyncio.create_task(_close_slow_connections(server, limits.seconds))
             await server.serve([listening])
             watch.cancel()
             try:
-                async with asyncio.timeout(GRACE):
+                async with asyncio.timeout(SHUTDOWN_SECONDS):
                     await registry.close()
             except TimeoutError:
-                busy = ", ".join(name for name, seat in registry.seats.items() if seat.agent is not None)
-                print(f"still at work after {GRACE} s: {busy}; left as a kill leaves them", file=sys.stderr, flush=True)
+                busy = ", ".join(name for name, slot in registry.slots.items() if slot.agent is not None)
+                print(
+                    f"still working after {SHUTDOWN_SECONDS} s: {busy}; stopped as if killed",
+                    file=sys.stderr,
+                    flush=True,
+                )
                 os._exit(1)
     return 0
 
 
-async def _hang_up(server: uvicorn.Server, seconds: float) -> None:
-    """Close connections that begin a request and do not finish its head in time.
+async def _close_slow_connections(server: uvicorn.Server, seconds: float) -> None:
+    """Close connections that start a request but do not finish its head in time.
 
-    uvicorn counts the time that a connection says nothing, and only after its first request. So this looks, now and
-    then, at those without a request under way: new ones, and ones that have begun another (their timer is off then).
+    uvicorn only limits the time that a connection is silent, and only after its first request. So this looks now and
+    then at connections without a request in progress: new ones, and ones that have started another request (which turns
+    uvicorn's timer off).
     """
     since: dict[Any, float] = {}
     loop = asyncio.get_running_loop()
@@ -137,7 +194,7 @@ async def _hang_up(server: uvicorn.Server, seconds: float) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Without uvicorn's own signal handlers, which end the process by the signal."""
+    """A server without uvicorn's own signal handlers, which end the process by the signal."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -148,7 +205,7 @@ class _Server(uvicorn.Server):
 def _signals(server: uvicorn.Server) -> Iterator[None]:
     def stop(*_: Any) -> None:
         if server.should_exit:
-            server.force_exit = True  # a second signal: do not wait for connections; agents are closed all the same
+            server.force_exit = True  # a second signal: do not wait for connections; agents are still closed
         server.should_exit = True
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -163,15 +220,17 @@ def _signals(server: uvicorn.Server) -> Iterator[None]:
 def _bound(host: str, port: int) -> Iterator[socket.socket]:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        # the protocol is named: only then does asyncio send small answers at once, not 40 ms later (TCP_NODELAY)
+        # with the protocol given, asyncio sends small responses at once, not 40 ms later (TCP_NODELAY)
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
         listening.listen(BACKLOG)
     except (OSError, OverflowError) as error:
         raise InvalidArgumentError(
-            f"cannot listen at {host}, port {port}: {getattr(error, 'strerror', '') or error}; choose another --port "
-            "(0 takes a free one)"
+            "port",
+            port,
+            hint="choose another --port (0 takes a free one)",
+            problem=f"cannot listen on {host}, port {port}: {getattr(error, 'strerror', '') or error}",
         ) from error
     with listening:
         yield listening
@@ -181,12 +240,18 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
 def _locked(folder: Path) -> Iterator[FolderLock]:
     if is_live(folder):
         raise InvalidArgumentError(
-            f"{folder}: is a durable agent itself, expected a folder for agents; its place is DIR/agents/NAME/journal"
+            "folder",
+            str(folder),
+            "a folder of agents",
+            "an agent belongs in DIR/agents/NAME/journal",
+            problem=f"{folder} is itself a durable agent",
         )
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise JournalError(f"{folder}: cannot be made: {error.strerror or error}; choose another folder") from error
+        raise JournalError(
+            f"{folder}: cannot be created: {error.strerror or error}", name=str(folder), hint="choose another folder"
+        ) from error
     lock = lock_folder(folder)
     try:
         yield lock

@@ -27,18 +27,18 @@ def files(place: Path) -> dict[str, bytes]:
     return {str(p.relative_to(place)): p.read_bytes() for p in sorted(place.rglob("*")) if p.is_file()}
 
 
-def card(place: Path) -> None:
+def record(place: Path) -> None:
     kept = {"id": place.name, "key": "", "created": "2026-01-01T00:00:00Z", "request": "earlier"}
     place.mkdir(exist_ok=True)
     (place / "card.json").write_text(json.dumps(kept))
 
 
 def unbegun(place: Path) -> None:
-    """As a service that is killed while it makes an agent leaves it: card and journal, no agent.json."""
-    card(place)
+    """As a service that is killed while it makes an agent leaves it: record and journal, no agent.json."""
+    record(place)
     open_agent(place / "journal", CONFIG).close()
     (place / "journal" / "agent.json").unlink()
-    (place / ".card.json.0123456789ab.tmp").touch()
+    (place / ".record.json.0123456789ab.tmp").touch()
     (place / "journal" / ".agent.json.0123456789ab.tmp").touch()
 
 
@@ -58,7 +58,7 @@ def begun_by_hand(place: Path) -> None:
 
 
 def backup(place: Path) -> None:
-    card(place)
+    record(place)
     lived(place / "backup")
 
 
@@ -68,9 +68,13 @@ def linked(place: Path) -> None:
 
 
 HELD: dict[str, Callable[[Path], None]] = {
-    "agent": lived, "notes": with_notes, "hidden": with_a_hidden_file, "by-hand": begun_by_hand, "backup": backup,
+    "agent": lived,
+    "notes": with_notes,
+    "hidden": with_a_hidden_file,
+    "by-hand": begun_by_hand,
+    "backup": backup,
     "linked": linked,
-}  # fmt: skip
+}
 
 
 def test_making_an_agent_deletes_nothing_that_was_stored(tmp_path: Path) -> None:
@@ -92,7 +96,7 @@ def test_making_an_agent_deletes_nothing_that_was_stored(tmp_path: Path) -> None
         assert running.stop() == 0
         told = "".join(running.said)
         assert f"move it to {places / 'agent' / 'journal'}" in told
-        assert f"{places / 'notes'}: not served: it holds notes.txt" in told
+        assert f"{places / 'notes'}: not served, because it contains notes.txt" in told
     after = files(tmp_path)
     assert {name: after.get(name) for name in before} == before
 

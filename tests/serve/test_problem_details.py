@@ -39,9 +39,11 @@ def check(service: Running, kept: Kept, answer: Any, status: int) -> dict[str, A
 
 Asked = list[tuple[str, str, Any]]
 WRITES: Asked = [
-    ("POST", "/act", {"state": 0}), ("POST", "/observe", GOOD), ("POST", "/abandon", {"decision_id": 5}),
+    ("POST", "/act", {"state": 0}),
+    ("POST", "/observe", GOOD),
+    ("POST", "/abandon", {"decision_id": 5}),
     ("POST", "/change", {"span": 1.0}),
-]  # fmt: skip
+]
 READS: Asked = [("GET", "", None), ("GET", "/pending", None), ("GET", "/episodes", None)]
 ADMINS: Asked = [("DELETE", "", None), ("POST", "/key", None)]
 
@@ -93,17 +95,39 @@ def test_what_is_too_large_is_refused(service: Running, kept: Kept) -> None:
 @pytest.mark.parametrize(
     ("content", "status"),
     [
-        (b"", 400), (b"{", 400), (b'{"state": 0', 400), (b"\xff\xfe", 400), (b'{"state": "\xff"}', 400),
-        (b"[" * 5000, 400), (b'{"state": ' + b"[" * 1000 + b"]" * 1000 + b"}", 400), (b"state=0", 400),
-        (b"null", 422), (b"[]", 422), (b"0", 422), (b"{}", 422), (b'{"state": "0"}', 422), (b'{"state": null}', 422),
-        (b'{"state": true}', 422), (b'{"state": NaN}', 422), (b'{"state": Infinity}', 422), (b'{"state": 1e999}', 422),
-        (b'{"state": -1}', 422), (b'{"state": 6}', 422), (b'{"state": 0.5}', 422), (b'{"state": [0]}', 422),
-        (b'{"state": 1' + b"0" * 400 + b"}", 422), (b'{"state": 0, "more": 1}', 422), (b'{"state": {}}', 422),
-        (b'{"state": 0, "request_id": ""}', 422), (b'{"state": 0, "request_id": 1}', 422),
-        (b'{"state": 0, "request_id": "a b"}', 422), (b'{"state": 0, "request_id": "' + b"a" * 201 + b'"}', 422),
-        (b'{"state": 1, "request_id": "first"}', 409), (b'{"state": 0, "request_id": "told"}', 409),
+        (b"", 400),
+        (b"{", 400),
+        (b'{"state": 0', 400),
+        (b"\xff\xfe", 400),
+        (b'{"state": "\xff"}', 400),
+        (b"[" * 5000, 400),
+        (b'{"state": ' + b"[" * 1000 + b"]" * 1000 + b"}", 400),
+        (b"state=0", 400),
+        (b"null", 422),
+        (b"[]", 422),
+        (b"0", 422),
+        (b"{}", 422),
+        (b'{"state": "0"}', 422),
+        (b'{"state": null}', 422),
+        (b'{"state": true}', 422),
+        (b'{"state": NaN}', 422),
+        (b'{"state": Infinity}', 422),
+        (b'{"state": 1e999}', 422),
+        (b'{"state": -1}', 422),
+        (b'{"state": 6}', 422),
+        (b'{"state": 0.5}', 422),
+        (b'{"state": [0]}', 422),
+        (b'{"state": 1' + b"0" * 400 + b"}", 422),
+        (b'{"state": 0, "more": 1}', 422),
+        (b'{"state": {}}', 422),
+        (b'{"state": 0, "request_id": ""}', 422),
+        (b'{"state": 0, "request_id": 1}', 422),
+        (b'{"state": 0, "request_id": "a b"}', 422),
+        (b'{"state": 0, "request_id": "' + b"a" * 201 + b'"}', 422),
+        (b'{"state": 1, "request_id": "first"}', 409),
+        (b'{"state": 0, "request_id": "told"}', 409),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_state_is_refused(content: bytes, status: int, service: Running, kept: Kept) -> None:
     declared = {"Content-Type": "application/json"}
     answer = service.ask("POST", "/agents/kept/act", kept[0], content=content, headers=declared)
@@ -119,31 +143,37 @@ def test_only_json_is_taken(media: str, service: Running, kept: Kept) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "where"),
     [
-        ({**GOOD, "state": 6}, 422, "body"), ({**GOOD, "action": 2}, 422, "body"),
-        ({**GOOD, "reward": 1.5}, 422, "body"), ({**GOOD, "reward": -0.1}, 422, "body"),
+        ({**GOOD, "state": 6}, 422, "body"),
+        ({**GOOD, "action": 2}, 422, "body"),
+        ({**GOOD, "reward": 1.5}, 422, "body"),
+        ({**GOOD, "reward": -0.1}, 422, "body"),
         ({**GOOD, "reward": 1e300}, 422, "body.reward"),
-        ({**GOOD, "reward": "1"}, 422, "body.reward"), ({**GOOD, "next_state": 6}, 422, "body"),
-        ({**GOOD, "action": None}, 422, "body.action"), ({"state": 0, "action": 1}, 422, "body.reward"),
-        ({**GOOD, "request_id": "first"}, 409, "body"), ({**GOOD, "state": 2, "request_id": "told"}, 409, "body"),
+        ({**GOOD, "reward": "1"}, 422, "body.reward"),
+        ({**GOOD, "next_state": 6}, 422, "body"),
+        ({**GOOD, "action": None}, 422, "body.action"),
+        ({"state": 0, "action": 1}, 422, "body.reward"),
+        ({**GOOD, "request_id": "first"}, 409, "body"),
+        ({**GOOD, "state": 2, "request_id": "told"}, 409, "body"),
         ({"decision_id": 99, "reward": 0.5, "next_state": 0}, 404, "body.decision_id"),
         ({"decision_id": 0, "reward": 0.5, "next_state": 0}, 422, "body.decision_id"),
         ({"decision_id": 4, "reward": 1.01, "next_state": 0}, 422, "body"),
         ({"decision_id": 10**30, "reward": 0.5, "next_state": 0}, 422, "body.decision_id"),
         ({**GOOD, "decision_id": 4}, 409, "body"),
-        ({"transitions": []}, 422, "body.transitions"), ({"transitions": [GOOD, {**GOOD, "state": 6}]}, 422, "body"),
+        ({"transitions": []}, 422, "body.transitions"),
+        ({"transitions": [GOOD, {**GOOD, "state": 6}]}, 422, "body"),
         ({"transitions": [{**GOOD, "request_id": "x"}]}, 422, "body.transitions.0.request_id"),
         ({"transitions": [GOOD], "request_id": "told"}, 409, "body"),
     ],
-)  # fmt: skip
+)
 def test_what_did_not_happen_is_refused(body: Any, status: int, where: str, service: Running, kept: Kept) -> None:
     answer = service.post("/agents/kept/observe", body, kept[0])
     assert check(service, kept, answer, status)["where"].startswith(where)
 
 
 @pytest.mark.parametrize(
-    "body", [{}, {"reason": "none"}, {"span": -1.0}, {"span": "7"}, {"width_scale": 2.0}, {"delta": 0.1},
-             {"bonus_scale": 0.0}]
-)  # fmt: skip
+    "body",
+    [{}, {"reason": "none"}, {"span": -1.0}, {"span": "7"}, {"width_scale": 2.0}, {"delta": 0.1}, {"bonus_scale": 0.0}],
+)
 def test_a_change_that_cannot_be_is_refused(body: Any, service: Running, kept: Kept) -> None:
     check(service, kept, service.post("/agents/kept/change", body, kept[0]), 422)
 
@@ -156,17 +186,31 @@ def test_a_query_out_of_range_is_refused(query: str, service: Running, kept: Kep
 @pytest.mark.parametrize(
     "config",
     [
-        {}, {"agent": "scal-pluss"}, {"agent": 3}, {"n_states": 0}, {"n_states": 10**12}, {"n_states": 2.5},
-        {"n_states": 600_000, "n_actions": 2}, {"span": -1.0}, {"delta": 0.0}, {"reward_min": 2.0}, {"unknown": 1},
-        {"agent": "regal"}, {"agent": "fixed", "policy": [[[1]]]}, {"agent": "c-scal-plus"}, {"allowed": [[1]]},
+        {},
+        {"agent": "scal-pluss"},
+        {"agent": 3},
+        {"n_states": 0},
+        {"n_states": 10**12},
+        {"n_states": 2.5},
+        {"n_states": 600_000, "n_actions": 2},
+        {"span": -1.0},
+        {"delta": 0.0},
+        {"reward_min": 2.0},
+        {"unknown": 1},
+        {"agent": "regal"},
+        {"agent": "fixed", "policy": [[[1]]]},
+        {"agent": "c-scal-plus"},
+        {"allowed": [[1]]},
         {"agent": "c-scal-plus", "n_states": None, "dim": 16, "lipschitz": 1e12, "holder": 1.0, "horizon": 1e15},
         {"agent": "c-scal-plus", "n_states": None, "partition": {"bins": [1000, 1000], "low": [0, 0], "high": [1, 1]}},
-        {"prior": {"x": 1}, "prior_weight": 3}, {"agent": "../../etc"}, {"agent": "ucbvi", "episode_length": -1},
+        {"prior": {"x": 1}, "prior_weight": 3},
+        {"agent": "../../etc"},
+        {"agent": "ucbvi", "episode_length": -1},
         {"agent": "ucbvi", "span": None, "horizon": 1000.0, "episode_length": 100_000},
         {"agent": "ucbvi", "span": None, "horizon": 1000.0, "episode_length": 1e308},
         {"agent": "opt-psrl", "span": None, "horizon": 1000.0, "samples": 100_000},
     ],
-)  # fmt: skip
+)
 def test_an_agent_that_cannot_be_is_refused_and_leaves_nothing(config: Any, service: Running, kept: Kept) -> None:
     wanted = {"id": "impossible", "config": {**CONFIG, **config} if config else {}}
     check(service, kept, service.post("/agents", wanted), 422)
@@ -192,13 +236,23 @@ FOUND: list[tuple[str, Any, str, str, str]] = [
     ("observe", {**GOOD, "action": 2}, "body.action", "2", "an integer in 0 … 1"),
     ("observe", {**GOOD, "action": "x"}, "body.action", '"x"', "a valid integer"),
     ("observe", {**GOOD, "reward": 1.5}, "body.reward", "1.5", "a number in [0, 1]"),
-    ("observe", {"transitions": [GOOD, {**GOOD, "state": [0]}]}, "body.transitions.1.state", "[0.0]",
-     "an integer in 0 … 5"),
-    ("observe", {"transitions": [GOOD, {**GOOD, "state": "a"}]}, "body.transitions.1.state", '"a"',
-     "an integer in 0 … 5"),
+    (
+        "observe",
+        {"transitions": [GOOD, {**GOOD, "state": [0]}]},
+        "body.transitions.1.state",
+        "[0.0]",
+        "an integer in 0 … 5",
+    ),
+    (
+        "observe",
+        {"transitions": [GOOD, {**GOOD, "state": "a"}]},
+        "body.transitions.1.state",
+        '"a"',
+        "an integer in 0 … 5",
+    ),
     ("observe", {"transitions": [GOOD, {**GOOD, "reward": 2.0}]}, "body", "2.0", "a number in [0, 1]"),
     ("change", {"span": -1.0}, "body.span", "-1.0", "greater than or equal to 0"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("verb", "body", "where", "found", "expected"), FOUND)

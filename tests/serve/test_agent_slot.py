@@ -17,14 +17,14 @@ import pytest
 from gainful.agents import registry as agents
 from gainful.errors import AgentInUseError, GainfulError, InvalidArgumentError, JournalError, PlanningError
 from gainful.live import DurableAgent, open_agent
+from gainful.serve.agent_registry import AgentRecord
+from gainful.serve.agent_slot import AgentSlot, OpenOptions
+from gainful.serve.agent_view import agent_view, episodes
 from gainful.serve.app import list_agents
-from gainful.serve.crew import Crew
 from gainful.serve.keys import ADMIN, Keyring, admin_key, derived_key, hashed, new_key
-from gainful.serve.knowledge import episodes, knowledge
-from gainful.serve.refusals import RefusedError, of_error
-from gainful.serve.registry import Card
-from gainful.serve.seat import Policy, Seat
+from gainful.serve.problem_details import ProblemError, of_error
 from gainful.serve.server import is_loopback
+from gainful.serve.worker_pool import WorkerPool
 from tests.serve.service import CONFIG
 
 
@@ -35,16 +35,16 @@ def observed(n: int) -> Callable[[DurableAgent], Any]:
 @pytest.mark.parametrize("fsync", ["record", 5.0, "off"])
 def test_requests_at_once_share_syncs(fsync: Any, tmp_path: Path) -> None:
     async def life() -> int:
-        crew = Crew(fsync if isinstance(fsync, float) else None)
+        workers = WorkerPool(fsync if isinstance(fsync, float) else None)
         open_agent(tmp_path / "a", CONFIG).close()
-        seat = Seat("a", tmp_path / "a", Policy(fsync), crew, 1000)
-        receipts = await asyncio.gather(*(seat.call(observed(n)) for n in range(300)))
+        slot = AgentSlot("a", tmp_path / "a", OpenOptions(fsync), workers, 1000)
+        receipts = await asyncio.gather(*(slot.call(observed(n)) for n in range(300)))
         assert [r.sequence for r in receipts] == list(range(1, 301))
         if fsync == 5.0:
             await asyncio.sleep(0.1)
-        syncs = seat.syncs
-        await seat.close()
-        crew.dismiss()
+        syncs = slot.syncs
+        await slot.close()
+        workers.shutdown()
         return syncs
 
     syncs = asyncio.run(life())
@@ -64,64 +64,64 @@ def test_a_failed_sync_is_told_to_all_it_was_for_and_the_agent_is_opened_again(
     monkeypatch.setattr(os, "fsync", fsync)
 
     async def life() -> None:
-        crew = Crew(None)
+        workers = WorkerPool(None)
         open_agent(tmp_path / "a", CONFIG).close()
-        seat = Seat("a", tmp_path / "a", Policy("record"), crew, 1000)
-        await seat.call(observed(0))
+        slot = AgentSlot("a", tmp_path / "a", OpenOptions("record"), workers, 1000)
+        await slot.call(observed(0))
         broken[0] = True
-        lost = await asyncio.gather(*(seat.call(observed(n)) for n in range(1, 4)), return_exceptions=True)
+        lost = await asyncio.gather(*(slot.call(observed(n)) for n in range(1, 4)), return_exceptions=True)
         assert all(isinstance(error, JournalError) for error in lost)
         broken[0] = False
-        again = await asyncio.gather(*(seat.call(observed(n)) for n in range(1, 4)))
+        again = await asyncio.gather(*(slot.call(observed(n)) for n in range(1, 4)))
         assert [r.sequence for r in again] == [2, 3, 4]
-        assert await seat.call(lambda agent: agent.t) == 4
-        await seat.close()
-        crew.dismiss()
+        assert await slot.call(lambda agent: agent.t) == 4
+        await slot.close()
+        workers.shutdown()
 
     asyncio.run(life())
 
 
 def test_a_timed_sync_of_an_agent_closed_meanwhile_is_harmless(tmp_path: Path) -> None:
     async def life() -> None:
-        crew = Crew(None)
+        workers = WorkerPool(None)
         open_agent(tmp_path / "a", CONFIG).close()
-        seat = Seat("a", tmp_path / "a", Policy(5.0), crew, 1000)
-        await seat.call(observed(0))
-        agent = seat.agent
+        slot = AgentSlot("a", tmp_path / "a", OpenOptions(5.0), workers, 1000)
+        await slot.call(observed(0))
+        agent = slot.agent
         assert agent is not None
         real = agent.sync
 
         def sync() -> None:
-            seat._close()
+            slot.close_agent()
             real()
 
         agent.sync = sync  # type: ignore[method-assign]
-        seat._sync_aside()
-        assert seat.syncs == 0
-        assert await seat.call(lambda agent: agent.t) == 1
-        await seat.close()
-        crew.dismiss()
+        slot.sync_if_open()
+        assert slot.syncs == 0
+        assert await slot.call(lambda agent: agent.t) == 1
+        await slot.close()
+        workers.shutdown()
 
     asyncio.run(life())
 
 
 def test_timed_syncs_go_on_after_any_exception(capsys: pytest.CaptureFixture[str]) -> None:
     async def life() -> None:
-        crew, done = Crew(2.0), asyncio.Event()
+        workers, done = WorkerPool(2.0), asyncio.Event()
 
         def broken() -> None:
             raise ZeroDivisionError("a mistake")
 
-        crew.sync_soon(broken)
+        workers.sync_soon(broken)
         await asyncio.sleep(0.05)
         loop = asyncio.get_running_loop()
 
         def good() -> None:
             loop.call_soon_threadsafe(done.set)
 
-        crew.sync_soon(good)
+        workers.sync_soon(good)
         await asyncio.wait_for(done.wait(), 10)
-        crew.dismiss()
+        workers.shutdown()
 
     asyncio.run(life())
     assert "a mistake" in capsys.readouterr().err
@@ -129,39 +129,39 @@ def test_timed_syncs_go_on_after_any_exception(capsys: pytest.CaptureFixture[str
 
 def test_a_slow_agent_holds_up_no_other(tmp_path: Path) -> None:
     async def life() -> None:
-        crew = Crew(None)
-        seats = []
+        workers = WorkerPool(None)
+        slots = []
         for name in "abcdefgh":
             open_agent(tmp_path / name, CONFIG).close()
-            seats.append(Seat(name, tmp_path / name, Policy("off"), crew, 1000))
-        await asyncio.gather(*(seat.call(lambda agent: agent.act(0)) for seat in seats))
-        slow = [seat.call(lambda _: time.sleep(1.0)) for seat in seats[:5]]
+            slots.append(AgentSlot(name, tmp_path / name, OpenOptions("off"), workers, 1000))
+        await asyncio.gather(*(slot.call(lambda agent: agent.act(0)) for slot in slots))
+        slow = [slot.call(lambda _: time.sleep(1.0)) for slot in slots[:5]]
         began = time.monotonic()
-        await asyncio.gather(*(seat.call(lambda agent: agent.act(0)) for seat in seats[5:]))
+        await asyncio.gather(*(slot.call(lambda agent: agent.act(0)) for slot in slots[5:]))
         assert time.monotonic() - began < 0.5
         await asyncio.gather(*slow)
-        for seat in seats:
-            await seat.close()
-        crew.dismiss()
+        for slot in slots:
+            await slot.close()
+        workers.shutdown()
 
     asyncio.run(life())
 
 
 def test_a_queue_that_is_full_refuses(tmp_path: Path) -> None:
     async def life() -> None:
-        crew = Crew(None)
+        workers = WorkerPool(None)
         open_agent(tmp_path / "a", CONFIG).close()
-        seat = Seat("a", tmp_path / "a", Policy("off"), crew, 3)
-        waiting = [seat.call(lambda _: time.sleep(0.1)) for _ in range(3)]
-        with pytest.raises(RefusedError) as refused:
-            seat.call(lambda agent: agent.t)
+        slot = AgentSlot("a", tmp_path / "a", OpenOptions("off"), workers, 3)
+        waiting = [slot.call(lambda _: time.sleep(0.1)) for _ in range(3)]
+        with pytest.raises(ProblemError) as refused:
+            slot.call(lambda agent: agent.t)
         assert refused.value.status == 503
         assert "Retry-After" in refused.value.headers
         await asyncio.gather(*waiting)
-        await seat.close()
-        with pytest.raises(RefusedError):
-            seat.call(lambda agent: agent.t)
-        crew.dismiss()
+        await slot.close()
+        with pytest.raises(ProblemError):
+            slot.call(lambda agent: agent.t)
+        workers.shutdown()
 
     asyncio.run(life())
 
@@ -175,10 +175,13 @@ def journal_error(number: int) -> JournalError:
 @pytest.mark.parametrize(
     ("error", "status"),
     [
-        (journal_error(errno.ENOSPC), 507), (journal_error(errno.EIO), 503), (AgentInUseError("in use"), 503),
-        (InvalidArgumentError("no"), 422), (PlanningError("no plan"), 409),
+        (journal_error(errno.ENOSPC), 507),
+        (journal_error(errno.EIO), 503),
+        (AgentInUseError("in use"), 503),
+        (InvalidArgumentError("no"), 422),
+        (PlanningError("no plan"), 409),
     ],
-)  # fmt: skip
+)
 def test_errors_have_their_status_and_tell_no_path(error: GainfulError, status: int) -> None:
     refused = of_error(error, "a", "/secret/place/agents/a")
     assert refused.status == status
@@ -189,18 +192,28 @@ def test_errors_have_their_status_and_tell_no_path(error: GainfulError, status: 
 def test_every_agent_can_be_shown(name: str, tmp_path: Path) -> None:
     needed = agents.describe(name).parameters
     cells = {"bins": [3], "low": [0.0], "high": [1.0], "outside": "error"}
-    known = {"span": 2.0, "episode_length": 5, "policy": [0, 1, 0], "agent_class": "psrl", "lipschitz": 1.0,
-             "holder": 1.0, "horizon": 1000, "discount": 0.9, "m": 10, "partition": cells}  # fmt: skip
+    known = {
+        "span": 2.0,
+        "episode_length": 5,
+        "policy": [0, 1, 0],
+        "agent_class": "psrl",
+        "lipschitz": 1.0,
+        "holder": 1.0,
+        "horizon": 1000,
+        "discount": 0.9,
+        "m": 10,
+        "partition": cells,
+    }
     config: dict[str, Any] = {"agent": name, "n_actions": 2}
     config |= {key: value for key, value in known.items() if key in needed}
     if name in agents.AGENTS:
         config["n_states"] = 3
     with open_agent(tmp_path / "a", config, fsync="off") as agent:
-        json.dumps(knowledge(agent, 0, 10), allow_nan=False)
+        json.dumps(agent_view(agent, 0, 10), allow_nan=False)
         for n in range(20):
             state, to = (n % 3, (n + 1) % 3) if not agent.dim else ([n % 3 / 3], [(n + 1) % 3 / 3])
             agent.observe(state, agent.act(state), 0.5, to)
-        found = knowledge(agent, 0, 10)
+        found = agent_view(agent, 0, 10)
         json.dumps([found, episodes(agent, 5)], allow_nan=False)
         assert sum(map(sum, found["tables"]["visits"])) == found["observations"] == 20
         assert (found["regret_bound"]["value"] is not None) == (name in ("scal-plus", "c-scal-plus"))
@@ -209,7 +222,7 @@ def test_every_agent_can_be_shown(name: str, tmp_path: Path) -> None:
 
 def test_an_agent_closed_while_agents_are_listed_is_listed_all_the_same(tmp_path: Path) -> None:
     class Closing:
-        """A seat whose agent is there for one look only."""
+        """A slot whose agent is there for one look only."""
 
         trouble, looks = "", 0
 
@@ -219,7 +232,7 @@ def test_an_agent_closed_while_agents_are_listed_is_listed_all_the_same(tmp_path
             return agent if self.looks == 1 else None
 
     with open_agent(tmp_path / "a", CONFIG, fsync="off") as agent:
-        registry = SimpleNamespace(seats={"a": Closing()}, cards={"a": Card("a")}, folder=tmp_path)
+        registry = SimpleNamespace(slots={"a": Closing()}, records={"a": AgentRecord("a")}, folder=tmp_path)
         service: Any = SimpleNamespace(registry=registry, holder=lambda _: ADMIN)
         answer = asyncio.run(list_agents(service, cast(Any, None)))
     (listed,) = json.loads(bytes(answer.body))["agents"]

@@ -101,8 +101,14 @@ def test_the_regret_bound_is_the_theorems_or_says_why_there_is_none(service: Run
 
 
 def test_an_agent_on_points(service: Running) -> None:
-    config = {"agent": "c-scal-plus", "n_actions": 2, "span": 2.0, "lipschitz": 1.0, "holder": 1.0,
-              "partition": {"bins": [4, 2], "low": [0.0, 0.0], "high": [1.0, 2.0]}}  # fmt: skip
+    config = {
+        "agent": "c-scal-plus",
+        "n_actions": 2,
+        "span": 2.0,
+        "lipschitz": 1.0,
+        "holder": 1.0,
+        "partition": {"bins": [4, 2], "low": [0.0, 0.0], "high": [1.0, 2.0]},
+    }
     made = service.post("/agents", {"id": "points", "config": config})
     assert made.status_code == 201, made.text
     key = made.json()["key"]
@@ -123,15 +129,23 @@ def test_an_agent_on_points(service: Running) -> None:
 CELLS = {"bins": [4, 2], "low": [0.0, 0.0], "high": [1.0, 2.0]}
 POINTS: dict[str, Any] = {"agent": "c-scal-plus", "n_actions": 2, "span": 2.0, "n_states": None}
 CONFIGS: list[dict[str, Any]] = [
-    {}, {"reward_min": -1.0, "reward_max": 3.0}, {"mixture": "min-action"}, {"bonus_scale": 0.1}, {"span": 0.0},
+    {},
+    {"reward_min": -1.0, "reward_max": 3.0},
+    {"mixture": "min-action"},
+    {"bonus_scale": 0.1},
+    {"span": 0.0},
     {"agent": "ucbvi", "span": None, "episode_length": 5, "horizon": 1000.0},
-    {"agent": "opt-psrl", "span": None, "horizon": 1000.0, "samples": 3}, {"agent": "ucrl2", "span": None},
-    {"agent": "scal"}, {"agent": "epsilon-greedy-q", "span": None}, {"agent": "optimistic-q", "horizon": 1000.0},
-    {**POINTS, "partition": CELLS}, {**POINTS, "partition": CELLS, "lipschitz": 1.0, "holder": 1.0},
+    {"agent": "opt-psrl", "span": None, "horizon": 1000.0, "samples": 3},
+    {"agent": "ucrl2", "span": None},
+    {"agent": "scal"},
+    {"agent": "epsilon-greedy-q", "span": None},
+    {"agent": "optimistic-q", "horizon": 1000.0},
+    {**POINTS, "partition": CELLS},
+    {**POINTS, "partition": CELLS, "lipschitz": 1.0, "holder": 1.0},
     {**POINTS, "lipschitz": 1.0, "holder": 1.0, "horizon": 10_000.0, "dim": 2},
     {**POINTS, "lipschitz": 1.0, "holder": 0.5, "horizon": 1e6, "dim": 1, "low": -1.0, "high": 1.0},
     {**POINTS, "lipschitz": 1.0, "holder": 1.0, "dim": 1},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("n", range(len(CONFIGS)))
@@ -300,7 +314,7 @@ def test_the_description_and_the_docs_are_served(service: Running) -> None:
 def test_an_agent_put_there_by_hand_is_served_to_the_admin_key(tmp_path: Path) -> None:
     open_agent(tmp_path / "agents" / "agents" / "pump" / "journal", CONFIG).close()
     (tmp_path / "agents" / "agents" / "Not An Id").mkdir()
-    (tmp_path / "agents" / "agents" / "begun").mkdir()  # a card without an agent was never acknowledged
+    (tmp_path / "agents" / "agents" / "begun").mkdir()  # a record without an agent was never acknowledged
     (tmp_path / "agents" / "agents" / "begun" / "card.json").write_text('{"id": "begun", "key": "", "request": "r"}')
     with served(tmp_path / "agents") as running:
         assert [a["id"] for a in running.ask("GET", "/agents").json()["agents"]] == ["pump"]

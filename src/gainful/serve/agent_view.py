@@ -1,0 +1,192 @@
+"""What an agent has learned, as plain values for JSON: gain, policy, visits, confidence, the regret bound so far."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainful.errors import GainfulError
+from gainful.live import DurableAgent
+from gainful.theory.regret import regret_bound
+
+
+def finite_or_none(x: float) -> float | None:
+    """A number, or None where JSON has no number for it."""
+    return float(x) if math.isfinite(x) else None
+
+
+def json_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings with only such numbers as JSON can hold."""
+    return {name: finite_or_none(value) if isinstance(value, float) else value for name, value in settings.items()}
+
+
+def agent_view(agent: DurableAgent, first: int, states: int) -> dict[str, Any]:
+    """Everything about an agent, with the tables of `states` states from `first` on."""
+    status = agent.status()
+    settings, statistics = status["settings"], agent.statistics
+    low = float(settings.get("reward_min", 0.0))
+    bonus = agent.bonuses()
+    t = agent.t
+    bounds = agent.gain_bounds
+    gain = None
+    if bounds is not None and all(map(math.isfinite, bounds)):
+        gain = {"estimate": (bounds[0] + bounds[1]) / 2, "low": float(bounds[0]), "high": float(bounds[1])}
+    return {
+        "agent": status["agent"],
+        "settings": json_settings(settings),
+        "observations": t,
+        "pending": status["pending"],
+        "episodes": status["episodes"],
+        "sequence": status["sequence"],
+        "planning_under_way": status["planning_under_way"],
+        "gain": gain,
+        "mean_reward": finite_or_none(low + float(statistics.reward_sum.sum()) / t) if t else None,
+        "confidence": confidence(agent, bonus),
+        "regret_bound": regret_so_far(agent, status["agent"], settings),
+        "guarantee": {"holds": status["guarantee_holds"], "text": status["guarantee"]},
+        "changes": status["changes"],
+        "notices": [text.replace(str(agent.path), "its folder") for text in status["notices"]],
+        "trouble": status["trouble"].replace(str(agent.path), "its folder"),
+        "tables": tables(agent, bonus, first, states),
+    }
+
+
+def tables(agent: DurableAgent, bonus: NDArray[np.float64] | None, first: int, states: int) -> dict[str, Any]:
+    """Policy, visits and bonuses of `states` states from `first` on."""
+    S, A = agent.n_states, agent.n_actions
+    rows = slice(min(first, S), min(first + states, S))
+    actions = agent.actions
+    return {
+        "first": rows.start,
+        "n_states": S,
+        "n_actions": A,
+        "policy": None if actions is None else actions[rows].tolist(),
+        "visits": agent.statistics.visits.reshape(S, A)[rows].tolist(),
+        "bonus": None if bonus is None else bonus[rows].tolist(),
+    }
+
+
+def confidence(agent: DurableAgent, bonus: NDArray[np.float64] | None) -> dict[str, Any]:
+    """How much has been seen, and how wide the bonuses still are."""
+    S, A = agent.n_states, agent.n_actions
+    allowed = agent.allowed
+    visits = agent.statistics.visits.reshape(S, A)
+    found: dict[str, Any] = {
+        "pairs": int(allowed.sum()),
+        "pairs_visited": int((visits[allowed] > 0).sum()),
+        "states_visited": int((visits.sum(axis=1) > 0).sum()),
+        "vacuous": agent.vacuous,
+        "pairs_vacuous": None,
+        "bonus_least": None,
+        "bonus_median": None,
+        "bonus_greatest": None,
+    }
+    if bonus is not None:
+        settings = agent.settings
+        cap = float(settings["span"]) + float(settings["reward_max"]) - float(settings["reward_min"])
+        bonuses = bonus[allowed]
+        found |= {
+            "pairs_vacuous": int((bonuses >= cap).sum()),
+            "bonus_least": finite_or_none(bonuses.min()),
+            "bonus_median": finite_or_none(float(np.median(bonuses))),
+            "bonus_greatest": finite_or_none(bonuses.max()),
+        }
+    return found
+
+
+def regret_so_far(agent: DurableAgent, kind: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """`theory.regret_bound` after all observations, or the reason why there is no bound.
+
+    The bound assumes that every pair can reach every state, and that every observation is a step of the agent's own, on
+    one trajectory.
+    """
+    t, value = agent.t, None
+    spread = float(settings.get("reward_max", 1.0)) - float(settings.get("reward_min", 0.0))
+    reason = _why_no_bound(agent, kind, settings)
+    if not reason:
+        cells: dict[str, Any] = {}
+        if kind == "CSCALPlus":
+            cells = {
+                "lipschitz": settings["lipschitz"],
+                "holder": settings["holder"],
+                "bins": _bins_of_coarsest_axis(agent, settings),
+            }
+        try:
+            value = finite_or_none(
+                regret_bound(
+                    t,
+                    agent.n_states,
+                    agent.n_actions,
+                    span=settings["span"],
+                    reward_max=spread,
+                    delta=settings["delta"],
+                    mixture=settings["mixture"],
+                    **cells,
+                )
+            )
+            reason = str(agent.guarantee)
+        except GainfulError as error:
+            reason = str(error)
+    return {
+        "value": value,
+        "reason": reason,
+        "steps": t,
+        "trivial": t * spread,
+        "probability": 1.0 - float(settings["delta"]) if value is not None else None,
+    }
+
+
+def _why_no_bound(agent: DurableAgent, kind: str, settings: dict[str, Any]) -> str:
+    """Why the theory gives no regret bound for this agent; empty if it does."""
+    if kind not in ("SCALPlus", "CSCALPlus"):
+        return f"no explicit bound is known for {kind}"
+    if not agent.guarantee.holds:
+        return agent.guarantee.reason_void
+    if settings.get("mixture") == "min-action" and settings.get("bonus") != "appendix":
+        return "the min-action mixture has a bound only with the bonus of the appendix"
+    if "stage" in settings:
+        return "the cells are refined over time; the bound is for fixed cells"
+    if agent.t < 1:
+        return "nothing has been observed"
+    return ""
+
+
+def _bins_of_coarsest_axis(agent: DurableAgent, settings: dict[str, Any]) -> int:
+    """Intervals of the coarsest axis; without a given partition all axes are divided alike."""
+    if settings["partition"] is not None:
+        return int(min(settings["partition"]["bins"]))
+    per_axis: float = agent.n_states ** (1.0 / agent.dim)
+    return round(per_axis)
+
+
+def episodes(agent: DurableAgent, points: int) -> dict[str, Any]:
+    """The gain over time: at most `points` episodes, evenly spaced in the logarithm of their number."""
+    records = agent.episodes
+    n = len(records)
+    if n > points:
+        chosen = np.unique(np.geomspace(1, n, points).astype(np.int64)) - 1
+        records = records[chosen]
+    return {
+        "of": n,
+        "step": records["step"].tolist(),
+        "gain": [finite_or_none(x) for x in records["gain"]],
+        "low": [finite_or_none(x) for x in records["gain_low"]],
+        "high": [finite_or_none(x) for x in records["gain_high"]],
+    }
+
+
+def summary(agent: DurableAgent) -> dict[str, Any]:
+    """The row of an agent in the list; this never waits for the agent."""
+    bounds = agent.gain_bounds or (math.nan, math.nan)
+    return {
+        "agent": agent.kind,
+        "observations": agent.t,
+        "episodes": agent.n_episodes,
+        "sequence": agent.sequence,
+        "pending": agent.n_pending,
+        "gain_low": finite_or_none(bounds[0]),
+        "gain_high": finite_or_none(bounds[1]),
+    }
