@@ -38,7 +38,7 @@ def unbegun(place: Path) -> None:
     record(place)
     open_agent(place / "journal", CONFIG).close()
     (place / "journal" / "agent.json").unlink()
-    (place / ".record.json.0123456789ab.tmp").touch()
+    (place / ".card.json.0123456789ab.tmp").touch()
     (place / "journal" / ".agent.json.0123456789ab.tmp").touch()
 
 

@@ -7,21 +7,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful.agents.episodic import EpisodicAgent
 from gainful.agents.partitioned import PartitionedAgent
-from gainful.errors import InvalidArgumentError
+from gainful.errors import InvalidArgumentError, describe
 from gainful.live.configuration import core_of
 from gainful.live.observing import cells_of
 from gainful.live.records import Rows
 
 
-def checked_number(what: str, value: Any, n: int) -> int:
-    """A state or action in 0 … n-1. A truth value is none: it is more likely a mistake than state 1."""
+def checked_number(name: str, value: Any, n: int) -> int:
+    """A state or action in 0 … n-1. A bool is rejected: it is more likely a mistake than state 1."""
     if type(value) is int and 0 <= value < n:
         return value
-    if isinstance(value, (bool, np.bool_)):
-        raise InvalidArgumentError(f"{what} is {value}, expected an integer in 0 … {n - 1}")
-    return EpisodicAgent._checked(what, value, n)
+    try:
+        i = -1 if isinstance(value, (bool, np.bool_)) else int(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgumentError(name, value, f"an integer in 0 … {n - 1}") from error
+    if i != value or not 0 <= i < n:
+        raise InvalidArgumentError(name, value, f"an integer in 0 … {n - 1}")
+    return i
 
 
 def checked_point(agent: PartitionedAgent, state: Any) -> NDArray[np.float64]:
@@ -49,7 +52,9 @@ def checked_transition(
         cell = agent.partition.index(s)
     r, to = checked_outcome(agent, reward, next_state)
     if not core.allowed[cell, a]:
-        raise InvalidArgumentError(f"action {a} at step {core.t + 1}: state {state} does not have it")
+        raise InvalidArgumentError(
+            "action", a, problem=f"action {a} at step {core.t + 1}: state {state} does not have it"
+        )
     return s, a, r, to
 
 
@@ -58,7 +63,7 @@ def checked_outcome(agent: Any, reward: Any, next_state: Any) -> tuple[float, An
     core = core_of(agent)
     to: Any
     if core is agent:
-        to = checked_number("next state", next_state, core.n_states)
+        to = checked_number("next_state", next_state, core.n_states)
     else:
         to = checked_point(agent, next_state)
     try:
@@ -66,11 +71,16 @@ def checked_outcome(agent: Any, reward: Any, next_state: Any) -> tuple[float, An
             raise TypeError("text")
         r = float(reward) + 0.0  # -0.0 is 0.0
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidArgumentError(f"reward {reward!r} at step {core.t + 1}, expected a number") from error
+        raise InvalidArgumentError(
+            "reward", reward, "a number", problem=f"reward {describe(reward)} at step {core.t + 1}"
+        ) from error
     if not core.reward_min <= r <= core.reward_max:
         raise InvalidArgumentError(
-            f"reward {reward} at step {core.t + 1}, expected a number in "
-            f"[{core.reward_min:g}, {core.reward_max:g}]; give the agent the true reward_min and reward_max"
+            "reward",
+            reward,
+            f"a number in [{core.reward_min:g}, {core.reward_max:g}]",
+            "give the agent the true reward_min and reward_max",
+            problem=f"reward {describe(reward)} at step {core.t + 1}",
         )
     return r, to
 
@@ -84,24 +94,32 @@ def checked_rows(agent: Any, states: Any, actions: Any, rewards: Any, next_state
         _refuse_text(rewards)
         paid = np.array(rewards, dtype=np.float64) + 0.0  # -0.0 is 0.0
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidArgumentError(f"rewards are not numbers: {error}") from error
+        raise InvalidArgumentError("rewards", rewards, problem=f"rewards are not numbers: {error}") from error
     origin, target = (_states(agent, name, x) for name, x in (("states", states), ("next_states", next_states)))
     lengths = {"states": len(origin), "actions": n, "rewards": paid.size, "next_states": len(target)}
     if len(set(lengths.values())) != 1 or paid.ndim != 1 or n == 0:
         found = ", ".join(f"{m} {name}" for name, m in lengths.items())
-        raise InvalidArgumentError(f"found {found}, expected as many of each, at least 1, in plain sequences")
+        raise InvalidArgumentError(
+            "states", lengths, "as many of each, at least 1, in plain sequences", problem=f"found {found}"
+        )
     bad = ~((paid >= core.reward_min) & (paid <= core.reward_max))
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
         raise InvalidArgumentError(
-            f"rewards[{at}] is {paid[at]}, expected a number in [{core.reward_min:g}, {core.reward_max:g}]; "
-            f"{int(bad.sum())} of {n} rows"
+            f"rewards[{at}]",
+            float(paid[at]),
+            f"a number in [{core.reward_min:g}, {core.reward_max:g}]",
+            f"{int(bad.sum())} of {n} rows are wrong",
         )
     rows = Rows(origin, chosen.astype(np.uint32), paid, target)
     missing = ~core.allowed[cells_of(agent, rows)[0], chosen]
     if missing.any():
         at = int(np.flatnonzero(missing)[0])
-        raise InvalidArgumentError(f"actions[{at}] is {chosen[at]}, which state {origin[at]} does not have")
+        raise InvalidArgumentError(
+            f"actions[{at}]",
+            int(chosen[at]),
+            problem=f"actions[{at}] is {chosen[at]}, which state {origin[at]} does not have",
+        )
     return rows
 
 
@@ -113,7 +131,9 @@ def _states(agent: Any, name: str, values: Any) -> NDArray[Any]:
     try:
         partition.index_many(values)
     except InvalidArgumentError as error:
-        raise InvalidArgumentError(f"{name}: {error}") from error
+        raise InvalidArgumentError(
+            name, error.found, error.expected, error.hint, problem=f"{name}: {error.problem}"
+        ) from error
     x = np.array(values, dtype=np.float64).reshape(-1, partition.dim) + 0.0  # -0.0 is 0.0
     return np.clip(x, partition.low, partition.high) if partition.outside == "error" else x
 
@@ -135,13 +155,16 @@ def _whole_numbers(name: str, values: Any, n: int) -> NDArray[np.int64]:
         with np.errstate(invalid="ignore"):  # of NaN, which is found below
             found = given.astype(np.int64) if given.dtype.kind in "iuf" else np.array(given, dtype=np.int64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidArgumentError(f"{name} are not numbers: {error}") from error
+        raise InvalidArgumentError(name, values, problem=f"{name} are not numbers: {error}") from error
     if found.ndim != 1:
-        raise InvalidArgumentError(f"{name} have shape {found.shape}, expected a plain sequence")
+        raise InvalidArgumentError(name, found.shape, "a plain sequence", problem=f"{name} have shape {found.shape}")
     bad = (found < 0) | (found >= n) | (found != given)
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
         raise InvalidArgumentError(
-            f"{name}[{at}] is {given[at]}, expected an integer in 0 … {n - 1}; {int(bad.sum())} of {len(found)} rows"
+            f"{name}[{at}]",
+            given[at].item(),
+            f"an integer in 0 … {n - 1}",
+            f"{int(bad.sum())} of {len(found)} rows are wrong",
         )
     return found
