@@ -15,8 +15,10 @@ import os
 for _variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ[_variable] = "1"
 
+import shutil
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +28,8 @@ import numpy as np
 
 import gainful as gf
 from gainful.live import open_agent, read_journal
+from gainful.live.folder import Folder
+from gainful.live.loading import load
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.parts import run_parts
@@ -143,16 +147,20 @@ def recovery(quick: bool) -> None:
     print(f"\nopening after a kill, S = {S}, {REMEMBER:,} requests remembered; the folder and its table")
     for steps in (10_000,) if quick else (10_000, 100_000, 500_000):
         with tempfile.TemporaryDirectory() as place:
-            path = Path(place) / "agent"
-            agent = open_agent(path, CONFIG, fsync="off", planning="inline", remember=REMEMBER)
+            path = Path(place) / "killed"
+            agent = open_agent(Path(place) / "agent", CONFIG, fsync="off", planning="inline", remember=REMEMBER)
             live(agent, World(), steps, requests=True)
-            agent._wait_for_snapshot()
+            for thread in threading.enumerate():
+                if thread.name == "gainful-snapshot":
+                    thread.join()
+            shutil.copytree(agent.path, path)  # what a kill leaves
+            agent.close()
+            state = load(Folder(agent.path), Folder(agent.path).describe(), "inline").life
             copied = []
             for _ in range(9):
                 began = time.perf_counter()
-                agent._life.state()
+                state.state()
                 copied.append(time.perf_counter() - began)
-            agent._lock.release()  # as a kill does; nothing else is closed
             began = time.perf_counter()
             again = open_agent(path, fsync="off", planning="inline")
             opened = time.perf_counter() - began

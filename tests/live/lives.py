@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shutil
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gainful.agents.episodic import agent_state
+from gainful.errors import JournalError
 from gainful.live import DurableAgent, open_agent
 from gainful.live.folder import HEADER_SIZE, Folder, segment_header
 from gainful.live.journal import read_all
@@ -54,10 +57,26 @@ def bits(agent: Any) -> dict[str, bytes]:
 
 
 def killed(agent: DurableAgent) -> None:
-    """Leave everything as a kill does: nothing is closed, the lock is free."""
-    agent._wait_for_snapshot()
-    agent._journal._over.set()
-    agent._lock.release()
+    """Leave the folder as a kill does: whatever closing writes is undone, and the lock is free."""
+    wait_for("gainful-snapshot")
+    kept = agent.path.with_name(f"{agent.path.name} as it was")
+    shutil.copytree(agent.path, kept)
+    with contextlib.suppress(JournalError):
+        agent.close()
+    shutil.rmtree(agent.path)
+    kept.rename(agent.path)
+
+
+def wait_for(threads: str) -> None:
+    """Until no thread of this name is at work: "gainful-snapshot" or "gainful-planning"."""
+    for thread in threading.enumerate():
+        if thread.name == threads:
+            thread.join()
+
+
+def journal_size(path: Path) -> int:
+    """The length of the file that the next record goes to."""
+    return Folder(path).segments()[-1][1].stat().st_size
 
 
 def opened(path: Path, config: Any = None, **options: Any) -> DurableAgent:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from gainful.errors import (
 )
 from gainful.live import Decision, DurableAgent, Receipt, fit_log, open_agent, read_journal
 from gainful.live.configuration import make_agent
-from tests.live.lives import CONFIG, QUICK, A, S, bits, killed, lived, opened, reward_at, state_at
+from gainful.live.folder import Folder
+from tests.live.lives import CONFIG, QUICK, A, S, bits, killed, lived, opened, reward_at, state_at, wait_for
 
 AGENTS: dict[str, dict[str, Any]] = {
     "scal-plus": {"span": 3.0, "bonus_scale": 0.2},
@@ -80,7 +82,6 @@ def test_plans_made_beside_the_decisions_are_replayed_to_the_same_bits(
     agent = opened(path, config_of(name), planning=planning, snapshot_every=37)
     for until in (1, 30, 77, 78, 250):
         lived(agent, until)
-        agent._settle()
         before = bits(agent)
         killed(agent)
         agent = opened(path, planning=planning, snapshot_every=37)
@@ -102,15 +103,23 @@ def test_a_twin_that_is_waited_for_makes_the_plans_of_the_agent_itself(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from gainful.live import life
+    from gainful.live.planner import Twin
 
-    for constant, value in (("TWIN_FROM", 0), ("QUICK", 0.0), ("PATIENCE", 60.0)):
-        monkeypatch.setattr(life, constant, value)
+    begun = []
+
+    class Counting(Twin):
+        def begin(self, agent: Any) -> None:
+            begun.append(agent.t)
+            super().begin(agent)
+
+    for name_there, value in (("TWIN_FROM", 0), ("QUICK", 0.0), ("PATIENCE", 60.0), ("Twin", Counting)):
+        monkeypatch.setattr(life, name_there, value)
     plain, _ = make_agent(config_of(name))
     lived(plain, 200)
     agent = opened(tmp_path / "a", config_of(name), planning="auto", snapshot_every=60)
     for until in (1, 60, 131):
         lived(agent, until)
-        assert agent._life.twin is not None
+        assert begun
         killed(agent)
         agent = opened(tmp_path / "a", planning="auto", snapshot_every=60)
     lived(agent, 200)
@@ -134,7 +143,7 @@ def test_a_plan_under_way_at_a_kill_is_made_again_and_adopted(tmp_path: Path) ->
     assert np.array_equal(again.statistics.visits, visits)
     assert np.array_equal(again.actions, old)  # type: ignore[arg-type]
     lived(again, again.t + 5)
-    again._settle()
+    again.snapshot()  # which waits for the plan
     assert len(again.episodes) > 1
     again.close()
 
@@ -151,14 +160,14 @@ def test_decisions_go_on_while_a_plan_is_made(tmp_path: Path, monkeypatch: pytes
         gate.wait(60)
         return plan(self, statistics, t)
 
+    agent.snapshot()  # which waits for a plan under way
     monkeypatch.setattr(gf.SCALPlus, "plan", slow)
-    agent._settle()
     episodes = len(agent.episodes)
     lived(agent, 60)
     assert agent.planning_under_way
     assert len(agent.episodes) == episodes
     gate.set()
-    agent._life.twin.wait()  # type: ignore[union-attr]
+    wait_for("gainful-planning")
     agent.act(0)
     assert len(agent.episodes) == episodes + 1
     frame = read_journal(agent.path)
@@ -176,17 +185,20 @@ def test_snapshots_are_made_although_there_is_always_a_plan_under_way(
 
     def slow(self: Any, statistics: Any, t: int) -> Any:
         time.sleep(0.02)
-        return plan(self, statistics, t)
+        return replace(plan(self, statistics, t), last_step=0)  # every decision wants another plan
 
     monkeypatch.setattr(gf.SCALPlus, "plan", slow)
-    agent = opened(tmp_path / "a", config_of("tucrl") | {"agent": "scal-plus", "span": 1.0}, planning="background")
-    agent._snapshots.every = 20
+    agent = opened(
+        tmp_path / "a",
+        config_of("tucrl") | {"agent": "scal-plus", "span": 1.0},
+        planning="background",
+        snapshot_every=20,
+    )
     until = time.monotonic() + 60
-    while agent._snapshots.last < 100 and time.monotonic() < until:
-        agent._life.renew = True  # every decision wants another plan
+    while Folder(agent.path).snapshots()[0][0] < 100 and time.monotonic() < until:
         lived(agent, agent.t + 1)
         time.sleep(0.001)
-    assert agent._snapshots.last >= 100
+    assert Folder(agent.path).snapshots()[0][0] >= 100
     agent.close()
 
 
@@ -221,7 +233,6 @@ def test_points_on_given_cells(planning: Any, tmp_path: Path) -> None:
     for i in range(60):
         x = (i * 0.37) % 1.0
         agent.observe(x, agent.act(x), 0.5, (x + 0.37) % 1.0)
-    agent._settle()
     before = bits(agent)
     killed(agent)
     with opened(tmp_path / "a") as again:
@@ -758,14 +769,13 @@ def test_a_change_is_recorded_and_replayed(name: str, planning: Any, tmp_path: P
         agent.set_span(1.5)
     before = len(agent.episodes)
     agent.act(0)
-    agent._settle()
+    agent.snapshot()  # which waits for the plan
     assert len(agent.episodes) > before
     scale = agent.changes[0]
     assert (scale.old, scale.new, scale.t, scale.reason) == (old[scale.name], 0.5, 50, "too timid")
     assert agent.settings[scale.name] == 0.5
     assert "was changed" in agent.guarantee.reason_void
     lived(agent, 120)
-    agent._settle()
     kept, changes = bits(agent), agent.changes
     killed(agent)
     with opened(path, config_of(name), planning=planning) as again:

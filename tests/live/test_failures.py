@@ -17,7 +17,7 @@ import gainful as gf
 from gainful.errors import JournalError, PlanningError
 from gainful.live import journal as journal_module
 from gainful.live import open_agent, read_journal
-from tests.live.lives import CONFIG, QUICK, bits, killed, lived, opened, reward_at, state_at
+from tests.live.lives import CONFIG, QUICK, bits, journal_size, killed, lived, opened, reward_at, state_at, wait_for
 
 
 @contextmanager
@@ -33,10 +33,6 @@ def files_no_longer_than(size: int) -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, handler)
 
 
-def size_of(agent: Any) -> int:
-    return int(agent._folder.segment(agent._journal.number).stat().st_size)
-
-
 def same_as_undisturbed(agent: Any, tmp_path: Path) -> bool:
     with opened(tmp_path / f"undisturbed {agent.t}", CONFIG) as other:
         lived(other, agent.t)
@@ -48,14 +44,14 @@ def test_a_record_that_finds_no_room_has_not_happened(room: int, tmp_path: Path)
     agent = opened(tmp_path / "a", CONFIG, snapshot_every=10**6)
     lived(agent, 20)
     d = agent.act(state_at(20))
-    before, size = bits(agent), size_of(agent)
+    before, size = bits(agent), journal_size(agent.path)
     with files_no_longer_than(size + room):
         for _ in range(2):
             with pytest.raises(
                 JournalError, match=r"cannot be written at byte \d+: File too large; nothing was recorded"
             ):
                 agent.observe(state_at(20), d, reward_at(20, int(d)), state_at(21))
-    assert size_of(agent) == size
+    assert journal_size(agent.path) == size
     assert bits(agent) == before
     assert [p.decision_id for p in agent.pending] == [d.decision_id]
     agent.observe(state_at(20), d, reward_at(20, int(d)), state_at(21))
@@ -73,13 +69,12 @@ def test_an_episode_begun_by_a_decision_that_finds_no_room_is_journaled_later(tm
     for _ in range(40):
         t = agent.t
         before = len(agent.episodes)
-        with files_no_longer_than(size_of(agent) + 10), pytest.raises(JournalError):
+        with files_no_longer_than(journal_size(agent.path) + 10), pytest.raises(JournalError):
             agent.act(state_at(t))
         planned = len(agent.episodes) > before
         if planned and t % 2:
             agent.observe(0, 0, 0.5, 1)  # not the decision that failed
         lived(agent, agent.t + 1)
-    agent._settle()
     found = bits(agent)
     killed(agent)
     with opened(tmp_path / "a") as again:
@@ -88,11 +83,11 @@ def test_an_episode_begun_by_a_decision_that_finds_no_room_is_journaled_later(tm
 
 def test_a_batch_that_finds_no_room_has_not_happened(tmp_path: Path) -> None:
     agent = opened(tmp_path / "a", CONFIG)
-    size = size_of(agent)
+    size = journal_size(agent.path)
     with files_no_longer_than(size + 5000), pytest.raises(JournalError):
         agent.observe_many([0] * 1000, [1] * 1000, [0.5] * 1000, [2] * 1000)
     assert agent.t == 0
-    assert size_of(agent) == size
+    assert journal_size(agent.path) == size
     agent.observe_many([0] * 1000, [1] * 1000, [0.5] * 1000, [2] * 1000)
     assert agent.t == 1000
     agent.close()
@@ -103,12 +98,12 @@ def test_a_snapshot_that_finds_no_room_is_told_of_and_made_later(tmp_path: Path)
     lived(agent, 1)
     with files_no_longer_than(4000):
         lived(agent, 20)
-        agent._wait_for_snapshot()
+        wait_for("gainful-snapshot")
         assert any("snapshot" in notice and "failed" in notice for notice in agent.notices)
         with pytest.raises(JournalError, match="no snapshot was made"):
             agent.snapshot()
         lived(agent, 30)
-        agent._wait_for_snapshot()
+        wait_for("gainful-snapshot")
         assert len(agent.notices) == 1
     assert not list((tmp_path / "a").glob(".*.tmp"))
     lived(agent, 60)
@@ -180,7 +175,7 @@ def test_a_failed_fsync_in_the_background_is_told_to_the_next_caller(
         patch.setattr(journal_module, "os", Failing(fsync=input_output))
         agent.observe(0, 0, 0.5, 1)
         for _ in range(1000):
-            if agent._journal.trouble:
+            if agent.status()["trouble"]:
                 break
             time.sleep(0.005)
         with pytest.raises(JournalError, match="could not be made durable"):
@@ -237,7 +232,8 @@ def test_an_interrupt_anywhere_leaves_memory_and_journal_agreed(
                 patch.setattr(gf.SCALPlus, "observe", interrupted)
             else:
                 patch.setattr(gf.SCALPlus, "plan", interrupted)
-                agent._life.renew = i == 0
+                if i == 0:
+                    agent.set_bonus_scale(0.3)  # the next decision makes a plan
             t = agent.t
             with pytest.raises(KeyboardInterrupt):  # noqa: PT012
                 for _ in range(200):
@@ -273,13 +269,11 @@ def test_a_plan_that_cannot_be_made_is_an_error_of_the_decision_alone(
             with pytest.raises(PlanningError, match="no plan"):  # noqa: PT012
                 for _ in range(300):
                     lived(agent, agent.t + 1)
-                    if agent._life.twin is not None:
-                        agent._life.twin.wait()
+                    wait_for("gainful-planning")
         t = agent.t
         agent.observe(0, 0, 0.5, 1)
         assert agent.t == t + 1
         lived(agent, t + 30)
-        agent._settle()
         found = bits(agent)
         killed(agent)
         with opened(tmp_path / planning) as again:

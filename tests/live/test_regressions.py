@@ -34,7 +34,7 @@ from gainful.live.configuration import make_agent
 from gainful.live.folder import UNSYNCED, Folder, lock_folder
 from gainful.live.memory import Answer, Memory
 from gainful.live.records import Kind, Layout
-from tests.live.lives import CONFIG, QUICK, A, S, bits, killed, lived, opened, reward_at, state_at
+from tests.live.lives import CONFIG, QUICK, A, S, bits, killed, lived, opened, reward_at, state_at, wait_for
 from tests.live.test_failures import Failing, input_output, no_space
 
 SERVER = multiprocessing.get_context("forkserver")
@@ -111,7 +111,7 @@ def test_a_writer_without_a_number_was_process_0(tmp_path: Path) -> None:
 def test_a_batch_too_large_to_be_read_back_was_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records_module, "LARGEST", 2008)
     agent = opened(tmp_path / "a", CONFIG)
-    with pytest.raises(InvalidArgumentError, match="101 rows, expected at most 100 at once"):
+    with pytest.raises(InvalidArgumentError, match="101 rows were given, expected at most 100 at once"):
         agent.observe_many([0] * 101, [1] * 101, [0.5] * 101, [2] * 101)
     agent.observe_many([0] * 100, [1] * 100, [0.5] * 100, [2] * 100)
     killed(agent)
@@ -161,21 +161,21 @@ def test_a_record_whose_sync_failed_in_another_thread_was_acknowledged(
 ) -> None:
     agent = open_agent(tmp_path / "a", CONFIG, fsync="record", planning="inline")
     lived(agent, 3)
-    sync = agent._journal.sync
+    sync = journal_module.Journal.sync
 
-    def fails() -> None:
+    def fails(journal: journal_module.Journal) -> None:
         with pytest.raises(JournalError):
-            sync()
+            sync(journal)
 
-    def after_another_thread() -> None:
+    def after_another_thread(journal: journal_module.Journal) -> None:
         with monkeypatch.context() as patch:
             patch.setattr(journal_module, "os", Failing(fsync=input_output))
-            other = threading.Thread(target=fails)
+            other = threading.Thread(target=fails, args=(journal,))
             other.start()
             other.join()
-        sync()
+        sync(journal)
 
-    monkeypatch.setattr(agent._journal, "sync", after_another_thread)
+    monkeypatch.setattr(journal_module.Journal, "sync", after_another_thread)
     with pytest.raises(JournalError, match="could not be made durable"):
         agent.observe(0, 0, 0.5, 1)
     assert agent.t == 3
@@ -196,9 +196,9 @@ def test_a_sync_that_overlaps_a_write_does_not_cover_it(tmp_path: Path, monkeypa
             agent.observe(0, 0, 0.5, 1)
 
     monkeypatch.setattr(journal_module, "os", Failing(fsync=slow))
-    agent._journal.sync()
-    agent._journal.sync()
-    agent._journal.sync()
+    agent.sync()
+    agent.sync()
+    agent.sync()
     assert len(synced) == 2
     monkeypatch.undo()
     agent.close()
@@ -502,7 +502,7 @@ def test_copying_the_memory_of_requests_held_up_a_call() -> None:
 def test_a_snapshot_that_cannot_be_begun_failed_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = opened(tmp_path / "a", CONFIG, snapshot_every=5)
     lived(agent, 2)
-    agent._wait_for_snapshot()
+    wait_for("gainful-snapshot")
 
     def fails(*_: Any) -> Any:
         raise RuntimeError("can't start new thread")
@@ -539,11 +539,11 @@ def test_joining_on_a_full_disk_kept_the_parts_and_the_whole(tmp_path: Path, mon
 
     monkeypatch.setattr(journal_module, "write_file", full_after_one)
     with pytest.raises(OSError, match="No space"):
-        journal_module._join(folder)
+        journal_module.join_histories(folder)
     assert [p.name for *_, p in folder.histories()] == ["history-1-1.gz", "history-2-3.gz"]
     assert not folder.leftovers()
     monkeypatch.undo()
-    journal_module._join(folder)
+    journal_module.join_histories(folder)
     assert sorted(p.name for p in path.glob("history*")) == ["history-1-3.gz"]
     assert folder.history(1, 3).read_bytes() == b"".join(data)
 

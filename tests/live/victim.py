@@ -20,7 +20,7 @@ from typing import Any
 from gainful.errors import GainfulError, JournalError
 from gainful.live import DurableAgent, open_agent
 from gainful.live import snapshots as _snapshots
-from tests.live.lives import CONFIG, QUICK, lived, reward_at, state_at
+from tests.live.lives import CONFIG, QUICK, journal_size, lived, reward_at, state_at, wait_for
 
 snapshots: Any = _snapshots
 NOTHING, SNAPSHOT, COMPACTION, WRITE_FAILED = range(4)
@@ -88,8 +88,8 @@ def _step(agent: DurableAgent, board: Board) -> None:
 
 def _without_room(agent: DurableAgent, board: Board, chance: random.Random) -> None:
     """Let files grow no further than in the middle of the next record, until a call fails; then make room again."""
-    agent._wait_for_snapshot()
-    size = agent._folder.segment(agent._journal.number).stat().st_size
+    wait_for("gainful-snapshot")
+    size = journal_size(agent.path)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + chance.randrange(60), UNLIMITED))
     try:
         for _ in range(3):

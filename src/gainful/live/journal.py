@@ -352,11 +352,11 @@ def compact(folder: Folder, description: Description, layout: Layout, covered: i
                 known = last
         path.unlink()
     if keep:
-        _join(folder)
+        join_histories(folder)
     sync_folder(folder.path)
 
 
-def _join(folder: Folder) -> None:
+def join_histories(folder: Folder) -> None:
     """Join the last history files while the one before is less than twice as long: their number is logarithmic."""
     files = folder.histories()
     while len(files) >= 2:

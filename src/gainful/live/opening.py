@@ -106,10 +106,10 @@ def open_agent(
             _withdraw(folder)
         lock.release()
         raise
-    if planning == "background" and not agent._life.apart:
+    if planning == "background" and not agent.can_plan_in_background:
         agent.close()
         raise InvalidArgumentError(
-            f"planning is 'background', but {type(agent._life.agent).__name__} plans nothing, or more than a thread "
+            f"planning is 'background', but {agent.kind} plans nothing, or more than a thread "
             "can take over; take 'inline' or 'auto'"
         )
     return agent

@@ -1,0 +1,52 @@
+"""What a durable agent knows and where it stands, in plain values."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainful.agents.scal_plus import SCALPlus
+from gainful.agents.stepwise import StepwiseAgent
+from gainful.live.configuration import plain
+from gainful.live.session import JournalSession
+
+
+def greedy_actions(core: Any) -> NDArray[np.int64] | None:
+    """(S,) the greedy actions of an agent's present plan; None before the first, or where it has no plan."""
+    plan = core.current
+    if plan is None or isinstance(core, StepwiseAgent):
+        return None
+    actions: NDArray[np.int64] = (
+        plan.actions.copy() if plan.probabilities is None else plan.probabilities.argmax(axis=1)
+    )
+    return actions
+
+
+def pair_bonuses(core: Any) -> NDArray[np.float64] | None:
+    """(S,A) the bonuses of SCAL+ if it planned now, without what a cell adds; None for other agents."""
+    return core.bonuses() - core.model_error if isinstance(core, SCALPlus) else None
+
+
+def status_of(session: JournalSession) -> dict[str, Any]:
+    """Where an agent stands, in plain types for JSON."""
+    life, core = session.life, session.life.core
+    bounds = None if core.current is None else core.current.gain_bounds
+    guarantee = life.guarantee
+    return {
+        "agent": type(life.agent).__name__,
+        "settings": plain(life.agent.settings()),
+        "observations": core.t,
+        "sequence": session.sequence,
+        "episodes": len(core.records),
+        "pending": len(life.memory.pending),
+        "planning_under_way": life.plan_under_way,
+        "gain_bounds": None if bounds is None else list(bounds),
+        "guarantee": str(guarantee),
+        "guarantee_holds": guarantee.holds,
+        "changes": [asdict(change) for change in life.changes],
+        "notices": list(session.notices),
+        "trouble": session.journal.trouble,
+    }

@@ -1,0 +1,184 @@
+"""The open folder of a durable agent: its state in memory, its journal and its snapshots, kept in step."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+import warnings
+from collections.abc import Iterator
+
+from gainful.errors import JournalError, PlanningError
+from gainful.live.folder import Description, Folder
+from gainful.live.journal import Journal
+from gainful.live.life import Life, Planning
+from gainful.live.loading import load
+from gainful.live.records import Layout
+from gainful.live.results import JournalWarning
+from gainful.live.snapshots import Snapshots
+from gainful.locks import FolderLock
+
+
+class JournalSession:
+    """One opening of a folder, from its loading to its closing; callers take turns.
+
+    A call changes the state in three steps: it checks its arguments, appends a record, and applies the record to the
+    state. If anything interrupts the last two, the session is `stale`: memory and journal may disagree, and the next
+    call reads the folder again.
+    """
+
+    life: Life
+    journal: Journal
+    snapshots: Snapshots
+
+    def __init__(
+        self,
+        folder: Folder,
+        lock: FolderLock,
+        *,
+        sync_seconds: float | None,
+        planning: Planning,
+        snapshot_every: int | None,
+    ) -> None:
+        self.folder, self._lock = folder, lock
+        self.description: Description = folder.describe()
+        self.layout = Layout(self.description.salt, self.description.dim)
+        self._sync_seconds, self._planning, self._every = sync_seconds, planning, snapshot_every
+        self.closed = self.stale = False
+        self.sequence = self.written_at = 0
+        """The number of the last record, and when it was written, in nanoseconds since 1970."""
+        self.notices: list[str] = []
+        self._load()
+
+    def _load(self) -> None:
+        loaded = load(self.folder, self.description, self._planning)
+        self.life, self.sequence = loaded.life, loaded.sequence
+        for text in loaded.notices:
+            self.notices.append(text)
+            warnings.warn(text, JournalWarning, stacklevel=6)
+        self.life.ready()
+        self.journal = Journal(self.folder, self.description.identity, loaded.segment, self._sync_seconds)
+        self.snapshots = Snapshots(
+            self.folder,
+            self.description,
+            self.layout,
+            self.journal,
+            self.notices,
+            every=self._every,
+            last=loaded.covered,
+            size=self.folder.snapshot(loaded.covered).stat().st_size,
+        )
+        self.stale = False
+
+    def make_ready(self) -> None:
+        """Read the folder again if the session is stale; a JournalError if it is closed."""
+        if self.closed:
+            raise JournalError(
+                f"{self.folder.path}: this agent is closed",
+                name="path",
+                found=str(self.folder.path),
+                hint="gf.open_agent(path) opens it again",
+            )
+        if self.stale:
+            self.snapshots.wait()
+            with contextlib.suppress(JournalError, OSError):
+                self.journal.close()
+            self._load()
+
+    # ------------------------------------------------------------------ writing
+
+    def append(self, kind: int, payload: bytes, request: bytes = b"", flags: int = 0) -> int:
+        """Write a record, after those owed for what has happened already; its sequence number."""
+        if os.getpid() != self._lock.pid:
+            raise JournalError(
+                f"{self.folder.path}: was opened by process {self._lock.pid}, and this one is a fork of it",
+                hint="a forked process must not write: open agents after the fork",
+            )
+        sequence, pack = self.sequence + 1, self.layout.pack
+        now = self.written_at = time.time_ns()
+        if owed := self.life.owed:
+            data = b""
+            for earlier, told in owed:
+                data += pack(earlier, 0, sequence, now, told)
+                sequence += 1
+            self.journal.append(data + pack(kind, flags, sequence, now, payload, request))
+            owed.clear()
+        else:
+            self.journal.append(pack(kind, flags, sequence, now, payload, request))
+        self.sequence = sequence
+        return sequence
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[None]:
+        """A block that appends and applies; unless it ends or is refused cleanly, the session is stale."""
+        try:
+            yield
+        except JournalError:
+            raise
+        except BaseException:
+            self.stale = True
+            raise
+
+    def settle(self) -> None:
+        """Adopt a plan under way, waiting for it, and write the records that are owed."""
+        life = self.life
+        with self.recording():
+            if life.plan_under_way:
+                life.finish_plan()
+            if life.owed:
+                last = life.owed.pop()
+                try:
+                    self.append(*last)
+                except JournalError:
+                    life.owed.append(last)
+                    raise
+
+    # ------------------------------------------------------------------ snapshots
+
+    def snapshot_if_due(self) -> None:
+        """Begin a snapshot in the background if one is due and nothing is in its way."""
+        if not self.snapshots.due(self.sequence) or self.snapshots.busy:
+            return
+        if self.life.twin is not None and self.life.twin.made:
+            with contextlib.suppress(JournalError, PlanningError):
+                self.settle()
+        if self._consistent:
+            self.snapshots.begin(self.sequence, self.life)
+
+    @property
+    def _consistent(self) -> bool:
+        """Whether memory and journal agree, and no plan is under way: the moment for a snapshot."""
+        return not (self.life.owed or self.life.plan_under_way or self.stale or self.journal.trouble)
+
+    def snapshot(self) -> None:
+        """Write a snapshot now, and compact the journal; on return it is durable."""
+        self.settle()
+        self.snapshots.wait()
+        if self.folder.snapshot(self.sequence).exists():
+            return
+        self.snapshots.begin(self.sequence, self.life)
+        self.snapshots.wait()
+        if self.snapshots.problem:
+            raise JournalError(
+                f"{self.folder.path}: no snapshot was made, or the journal was not compacted: {self.snapshots.problem}",
+                hint="the journal has everything",
+            )
+
+    def close(self) -> None:
+        """Make all durable, write a last snapshot, and give up the lock."""
+        if self.closed:
+            return
+        try:
+            if not self.stale and os.getpid() == self._lock.pid:
+                with contextlib.suppress(PlanningError, JournalError):
+                    self.settle()
+                self.snapshots.wait()
+                if self._consistent and self.sequence > self.snapshots.last:
+                    self.snapshots.begin(self.sequence, self.life)
+            self.snapshots.wait()
+        finally:
+            self.closed = True
+            try:
+                self.journal.close()
+            finally:
+                self._lock.release()
