@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from gainful.errors import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class AddedLater:
+    """Marks a parameter that runs stored by earlier versions did not have: `Annotated[str, AddedLater("doubling")]`.
+
+    `old_value` is the default, and gives what the code computed before the parameter existed. A run that has this value
+    keeps the identity it had then (`gainful.experiments.configuration`).
+    """
+
+    old_value: Any
 
 
 def finite(value: Any) -> bool:

@@ -1,24 +1,31 @@
 import dataclasses
 import json
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 
+import gainful as gf
 from gainful.agents import registry as agents
+from gainful.agents.ucrl2 import UCRL2
+from gainful.arguments import AddedLater
 from gainful.environments import registry as environments
 from gainful.errors import InvalidArgumentError, UnknownAgentError, UnknownEnvironmentError
-from gainful.experiments.configuration import (
+from gainful.experiments.agent_factory import AgentFactory
+from gainful.experiments.configuration import RESULTS_VERSION, Configuration, checkpoint_steps, hash_of
+from gainful.experiments.parameters import (
     NOT_SETTABLE,
-    Configuration,
+    PLAIN_VALUE,
     agent_parameters,
-    checkpoint_steps,
     parse_bins,
     parse_horizon,
     parse_span,
     parse_steps,
 )
+from gainful.experiments.spec import read_spec
 
 ONE = Configuration(
     "riverswim", {"n_states": 6}, "scal-plus", {"bonus_scale": 0.1, "span": "auto"}, 1000, (10, 100, 1000), 3
@@ -30,7 +37,7 @@ def changed(**fields: Any) -> Configuration:
 
 
 def test_the_identity_of_one_configuration_is_pinned() -> None:
-    # changes only where an environment or agent gets another parameter or default: every stored sweep notices
+    # changes only where a default changes, or a parameter is added without AddedLater: every stored sweep notices
     assert ONE.canonical() == {
         "environment": "riverswim",
         "environment_parameters": {"n_states": 6, "reward_law": "deterministic"},
@@ -44,6 +51,108 @@ def test_the_identity_of_one_configuration_is_pinned() -> None:
         "seed": 3,
     }  # fmt: skip
     assert (ONE.key, ONE.run_id) == ("f9827bc5662e1b2ebe4f", "31b729b463a7cd3f859e")
+
+
+REQUIRED: dict[str, dict[str, Any]] = {"mbie-eb": {"discount": 0.9, "m": 100}, "ucbvi": {"episode_length": 10}}
+
+
+@pytest.mark.parametrize(
+    ("environment", "agent", "run_id"),
+    [
+        ("garnet", "psrl", "5ab1b86989d3737f4f41"),
+        ("access-control-queue", "psrl", "1d8e05cd40b0527e815e"),
+        ("frozen-lake", "psrl", "2e75aa9ba953392039e0"),
+        ("lqg", "psrl", "e74a69aaeb686a38f65d"),
+        ("mountain-car", "psrl", "47ae121da37f32e820fb"),
+        ("riverswim", "scal-plus", "ec61c4f750e88e5dd7e8"),
+        ("riverswim", "optimistic-q", "d3178986a0d77f88ea7b"),
+        ("riverswim", "epsilon-greedy-q", "8d822b891017fed98ca7"),
+        ("riverswim", "fixed", "6bb9209e60a2fb7214e0"),
+        ("riverswim", "mbie-eb", "f69b1491a5730464da32"),
+        ("riverswim", "opt-psrl", "22a48c14581e5e997140"),
+        ("riverswim", "psrl", "1f51b24722a9133fe68a"),
+        ("riverswim", "ucbvi", "98ce0af9f7e9214a1e54"),
+        ("riverswim", "kl-ucrl", "9e362068b3de1e0e3163"),
+        ("riverswim", "scal", "d09ea099bc9f4e994414"),
+        ("riverswim", "tucrl", "b3fff3fda6cad6cacd2d"),
+        ("riverswim", "ucrl2", "10a14023027556b9e979"),
+        ("riverswim", "ucrl2b", "a16da39e8cd91a56d7f7"),
+        ("lqg", "scal-plus", "89c9f21f1e173da7d6f8"),
+        ("lqg", "c-scal-plus", "34bb19d3461c1b946360"),
+        ("lqg", "uccrl", "ab46ab02428e6fe8dc75"),
+    ],
+)
+def test_runs_stored_by_version_1_keep_their_ids(environment: str, agent: str, run_id: str) -> None:
+    parameters = REQUIRED.get(agent, {})
+    assert Configuration(environment, {}, agent, parameters, 1000, (10, 100, 1000), 0).run_id == run_id
+
+
+def test_the_runs_of_a_shipped_spec_keep_their_ids() -> None:
+    ids = [one.run_id for one in read_spec("quickstart").configurations()]
+    assert (len(ids), ids[0], ids[-1]) == (50, "7c48abf88e2a11966c10", "0126603ba76328c9788f")
+
+
+class Patient(UCRL2):
+    """An agent whose second version has two parameters more than its first."""
+
+    def __init__(
+        self,
+        n_states: int,
+        n_actions: int,
+        *,
+        reward_max: float = 1.0,
+        reward_min: float = 0.0,
+        delta: float = 0.05,
+        seed: int = 0,
+        allowed: ArrayLike | None = None,
+        episodes: Annotated[Literal["doubling", "fixed"], AddedLater("doubling")] = "doubling",
+        lengths: Annotated[Sequence[float], AddedLater((1.0, 2.0))] = (1.0, 2.0),
+    ) -> None:
+        super().__init__(
+            n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
+        )
+        self.episodes, self.lengths = episodes, lengths
+
+
+FIRST_VERSION = {"delta": 0.05}
+"""The canonical parameters of that agent before it had the other two."""
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Configuration]:
+    monkeypatch.setitem(agents.AGENTS, "patient", (__name__, "Patient"))
+    return lambda **parameters: changed(agent="patient", agent_parameters=parameters)
+
+
+@pytest.mark.parametrize("given", [{}, {"episodes": "doubling"}, {"lengths": [1, 2]}, {"lengths": [1.0, 2.0]}])
+def test_a_parameter_added_later_at_its_old_value_keeps_the_run_id(
+    patient: Callable[..., Configuration], given: dict[str, Any]
+) -> None:
+    stored = {**patient().canonical(), "agent_parameters": FIRST_VERSION}
+    assert patient(**given).canonical() == stored
+    assert patient(**given).key == hash_of(stored)
+    assert patient(**given).run_id == hash_of({**stored, "results_version": RESULTS_VERSION})
+
+
+@pytest.mark.parametrize("given", [{"episodes": "fixed"}, {"lengths": [1, 3]}])
+def test_a_parameter_added_later_at_another_value_is_another_run(
+    patient: Callable[..., Configuration], given: dict[str, Any]
+) -> None:
+    assert patient(**given).run_id != patient().run_id
+    assert patient(**given).canonical()["agent_parameters"] == {**FIRST_VERSION, **given}
+
+
+def test_a_spec_may_write_a_parameter_added_later(patient: Callable[..., Configuration]) -> None:
+    text = "horizon = 1000\nseeds = [3]\ncheckpoints = [10, 100]\n[[environments]]\nname = 'riverswim'\n"
+    agent = "[[agents]]\nname = 'patient'\ngrid.episodes = ['doubling', 'fixed']\n"
+    spec = read_spec(text + agent)
+    assert [one.run_id for one in spec.configurations()] == [patient().run_id, patient(episodes="fixed").run_id]
+    assert spec.agent_labels == ["patient, episodes = doubling", "patient, episodes = fixed"]
+    made = [
+        AgentFactory.from_parameters("patient", gf.environments.riverswim(), one.agent_parameters, 0, 9, None).make()
+        for one in spec.configurations()
+    ]
+    assert [agent.episodes for agent in made] == ["doubling", "fixed"]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +264,8 @@ def test_a_damaged_configuration_is_refused(text: str) -> None:
         ({"agent_parameters": {"bonus_scale": "big"}}, 'bonus_scale is "big"'),
         ({"agent_parameters": {"bonus_scale": float("nan")}}, "not plain JSON"),
         ({"agent_parameters": {"bonus_scale": object()}}, "not plain JSON"),
-        ({"agent_parameters": {"bonus": 3}}, "expected a word"),
+        ({"agent_parameters": {"bonus": 3}}, 'bonus is 3, expected one of "appendix", "main text"'),
+        ({"agent_parameters": {"bonus": "x"}}, 'bonus is "x", expected one of "appendix", "main text"'),
         ({"agent_parameters": {"bins": 3}}, "finitely many states"),
         ({"agent": "c-scal-plus", "agent_parameters": {}}, "is for points"),
         ({"agent": "mbie-eb", "agent_parameters": {"discount": 0.9}}, "m: is missing"),
@@ -188,12 +298,12 @@ def test_unknown_names_suggest_the_nearest() -> None:
 
 @pytest.mark.parametrize("agent", [*agents.names(), "c-scal-plus", "uccrl"])
 def test_every_agent_has_a_canonical_form(agent: str) -> None:
-    needs = {"mbie-eb": {"discount": 0.9, "m": 100}, "ucbvi": {"episode_length": 10}}.get(agent, {})
+    needs = REQUIRED.get(agent, {})
     found = changed(environment="lqg", environment_parameters={}, agent=agent, agent_parameters=needs).canonical()
     assert json.loads(json.dumps(found)) == found
     assert not set(found["agent_parameters"]) & set(NOT_SETTABLE)
     for name, parameter in agent_parameters(agent, True).items():
-        assert parameter.kind != "anything" or name == "policy", f"{agent} {name}: what kind of value is this?"
+        assert parameter.expected != PLAIN_VALUE.expected or name == "policy", f"{agent} {name}: its type is not known"
 
 
 @pytest.mark.parametrize("environment", [*environments.names(), *environments.continuous_names()])

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gainful.errors import InvalidArgumentError, suggestion
-from gainful.experiments.configuration import AUTO, parse_span
+from gainful.experiments.parameters import AUTO, parse_span, signature_parameters
 
 if TYPE_CHECKING:
     import gymnasium
@@ -25,12 +25,20 @@ OWN_SPAN_FACTOR = 1.001
 
 
 class AgentFactory:
-    """An agent in the making: what it is called, what it was told, and by whom."""
+    """Makes one agent for one environment: fills in what the agent needs and the user left out."""
 
     def __init__(
-        self, name: str | None, environment: Any, span: float | str, seed: int, horizon: int, bins: int | None,
-        given: dict[str, Any], *, own_span: float | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        name: str | None,
+        environment: Any,
+        span: float | str,
+        seed: int,
+        horizon: int,
+        bins: int | None,
+        given: dict[str, Any],
+        *,
+        own_span: float | None = None,
+    ) -> None:
         from gainful.mdp.model import MDP
 
         self.environment, self.seed, self.horizon, self.bins, self.given = environment, seed, horizon, bins, given
@@ -38,7 +46,7 @@ class AgentFactory:
         self.name = name or ("c-scal-plus" if self.among_points else "scal-plus")
         self.span, self._known_span = span, own_span
         self.span_is_oracle = False
-        """Whether it was told the model's own span, which a learner could not know."""
+        """Whether the agent is told the model's own span, which a learner cannot know."""
         self.options = self._options()
 
     @classmethod
@@ -53,7 +61,7 @@ class AgentFactory:
         return cls(name, environment, span, seed, horizon, bins, given, own_span=own_span)
 
     def make(self) -> Any:
-        """A new agent, always the same."""
+        """A new agent; every call makes an equal one."""
         from gainful.agents import registry
 
         try:
@@ -66,7 +74,10 @@ class AgentFactory:
             return registry.agent_class(self.name)(**self.options)
         except TypeError as error:
             raise InvalidArgumentError(
-                f"{self.name} cannot be made: {error}; give it as a parameter of the agent (--agent-set NAME=VALUE)"
+                "agent",
+                self.name,
+                hint="give it as a parameter of the agent (--agent-set NAME=VALUE)",
+                problem=f"{self.name} cannot be made: {error}",
             ) from error
 
     # ------------------------------------------------------------------ what it is told
@@ -82,22 +93,34 @@ class AgentFactory:
         for setting in self.given:
             if setting not in known:
                 raise InvalidArgumentError(
-                    f"parameter {setting}: {self.name} has no such parameter; {suggestion(setting, known)}"
+                    setting,
+                    self.given[setting],
+                    hint=suggestion(setting, known),
+                    problem=f"parameter {setting}: {self.name} has no such parameter",
                 )
+        typed = signature_parameters(made, list(self.given))
+        given = {setting: typed[setting].check(value) for setting, value in self.given.items()}
         options = {**self._sizes(), **self._rewards(), "seed": self.seed}
         if "span" in known and "span" not in self.given:
             span = parse_span(self.span)
             self.span_is_oracle = span.is_oracle
             options["span"] = span.resolve(self._own_span)
         elif self.span != AUTO:
-            raise InvalidArgumentError(f"span {self.span}: {self.name} takes no span; leave it out")
+            raise InvalidArgumentError(
+                "span", self.span, hint="leave it out", problem=f"span {self.span}: {self.name} takes no span"
+            )
         if "horizon" in known:
             options["horizon"] = self.horizon
         if self.among_points:
             options |= self._cells(known)
         elif self.bins is not None:
-            raise InvalidArgumentError(f"bins {self.bins}: {self.title} has finitely many states; leave it out")
-        return {**options, **self.given}
+            raise InvalidArgumentError(
+                "bins",
+                self.bins,
+                hint="leave it out",
+                problem=f"bins {self.bins}: {self.title} has finitely many states",
+            )
+        return {**options, **given}
 
     @property
     def title(self) -> str:
@@ -121,7 +144,12 @@ class AgentFactory:
             return {"n_actions": env.n_actions}
         actions = getattr(env.action_space, "n", None)
         if actions is None:
-            raise InvalidArgumentError(f"{self.title} has actions {env.action_space}, expected a Discrete space")
+            raise InvalidArgumentError(
+                "action_space",
+                env.action_space,
+                "a Discrete space",
+                problem=f"{self.title} has the action space {env.action_space}",
+            )
         sizes = {"n_actions": int(actions)}
         return sizes if self.among_points else {"n_states": int(env.observation_space.n), **sizes}
 
@@ -137,8 +165,10 @@ class AgentFactory:
             self._known_span = own_span(self.environment)
         if self._known_span is None:
             raise InvalidArgumentError(
-                f"span auto needs a model, and {self.title} has none; say how much better, in total reward, one state "
-                "can be than another (--span NUMBER)"
+                "span",
+                AUTO,
+                hint="say how much more total reward one state can be worth than another (--span NUMBER)",
+                problem=f"span auto needs a model, and {self.title} has none",
             )
         return OWN_SPAN_FACTOR * self._known_span
 
@@ -190,8 +220,11 @@ def partition_of(env: gymnasium.Env[Any, Any], bins: int, seed: int) -> Partitio
     space = env.observation_space
     if not isinstance(space, spaces.Box) or len(space.shape) > 1:
         raise InvalidArgumentError(
-            f"{env.spec.id if env.spec else env} observes {space}, expected a Box of one axis or a Discrete space; "
-            "gymnasium.wrappers can flatten it"
+            "observation_space",
+            space,
+            "a Box with one axis or a Discrete space",
+            "gymnasium.wrappers can flatten it",
+            problem=f"{env.spec.id if env.spec else env} has the observation space {space}",
         )
     low, high = (np.atleast_1d(np.asarray(end, dtype=np.float64)).copy() for end in (space.low, space.high))
     open_axes = np.flatnonzero((low < -1e30) | (high > 1e30))
@@ -211,8 +244,8 @@ def partition_of(env: gymnasium.Env[Any, Any], bins: int, seed: int) -> Partitio
             low[i], high[i] = low[i] - 1.0, high[i] + 1.0
     told = "; ".join(f"axis {i} from {low[i]:.3g} to {high[i]:.3g}" for i in open_axes)
     print(
-        f"no bounds in the environment: cells where {EXPLORATORY_STEPS:,} random steps went ({told}), "
-        "beyond in the end cells",
+        f"the environment has no bounds: cells cover what {EXPLORATORY_STEPS:,} random steps reached ({told}); "
+        "states beyond belong to the outermost cells",
         file=sys.stderr,
     )
     return Partition.from_box(space, bins, low=low, high=high, outside="clip")
