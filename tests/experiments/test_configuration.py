@@ -111,7 +111,7 @@ class Patient(UCRL2):
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
-        self.episodes, self.lengths = episodes, lengths
+        self.told = episodes, lengths
 
 
 FIRST_VERSION = {"delta": 0.05}
@@ -148,11 +148,10 @@ def test_a_spec_may_write_a_parameter_added_later(patient: Callable[..., Configu
     spec = read_spec(text + agent)
     assert [one.run_id for one in spec.configurations()] == [patient().run_id, patient(episodes="fixed").run_id]
     assert spec.agent_labels == ["patient, episodes = doubling", "patient, episodes = fixed"]
-    made = [
-        AgentFactory.from_parameters("patient", gf.environments.riverswim(), one.agent_parameters, 0, 9, None).make()
-        for one in spec.configurations()
-    ]
-    assert [agent.episodes for agent in made] == ["doubling", "fixed"]
+    river = gf.environments.riverswim()
+    given = [one.agent_parameters for one in spec.configurations()]
+    made = [AgentFactory.from_parameters("patient", river, parameters, 0, 9, None).make() for parameters in given]
+    assert [agent.told[0] for agent in made] == ["doubling", "fixed"]
 
 
 @pytest.mark.parametrize(
