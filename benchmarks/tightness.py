@@ -85,12 +85,13 @@ def states(visits: tuple[int, ...], seeds: tuple[int, ...]) -> None:
 
 def draw(tables: dict[str, pd.DataFrame], path: Path) -> None:
     """Above, the excess against Γ at the most visits; below, how the slope comes with the visits."""
-    from gainful.plot.style import COLOURS, PALE, calm, new_figure
+    from gainful.plot.palette import SERIES_COLOURS
+    from gainful.plot.style import PALE, calm, new_figure
 
     figure = new_figure(10.2, 6.4)
     panels: Any = figure.subplots(2, len(tables), sharex="row", sharey="row")
     figure.subplots_adjust(left=0.1, right=0.955, top=0.89, bottom=0.085, wspace=0.08, hspace=0.36)
-    colours = dict(zip(AGENTS, COLOURS, strict=False))
+    colours = dict(zip(AGENTS, SERIES_COLOURS, strict=False))
     for column, (name, table) in enumerate(tables.items()):
         top, bottom = panels[:, column]
         most = table[table["visits"] == table["visits"].max()]

@@ -707,7 +707,9 @@ def test_summary_says_what_its_parts_say() -> None:
 def test_curves_say_what_their_parts_say() -> None:
     frame = an_experiment()
     found = curves(frame, "regret", band=(0.1, 0.8))
-    assert list(found.columns) == ["environment", "agent", "step", "mean", "median", "iqm", "low", "high", "runs"]
+    assert list(found.columns) == [
+        "environment", "agent", "step", "mean", "median", "iqm", "low", "high", "mean_low", "mean_high", "runs",
+    ]  # fmt: skip
     assert len(found) == 4 * 5
     assert found.attrs["notes"] == []
     for _, row in found.iterrows():

@@ -112,7 +112,10 @@ def test_a_partition_alone_an_agent_before_its_first_plan_and_a_given_ax(dim: in
 def test_three_axes_and_tabular_agents_are_refused() -> None:
     with pytest.raises(gf.errors.InvalidArgumentError, match="the partition has 3 axes, expected 1 or 2"):
         plot.partition(gf.Partition.uniform(bins=2, dim=3))
-    with pytest.raises(gf.errors.InvalidArgumentError, match=r"PSRL is no agent on points.*gf\.plot\.mdp"):
+    with pytest.raises(
+        gf.errors.InvalidArgumentError,
+        match=r"is PSRL, expected an agent on a partition.*gf\.plot\.mdp",
+    ):
         plot.partition(gf.PSRL(3, 2))  # type: ignore[arg-type]
     with pytest.raises(gf.errors.InvalidArgumentError, match="axis_labels are"):
         plot.partition(gf.Partition.uniform(), axis_labels=["a", "b"])

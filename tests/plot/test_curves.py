@@ -14,7 +14,7 @@ import gainful as gf
 from gainful import plot
 from gainful.experiments.aggregates import curves
 from gainful.plot.curves import apart
-from gainful.plot.style import COLOURS
+from gainful.plot.palette import SERIES_COLOURS
 from gainful.simulation.run import Run
 
 pytest.importorskip("matplotlib")
@@ -141,7 +141,7 @@ def test_more_than_eight_agents_are_dashed_and_many_are_listed() -> None:
     ax = plot.regret(frame_of(agents=12)).axes[0]
     looks = {(to_hex(line.get_color()), str(line.get_linestyle()), line.is_dashed()) for line in ax.lines}
     assert len(looks) == 12
-    assert [to_hex(line.get_color()).upper() for line in ax.lines[:8]] == list(COLOURS)
+    assert [to_hex(line.get_color()).upper() for line in ax.lines[:8]] == list(SERIES_COLOURS)
     assert [line.is_dashed() for line in ax.lines] == [False] * 8 + [True] * 4
     assert len(ax.get_legend().get_texts()) == 12  # type: ignore[union-attr]
 

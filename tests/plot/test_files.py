@@ -74,7 +74,7 @@ def test_unknown_formats_are_refused(folder: Path, tmp_path: Path, formats: Any)
 
 def test_a_place_that_cannot_be_written_is_an_error(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(gf.errors.InvalidArgumentError, match="cannot be made a folder"):
+    with pytest.raises(gf.errors.InvalidArgumentError, match="cannot be created"):
         plot.figures(folder, tmp_path / "file" / "below")
 
 

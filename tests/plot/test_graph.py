@@ -181,7 +181,7 @@ def test_labels_can_be_left_out() -> None:
     ("options", "message"),
     [
         ({"layout": "tree"}, "layout is 'tree', expected one of auto, chain, circle, grid"),
-        ({"layout": "grid"}, "not two whole numbers each"),
+        ({"layout": "grid"}, "do not hold two whole numbers each"),
         ({"action": "swim"}, "no action is called 'swim'"),
         ({"visits": [1, 2]}, r"visits have shape \(2,\), expected \(6,\), \(6, 2\) or \(12,\)"),
         ({"visits": [-1] * 6}, "none negative"),

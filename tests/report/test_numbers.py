@@ -135,8 +135,8 @@ def test_the_guarantee_is_marked(folder: Path) -> None:
 
 def test_many_seeds_are_thinned_and_statistics_are_not(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = collect(folder)
-    monkeypatch.setattr("gainful.report.collect.MOST_SEED_VALUES", 9 * 2 * 15)
-    monkeypatch.setattr("gainful.report.collect.MOST_SEED_STEPS", 5)
+    monkeypatch.setattr("gainful.report.collect.SHOWN_RUN_VALUES", 9 * 2 * 15)
+    monkeypatch.setattr("gainful.report.collect.SHOWN_RUN_STEPS", 5)
     few = collect(folder)
     a, b = (r.environments[0].groups[0].curves["pseudo_regret"] for r in (whole, few))
     assert a.runs.shape == (3, a.steps.size)
@@ -161,7 +161,7 @@ def test_a_damaged_run_is_named(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "copy")
     with sqlite3.connect(tmp_path / "copy" / STORE_FILE) as store:
         store.execute("UPDATE runs SET data = x'00' WHERE rowid = (SELECT min(rowid) FROM runs)")
-    with pytest.raises(StoreError, match=r"run .*: damaged"):
+    with pytest.raises(StoreError, match=r"run .* is damaged"):
         collect(tmp_path / "copy")
 
 
@@ -192,7 +192,7 @@ def test_runs_without_plans_or_episodes_still_make_a_page(folder: Path, tmp_path
     from gainful.report.page import page
 
     text = page(found)
-    for reason in ("No run stored a planner", "No agent here stores a bonus", "no run stored its last plan"):
+    for reason in ("No run stored the gain", "No agent here stores a bonus", "no run stored its last plan"):
         assert reason in text
 
 
@@ -215,7 +215,7 @@ def test_a_small_problem_gets_the_shape_it_has(
     assert drawing is not None
     assert reason == ""
     assert drawing.shape == shape
-    assert len(drawing.places) == (n_states if shape else 0)
+    assert len(drawing.positions) == (n_states if shape else 0)
 
 
 @pytest.mark.parametrize(
@@ -223,9 +223,9 @@ def test_a_small_problem_gets_the_shape_it_has(
     [
         ("lqg", {}, 10, "states are points"),
         ("riverswim", {"n_states": 61}, 61, "61 states"),
-        ("no-such-thing", {}, 3, "could not be made again"),
-        ("riverswim", {"bogus": 1}, 6, "could not be made again"),
-        ("riverswim", {"n_states": 7}, 6, "has 7 states now"),
+        ("no-such-thing", {}, 3, "could not be created again"),
+        ("riverswim", {"bogus": 1}, 6, "could not be created again"),
+        ("riverswim", {"n_states": 7}, 6, "now has 7 states"),
     ],
 )
 def test_what_cannot_be_drawn_says_why(name: str, parameters: dict[str, Any], n_states: int, reason: str) -> None:

@@ -62,9 +62,9 @@ def test_curves_are_those_of_the_results(file: Path, folder: Path, look: Look) -
     frame = results(folder)
     frame = frame[frame.environment == RIVER]
     for key, value, column, centre in (
-        ("measure", "pseudo_regret", "pseudo_regret", np.mean),
-        ("measure", "regret", "regret", np.mean),
-        ("centre", "median", "regret", np.median),
+        ("measure", "pseudo_regret", "pseudo_regret", np.median),
+        ("measure", "regret", "regret", np.median),
+        ("centre", "mean", "regret", np.mean),
     ):
         press(sight.page, key, value)
         press(sight.page, "y", "linear")
@@ -77,7 +77,7 @@ def test_curves_are_those_of_the_results(file: Path, folder: Path, look: Look) -
     press(sight.page, "step")
     one = sight.page.evaluate(LINES, 0)[0]
     table = frame[frame.agent == AGENTS[0]].pivot(index="step", columns="seed", values="regret")
-    np.testing.assert_allclose(one["y"], np.median(table, axis=1) / table.index, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(one["y"], np.mean(table, axis=1) / table.index, rtol=1e-6, atol=1e-9)
 
 
 def test_switches_change_the_axes(file: Path, look: Look) -> None:
@@ -93,7 +93,7 @@ def test_switches_change_the_axes(file: Path, look: Look) -> None:
     pressed = page.eval_on_selector_all(
         ".tools button[aria-pressed=true]", "nodes => nodes.map((n) => n.dataset.key + (n.dataset.value || ''))"
     )
-    assert pressed == ["measureregret", "centremean", "xlinear", "ylinear", "step", "bands"]
+    assert pressed == ["measureregret", "centremedian", "xlinear", "ylinear", "step", "bands"]
 
 
 def test_single_runs_are_drawn_on_demand(file: Path, look: Look) -> None:
@@ -213,7 +213,7 @@ def test_the_chosen_agent_is_the_one_drawn(file: Path, folder: Path, look: Look)
         page.select_option("#plan-1", label=agent)
         shown = page.evaluate("document.querySelector('.chart[data-chart=values][data-env=\"1\"]').data[0].y")
         assert list(shown) == plans[agent]["values"]
-        assert page.locator("#graph-1 circle.bites").count() == len(plans[agent]["constraint_bites_in"])
+        assert page.locator("#graph-1 circle.binding").count() == len(plans[agent]["constraint_bites_in"])
 
 
 def test_buttons_have_names_and_headings_are_in_order(file: Path, look: Look) -> None:

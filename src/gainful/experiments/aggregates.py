@@ -440,6 +440,8 @@ def summary(frame: pd.DataFrame, *, confidence: float = 0.95, resamples: int = 2
 def curves(frame: pd.DataFrame, value: str = "pseudo_regret", band: tuple[float, float] = (0.25, 0.75)) -> pd.DataFrame:
     """One row per (environment, agent, step): mean, median, iqm, the quantile band (low, high), and runs.
 
+    `mean_low` and `mean_high` are the ends of Student's 95 % confidence interval of the mean, NaN for a single run.
+
     Runs of one (environment, agent) that differ in their checkpoints have rows only at the steps all of them share;
     `attrs["notes"]` then says so, a list of sentences. NaN in `value` makes that row NaN.
     """
@@ -450,9 +452,11 @@ def curves(frame: pd.DataFrame, value: str = "pseudo_regret", band: tuple[float,
         steps, values, note = _aligned(group)
         y = values[value]  # (n, k)
         low, high = quantile_band(y, *band)
+        half = _student_half_width(y)
         columns = {
             "environment": group.environment, "agent": group.agent, "step": steps, "mean": mean(y),
-            "median": median(y), "iqm": interquartile_mean(y), "low": low, "high": high, "runs": len(y),
+            "median": median(y), "iqm": interquartile_mean(y), "low": low, "high": high, "mean_low": mean(y) - half,
+            "mean_high": mean(y) + half, "runs": len(y),
         }  # fmt: skip
         parts.append(pd.DataFrame(columns))
         if note:
@@ -460,6 +464,15 @@ def curves(frame: pd.DataFrame, value: str = "pseudo_regret", band: tuple[float,
     found = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
     found.attrs["notes"] = notes
     return found
+
+
+def _student_half_width(runs: Floats, confidence: float = 0.95) -> Floats:
+    """Half the width of Student's interval of the mean over axis 0; NaN for a single run."""
+    n = len(runs)
+    if n < 2:
+        return np.full(runs.shape[1:], np.nan)
+    half: Floats = special.stdtrit(n - 1, (1.0 + confidence) / 2) * runs.std(axis=0, ddof=1) / math.sqrt(n)
+    return half
 
 
 @dataclass(frozen=True)

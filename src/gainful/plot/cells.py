@@ -1,4 +1,4 @@
-"""The cells of a partition: what the policy does in each, and how often it was there."""
+"""The cells of a partition: what the policy does in each, and how often the agent was there."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.errors import InvalidArgumentError
 from gainful.partition import Partition
+from gainful.plot.palette import SERIES_COLOURS
 from gainful.plot.style import (
-    COLOURS,
     HAIR,
     PALE,
     calm,
@@ -32,43 +32,92 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_CELLS = 4_000_000
+LARGEST_IMAGE = 4_000_000
+"""Cells of the largest partition that is drawn."""
 _LEVELS = 24
 """Rows of the strip that shows how a policy mixes actions."""
 
 
 def partition(
-    agent_or_partition: PartitionedAgent | Partition, *, values: ArrayLike | None = None,
-    axis_labels: Sequence[str] | None = None, action_labels: Sequence[str] | None = None, ax: Axes | None = None,
-) -> Figure:  # fmt: skip
-    """The cells of an agent (policy and visits) or of a partition alone, in the partition's own units; d = 1 or 2.
+    agent_or_partition: PartitionedAgent | Partition,
+    *,
+    values: ArrayLike | None = None,
+    axis_labels: Sequence[str] | None = None,
+    action_labels: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw the cells of an agent, with its policy and visits, or of a partition alone, in one or two dimensions.
 
-    d = 1: a strip coloured by the action of each cell, which shows mixtures as shares, over a bar of visits per cell.
-    d = 2: the cells coloured by their most probable action, paler where the agent has never been, and beside them the
-    visits (with `ax`, the visits are contours of 1, 10, 100, ... instead). `values`, one per cell, are drawn in place
-    of the actions. An environment's `axis_labels` and `action_labels` name what is seen.
+    One dimension: a strip coloured by the action of each cell, where a mixture is shown as shares, above a bar of
+    visits per cell. Two dimensions: the cells coloured by their most probable action, paler where the agent has never
+    been, and beside them the visits. Axes are in the partition's own units.
+
+    Parameters
+    ----------
+    agent_or_partition : PartitionedAgent or Partition
+        What to draw.
+    values : array_like, optional
+        One number per cell, drawn in place of the actions.
+    axis_labels : sequence of str, optional
+        One name per dimension; an environment has them as `axis_labels`.
+    action_labels : sequence of str, optional
+        One name per action; an environment has them as `action_labels`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default in a new figure. On given axes the visits of two dimensions are contours of 1, 10,
+        100, ...
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A notebook shows it; `figure.savefig("name.pdf")` writes it.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If there are more than two dimensions or more than 4,000,000 cells, or a number of labels does not fit.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> cells = gf.Partition.uniform(bins=4)
+    >>> figure = gf.plot.partition(cells, values=[1.0, 3.0, 2.0, 0.5], axis_labels=["level"])
+    >>> figure.axes[0].get_xlabel()
+    'level'
     """
     needs_matplotlib()
     agent = agent_or_partition if isinstance(agent_or_partition, PartitionedAgent) else None
     cells = agent_or_partition if agent is None else agent.partition
     if not isinstance(cells, Partition):
         raise InvalidArgumentError(
-            f"{type(cells).__name__} is no agent on points and no Partition; for a tabular agent draw its MDP: "
-            "gf.plot.mdp(mdp, visits=agent.statistics.visits)"
+            "agent_or_partition",
+            agent_or_partition,
+            "an agent on a partition, or a Partition",
+            "draw the MDP of a tabular agent with gf.plot.mdp(mdp, visits=agent.statistics.visits)",
+            problem=f"agent_or_partition is {type(cells).__name__}",
         )
     if cells.dim > 2:
         raise InvalidArgumentError(
-            f"the partition has {cells.dim} axes, expected 1 or 2; of more, draw two at a time: "
-            "gf.plot.partition(gf.Partition.uniform(...), values=...) with your values on a slice"
+            "agent_or_partition",
+            agent_or_partition,
+            "1 or 2",
+            "draw two axes at a time: gf.plot.partition(gf.Partition.uniform(...), values=...) with the values on a "
+            "slice",
+            problem=f"the partition has {cells.dim} axes",
         )
-    if cells.n_cells > MOST_CELLS:
-        raise InvalidArgumentError(f"{cells.n_cells:,} cells, expected at most {MOST_CELLS:,}; draw fewer bins")
+    if cells.n_cells > LARGEST_IMAGE:
+        raise InvalidArgumentError(
+            "agent_or_partition",
+            agent_or_partition,
+            f"at most {LARGEST_IMAGE:,}",
+            "use fewer bins",
+            problem=f"the partition has {cells.n_cells:,} cells",
+        )
     view = _View(agent, cells, values, axis_labels, action_labels)
     return _line(view, ax) if cells.dim == 1 else _plane(view, ax)
 
 
 class _View:
-    """What is known of the cells."""
+    """The cells, with the policy and the visits of the agent where there is one."""
 
     def __init__(
         self, agent: PartitionedAgent | None, cells: Partition, values: Any, axis_labels: Any, action_labels: Any
@@ -78,7 +127,9 @@ class _View:
         if values is not None:
             self.values = np.asarray(values, dtype=np.float64).reshape(-1)
             if self.values.size != cells.n_cells:
-                raise InvalidArgumentError(f"{self.values.size} values, expected {cells.n_cells}, one per cell")
+                raise InvalidArgumentError(
+                    "values", values, f"{cells.n_cells}, one per cell", problem=f"there are {self.values.size} values"
+                )
         self.visits: NDArray[np.int64] | None = None
         self.policy: NDArray[np.float64] | None = None  # (cells, A)
         if agent is not None:
@@ -110,7 +161,7 @@ def _labels(name: str, given: Sequence[str] | None, n: int, usual: list[str]) ->
     if given is None:
         return usual
     if isinstance(given, str) or (n and len(given) != n):
-        raise InvalidArgumentError(f"{name} are {given!r}, expected {n} names")
+        raise InvalidArgumentError(name, given, f"{n} names", problem=f"{name} are {given!r}")
     return [shown(label) for label in given]
 
 
@@ -121,7 +172,7 @@ def _rgb(colour: str) -> NDArray[np.float64]:
 def _palette(n: int) -> NDArray[np.float64]:
     """(n, 3); beyond eight actions the same colours, each time paler."""
     found = np.array([_rgb(look(a)[0]) for a in range(max(n, 1))])
-    paler = (np.arange(max(n, 1)) // len(COLOURS))[:, None]
+    paler = (np.arange(max(n, 1)) // len(SERIES_COLOURS))[:, None]
     return 1.0 - (1.0 - found) * 0.55**paler
 
 
@@ -147,8 +198,8 @@ def _line(view: _View, ax: Axes | None) -> Figure:
     strip = view.policy is not None and view.values is None
     if view.values is not None:
         base = float(np.nanmin(view.values, initial=0.0))
-        axes.stairs(view.values, edges, fill=True, color=COLOURS[0], alpha=0.25, baseline=base, linewidth=0)
-        axes.stairs(view.values, edges, color=COLOURS[0], linewidth=1.4, baseline=None)
+        axes.stairs(view.values, edges, fill=True, color=SERIES_COLOURS[0], alpha=0.25, baseline=base, linewidth=0)
+        axes.stairs(view.values, edges, color=SERIES_COLOURS[0], linewidth=1.4, baseline=None)
         axes.set_ylabel("value", fontsize=10)
     elif view.visits is not None:
         axes.stairs(view.visits, edges, fill=True, color="#9aa5ad")
@@ -179,9 +230,12 @@ def _strip(view: _View, axes: Axes) -> None:
     edges = view.cells.edges()
     above = axes.inset_axes((0.0, 1.02, 1.0, 0.07))
     above.imshow(
-        _palette(len(view.actions))[chosen], origin="lower", aspect="auto", interpolation="nearest",
+        _palette(len(view.actions))[chosen],
+        origin="lower",
+        aspect="auto",
+        interpolation="nearest",
         extent=(edges[0], edges[-1], 0.0, 1.0),
-    )  # fmt: skip
+    )
     above.set_xlim(edges[0], edges[-1])
     above.set_xticks([])
     above.set_yticks([])
@@ -216,7 +270,11 @@ def _plane(view: _View, ax: Axes | None) -> Figure:
         assert view.visits is not None
         _coloured(panels[1], view, view.visits.astype(np.float64), "visits", logarithmic=True)
         never = int((view.visits == 0).sum())
-        heading(panels[1], "Visits", f"{never:,} of {view.cells.n_cells:,} cells never" if never else "every cell seen")
+        heading(
+            panels[1],
+            "Visits",
+            f"{never:,} of {view.cells.n_cells:,} cells never visited" if never else "every cell was visited",
+        )
     elif view.visits is not None:
         _contours(first, view)
     for one in panels:
@@ -252,9 +310,14 @@ def _policy_image(axes: Axes, view: _View) -> None:
     axes.imshow(_image(view, colours), origin="lower", aspect="auto", interpolation="nearest", extent=_extent(view))
     handles, labels = _action_handles(view)
     named_legend(
-        axes, handles, labels, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=min(5, len(labels)),
+        axes,
+        handles,
+        labels,
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.15),
+        ncols=min(5, len(labels)),
         columnspacing=1.4,
-    )  # fmt: skip
+    )
 
 
 def _coloured(axes: Axes, view: _View, values: NDArray[np.float64], name: str, *, logarithmic: bool) -> None:
@@ -265,9 +328,14 @@ def _coloured(axes: Axes, view: _View, values: NDArray[np.float64], name: str, *
     norm = LogNorm(max(low, 1e-300), max(high, 10 * low)) if logarithmic and known.size else Normalize(low, high)
     masked = np.ma.masked_less_equal(values, 0.0) if logarithmic else np.ma.masked_invalid(values)
     drawn = axes.imshow(
-        np.ma.masked_array(_image(view, masked.data), _image(view, np.ma.getmaskarray(masked))), origin="lower",
-        aspect="auto", interpolation="nearest", extent=_extent(view), norm=norm, cmap="viridis",
-    )  # fmt: skip
+        np.ma.masked_array(_image(view, masked.data), _image(view, np.ma.getmaskarray(masked))),
+        origin="lower",
+        aspect="auto",
+        interpolation="nearest",
+        extent=_extent(view),
+        norm=norm,
+        cmap="viridis",
+    )
     axes.set_facecolor(HAIR if logarithmic else "white")
     colour_bar(axes, drawn, name)
 

@@ -8,47 +8,76 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gainful.errors import InvalidArgumentError
-from gainful.plot.curves import Form, Panel, as_frame, draw, panels_of
+from gainful.plot.centres import DEFAULT_CENTRE
+from gainful.plot.curves import draw_panels
+from gainful.plot.panels import CurveStyle, Panel, Value, as_frame, panels_of
 from gainful.plot.style import needs_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ORDER = ("pseudo_regret", "regret", "reward")
+PREFERRED_VALUES: tuple[Value, ...] = ("pseudo_regret", "regret", "reward")
+"""The first of these that is known is drawn."""
 
 
 def figures(folder: str | Path, out: str | Path, formats: Sequence[str] = ("pdf", "png", "svg")) -> list[Path]:
-    """Write the regret curves of a finished experiment: `regret`, all environments, and `regret-NAME`, one each.
+    """Write the regret curves of an experiment as files: `regret`, all environments, and `regret-NAME`, one each.
 
-    Where the optimal gain of an environment is unknown its total reward is drawn instead. The paths come back in the
-    order written. The same runs and the same matplotlib give the same bytes; fonts are embedded in PDF and drawn as
-    outlines in SVG.
+    Where the optimal gain of an environment is unknown, its total reward is drawn instead. The same runs and the same
+    matplotlib give the same bytes; fonts are embedded in PDF and drawn as outlines in SVG.
+
+    Parameters
+    ----------
+    folder : path
+        The folder of an experiment.
+    out : path
+        The folder for the files; made if it does not exist.
+    formats : sequence of str
+        Any formats that matplotlib writes, without a dot.
+
+    Returns
+    -------
+    list of Path
+        The files, in the order written.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If no run has finished, a format is unknown, or a file cannot be written.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> paths = gf.plot.figures("results/quickstart", "figures", formats=["pdf"])  # doctest: +SKIP
     """
     needs_matplotlib()
     kinds = [formats] if isinstance(formats, str) else list(formats)
     _check_formats(kinds)
     frame = as_frame(folder)
-    panels = [_known(frame, label) for label in dict.fromkeys(map(str, frame["environment"].unique()))]
+    style = CurveStyle(DEFAULT_CENTRE, "auto")
+    panels = [_known(frame, label, style) for label in dict.fromkeys(map(str, frame["environment"].unique()))]
     target = Path(out)
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidArgumentError(
-            f"{out}: cannot be made a folder: {error.strerror or error}; choose another"
+            "out",
+            str(out),
+            hint="choose another folder",
+            problem=f"{out}: the folder cannot be created: {error.strerror or error}",
         ) from error
-    form = Form("median", (0.25, 0.75), log=True, per_step=False)
-    paths = _write(draw(panels, form), target / "regret", kinds)
+    paths = _write(draw_panels(panels, style), target / "regret", kinds)
     taken = {"regret"}
     for panel in panels:
         name = _file_name(panel.environment, taken)
-        paths += _write(draw([panel], form), target / name, kinds)
+        paths += _write(draw_panels([panel], style), target / name, kinds)
     return paths
 
 
-def _known(frame: Any, environment: str) -> Panel:
+def _known(frame: Any, environment: str, style: CurveStyle) -> Panel:
     """The panel of the first value that is known."""
     here = frame[frame["environment"].astype(str) == environment]
-    found = [panels_of(here, None, value, (0.25, 0.75), "median", False, False)[0] for value in ORDER]
+    found = [panels_of(here, value, style)[0] for value in PREFERRED_VALUES]
     return next(panel for panel in found if panel.known)
 
 
@@ -59,7 +88,10 @@ def _check_formats(kinds: list[Any]) -> None:
     wrong = [kind for kind in kinds if kind not in possible]
     if wrong or not kinds:
         raise InvalidArgumentError(
-            f"formats are {kinds!r}, expected at least one of {', '.join(sorted(possible))}, each without a dot"
+            "formats",
+            kinds,
+            f"at least one of {', '.join(sorted(possible))}, each without a dot",
+            problem=f"formats are {kinds!r}",
         )
 
 
@@ -85,7 +117,10 @@ def _write(figure: Figure, stem: Path, kinds: list[str]) -> list[Path]:
                 figure.savefig(path, format=kind, dpi=200, metadata=undated.get(kind))
             except OSError as error:
                 raise InvalidArgumentError(
-                    f"{path}: cannot be written: {error.strerror or error}; check space and permissions"
+                    "out",
+                    str(path),
+                    hint="check space and permissions",
+                    problem=f"{path}: cannot be written: {error.strerror or error}",
                 ) from error
             paths.append(path)
     return paths

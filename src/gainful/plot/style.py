@@ -1,4 +1,4 @@
-"""What all figures share: colours, text that is only text, calm axes."""
+"""What all figures share: new figures, axes, headings, legends, and text that is never read as markup."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from gainful.errors import InvalidArgumentError
+from gainful.plot.palette import DASH_PATTERNS, SERIES_COLOURS, series_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -13,21 +14,14 @@ if TYPE_CHECKING:
     from matplotlib.legend import Legend
     from matplotlib.text import Text
 
-# Okabe & Ito's palette, told apart by most colour-blind readers; the pale ones last
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#F0E442")
-DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 INK, PALE, HAIR = "#222222", "#666666", "#d9d9d9"
-LONGEST = 60
 
 
 def look(number: int) -> tuple[str, Any]:
-    """Colour and line style of series `number`: eight colours, then the same dashed."""
-    return COLOURS[number % len(COLOURS)], DASHES[number // len(COLOURS) % len(DASHES)]
-
-
-def darker(colour: str, by: float = 0.78) -> str:
-    """The colour for small text on white."""
-    return "#" + "".join(f"{round(int(colour[i : i + 2], 16) * by):02x}" for i in (1, 3, 5))
+    """Colour and matplotlib line style of series `number`."""
+    colour, dashes = series_style(number)
+    pattern = DASH_PATTERNS[dashes]
+    return SERIES_COLOURS[colour], (0, pattern) if pattern else "-"
 
 
 def encodable(label: Any) -> str:
@@ -35,7 +29,7 @@ def encodable(label: Any) -> str:
     return str(label).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def shown(label: Any, longest: int = LONGEST) -> str:
+def shown(label: Any, longest: int = 60) -> str:
     """A label on one line that every file format can hold: no control characters, not longer than `longest`."""
     text = encodable(label)
     text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
@@ -43,18 +37,22 @@ def shown(label: Any, longest: int = LONGEST) -> str:
 
 
 def plain(text: Text) -> Text:
-    """The text as it is written, dollar signs and backslashes too."""
+    """Keep matplotlib from reading dollar signs and backslashes in a text as formulas."""
     text.set_parse_math(False)
     text.set_usetex(False)
     return text
 
 
 def needs_matplotlib() -> None:
-    """An error that says what to install."""
+    """Raise an error that says what to install if matplotlib is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise InvalidArgumentError("figures need matplotlib: pip install 'gainful[figures]'") from error
+        raise InvalidArgumentError(
+            "matplotlib",
+            hint="pip install 'gainful[figures]'",
+            problem="figures need matplotlib, which is not installed",
+        ) from error
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -73,12 +71,14 @@ def figure_of(ax: Axes) -> Figure:
 
 
 def checked_axes(ax: Any) -> Axes:
-    """What a caller gave as `ax`."""
+    """The `ax` that a caller gave, if it is one."""
     needs_matplotlib()
     from matplotlib.axes import Axes
 
     if not isinstance(ax, Axes):
-        raise InvalidArgumentError(f"ax is {type(ax).__name__}, expected matplotlib Axes, or None for a new figure")
+        raise InvalidArgumentError(
+            "ax", ax, "matplotlib Axes, or None for a new figure", problem=f"ax is {type(ax).__name__}"
+        )
     return ax
 
 
@@ -109,7 +109,7 @@ def bare(ax: Axes) -> None:
 
 
 def framed(inside: tuple[float, float], left: float, right: float, bottom: float, top: float) -> tuple[Figure, Axes]:
-    """A new figure with axes of the size `inside` and such margins around them, in inches."""
+    """A new figure with axes of the size `inside` and the given margins around them, in inches."""
     width, height = left + inside[0] + right, bottom + inside[1] + top
     figure = new_figure(width, height)
     box = left / width, bottom / height, inside[0] / width, inside[1] / height
@@ -134,7 +134,7 @@ def colour_bar(ax: Axes, colours: Any, label: str, *, beside: float | None = Non
 
 
 def fitted(ax: Axes, text: str) -> str:
-    """The text on lines about as wide as axes that somebody else has placed."""
+    """The text, wrapped to about the width of axes that the caller has placed."""
     inches = ax.get_window_extent().width / figure_of(ax).dpi
     return textwrap.fill(text, max(20, int(inches / 0.064)))
 
@@ -152,11 +152,11 @@ def heading(ax: Axes, title: str, below: str = "", *, room: float = 0.0) -> None
         plain(ax._left_title)  # type: ignore[attr-defined]
     if below:
         text = ax.text(0, 1, below, transform=above(room + 7), fontsize=9, color=PALE, va="bottom", ha="left")
-        plain(text).set_in_layout(False)  # a long line makes no axes narrow
+        plain(text).set_in_layout(False)  # a long line must not make the axes narrow
 
 
 def named_legend(ax: Any, handles: list[Any], labels: list[str], **options: Any) -> Legend:
-    """A legend (of axes or a figure) whose labels are only text, whatever they begin with."""
+    """A legend (of axes or a figure) whose labels are shown as written, even if they begin with an underscore."""
     given: dict[str, Any] = {"frameon": False, "fontsize": 9, "labelcolor": INK, "handlelength": 1.8, **options}
     found: Legend = ax.legend(handles, [f"{i}" for i in range(len(labels))], **given)
     for text, label in zip(found.get_texts(), labels, strict=True):

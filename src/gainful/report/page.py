@@ -1,8 +1,7 @@
-"""One HTML file that holds everything it needs: it opens from a disk, without a network, and asks for nothing.
+"""One self-contained HTML file: it opens from a disk, without a network, and requests nothing.
 
-Text that comes from a spec or a store is escaped where it enters HTML, and what the script reads is JSON in which no
-`<` is left; a content security policy names the two scripts by their hashes, so that nothing else can run, and allows
-no request.
+Text from a spec or a store is escaped where it enters the HTML, and the JSON that the script reads contains no `<`. A
+content security policy names the two scripts by their hashes, so that nothing else can run, and allows no requests.
 """
 
 from __future__ import annotations
@@ -15,33 +14,50 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
+from gainful.plot.centres import CENTRES, DEFAULT_CENTRE
 from gainful.report import tables
 from gainful.report.audit_section import audit_section
-from gainful.report.collect import STATISTICS, Environment, Group, Report, bites, collect, listed
+from gainful.report.collect import collect
+from gainful.report.content import Environment, Group, Report
+from gainful.report.page_data import drawable_groups, page_data
 from gainful.report.writing import REPORT_FILE, asset, escaped, head, write_page
 
-MOST_FAILURES = 100
-"""Failures shown with their tracebacks."""
+SHOWN_FAILURES = 100
+"""Failures that are shown with their tracebacks."""
 
 
 def write_report(folder: str | Path, file: str | Path | None = None) -> Path:
-    """Write the report of an experiment, by default to `report.html` in its folder; where it is.
+    """Write the report of an experiment as one HTML file.
 
-    The file is complete or, if anything fails, as it was before.
+    Parameters
+    ----------
+    folder : path
+        The folder of the experiment.
+    file : path, optional
+        Where to write the page; by default `report.html` in the folder. If anything fails, the file stays as it was.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    ExperimentError
+        If no run has finished yet.
+    StoreError
+        If the file cannot be written.
     """
     return save_page(collect(folder), file if file is not None else Path(folder) / REPORT_FILE)
 
 
 def save_page(report: Report, file: str | Path) -> Path:
-    """Write the page of a report that has been collected."""
+    """Write the page of a collected report, and return its file."""
     return write_page(page(report), file)
 
 
 def page(report: Report) -> str:
-    """The whole page."""
+    """The page of a collected report, as HTML."""
     bundle, script = _bundle(), asset("page.js")
     policy = (
         f"default-src 'none'; script-src {_hash(bundle)} {_hash(script)}; style-src 'unsafe-inline'; "
@@ -64,17 +80,17 @@ def page(report: Report) -> str:
 <h1>{escaped(title)}</h1>
 <p class="lead">{escaped(_lead(report))}</p>
 {f'<div class="notes">{notes}</div>' if notes else ""}
-<noscript><p>The tables are complete without scripts; the charts need them.</p></noscript>
+<noscript><p>The tables are complete without JavaScript; the charts need it.</p></noscript>
 </header>
 {_tools(report)}
 {sections}
 {"" if report.audit is None else audit_section(report.audit)}
 {_origin(report)}
 {_failures(report)}
-<footer>Made {time.strftime("%Y-%m-%d %H:%M", time.gmtime())} UTC by gainful. Everything is in this file; it asks the
-network for nothing.</footer>
+<footer>Made {time.strftime("%Y-%m-%d %H:%M", time.gmtime())} UTC by gainful. This file is self-contained and makes no
+network requests.</footer>
 </main>
-<script type="application/json" id="data">{_json(_data(report))}</script>
+<script type="application/json" id="data">{_json(page_data(report))}</script>
 <script>{bundle}</script>
 <script>{script}</script>
 </body>
@@ -96,7 +112,7 @@ def _lead(report: Report) -> str:
 
 _CHOICES: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
     ("Measure", "measure", (("pseudo_regret", "pseudo-regret"), ("regret", "realised"))),
-    ("Centre", "centre", (("mean", "mean"), ("median", "median"), ("iqm", "IQM"))),
+    ("Centre", "centre", (("median", "median"), ("mean", "mean"), ("iqm", "IQM"))),
     ("x axis", "x", (("log", "log"), ("linear", "linear"))),
     ("y axis", "y", (("log", "log"), ("linear", "linear"))),
 )
@@ -125,12 +141,7 @@ def _tools(report: Report) -> str:
             f'<span class="choice"><span><button type="button" data-key="{key}" aria-pressed="{_truth(on)}">{word}'
             "</button></span></span>"
         )
-    return f'<div class="tools" role="toolbar" aria-label="How regret curves are shown">{"".join(groups)}</div>'
-
-
-def _few(report: Report) -> bool:
-    """Whether bands help: more of them hide each other."""
-    return max(len(e.groups) for e in report.environments) <= 8
+    return f'<div class="tools" role="toolbar" aria-label="Display of the regret curves">{"".join(groups)}</div>'
 
 
 def _environment(report: Report, environment: Environment, i: int) -> str:
@@ -139,14 +150,14 @@ def _environment(report: Report, environment: Environment, i: int) -> str:
         f'<section id="env-{i}" aria-labelledby="env-{i}-name">',
         f'<h2 id="env-{i}-name">{name}</h2>',
         f'<p class="sub">{escaped(_made_as(environment))}{escaped(tables.subtitle(environment))}</p>',
-        _table(report, environment, i, tables.headline(environment), f"Regret of every agent in {environment.label}"),
+        _table(report, environment, i, tables.headline(environment), f"Regret of each agent in {environment.label}"),
         _remarks(environment),
         _promises(environment),
         _part("Regret", _regret_section(environment, i)),
         _part("Optimism", _optimism_section(environment, i)),
-        _part("What planning costs", _planning_section(report, environment, i)),
+        _part("Cost of planning", _planning_section(report, environment, i)),
         _part("Bonus against visits", _bonus_section(environment, i)),
-        _part("The problem, and what was learned", _problem_section(environment, i)),
+        _part("The problem and the learned policy", _problem_section(environment, i)),
         "</section>",
     ]
     return "\n".join(part for part in parts if part)
@@ -216,44 +227,44 @@ def _remarks(environment: Environment) -> str:
 
 def _promises(environment: Environment) -> str:
     items = "".join(f"<dt>{escaped(g.agent)}</dt><dd>{escaped(_promise(g))}</dd>" for g in environment.groups)
-    return f"<details><summary>What is promised, and why not</summary><dl>{items}</dl></details>"
+    return f"<details><summary>Guarantees, and why some do not apply</summary><dl>{items}</dl></details>"
 
 
 def _promise(group: Group) -> str:
     row, text = group.row, str(group.row["guarantee_text"])
     if row["guarantee"] == "yes, c from an oracle":
-        text += "; here c is the model's own span, which a learner would not know"
+        text += "; here c is the span of the model itself, which a learner would not know"
     if row["vacuous_runs"]:
         text += (
-            f"; vacuous in {row['vacuous_runs']} of {row['runs']} runs: at the end the bounds were still so wide that "
-            "the data did not matter"
+            f"; vacuous in {row['vacuous_runs']} of {row['runs']} runs: at the end of the run the bounds were still so "
+            "wide that the data did not influence the plan"
         )
     return text
 
 
 def _regret_section(environment: Environment, i: int) -> str:
     if not any(g.curves for g in environment.groups):
-        return '<p class="why">No curves: the runs of no agent share a checkpoint.</p>'
-    what = "Mean over runs with the band between the quartiles."
+        return '<p class="why">There are no curves, because no agent has runs that share a checkpoint.</p>'
+    what = f'<span class="centre-caption">{escaped(CENTRES[DEFAULT_CENTRE].caption)}</span>'
     if environment.gain is None:
-        what = "Nobody knows the optimal gain here, so the reward per step is shown: mean and quartiles over runs."
+        what = f"The optimal gain is unknown here, so the chart shows the reward per step. {what}"
     return (
-        f'<p class="caption">{what} Click a name in the legend, or its key in the table, to hide it; double-click to '
-        "see it alone.</p>"
+        f'<p class="caption">{what} Click a name in the legend, or its key in the table, to hide a curve; double-click '
+        "a name to see it alone.</p>"
         + _chart("regret", i, f"Regret curves of {len(environment.groups)} agents in {environment.label}", f"low-{i}")
-        + f'<p class="why" id="low-{i}" hidden>A logarithmic scale leaves out values at or below 0; choose the linear '
-        "one to see them.</p>"
+        + f'<p class="why" id="low-{i}" hidden>The logarithmic scale cannot show values at or below 0; the linear '
+        "scale shows them.</p>"
     )
 
 
 def _optimism_section(environment: Environment, i: int) -> str:
     shown = [g for g in environment.groups if g.optimism]
     if not shown:
-        return '<p class="why">No run stored a planner\'s gain.</p>'
-    target = "the optimal gain g*" if environment.gain is not None else "the optimal gain, which nobody knows here"
+        return '<p class="why">No run stored the gain of its plans.</p>'
+    target = "the optimal gain g*" if environment.gain is not None else "the optimal gain, which is unknown here"
     return (
-        f'<p class="caption">The gain of each episode\'s plan with its certified bracket, against {target}: the run '
-        "with the lowest seed of each agent.</p>"
+        f'<p class="caption">The gain of the plan of each episode, with its certified bracket, compared with {target}. '
+        "For each agent the run with the lowest seed is shown.</p>"
         + _chart("optimism", i, f"Gain of the plans of {len(shown)} agents over episodes in {environment.label}")
     )
 
@@ -262,24 +273,21 @@ def _planning_section(report: Report, environment: Environment, i: int) -> str:
     table = _table(
         report, environment, i, tables.planning(environment), f"Cost of planning in {environment.label}", bar=1
     )
-    return (
-        '<p class="caption">CPU time per run, mean over runs. A sweep is one pass of the planner over all states.</p>'
-        + table
-    )
+    return '<p class="caption">CPU time per run, averaged over runs. A sweep is one pass over all states.</p>' + table
 
 
 def _bonus_section(environment: Environment, i: int) -> str:
     shown = [g for g in environment.groups if g.bonus]
     if not shown:
-        return '<p class="why">No agent here stores a bonus, or the problem is too large to keep it.</p>'
+        return '<p class="why">No agent here stores a bonus, or the problem is too large to store it.</p>'
     return (
-        '<p class="caption">One point per pair of state and action that was visited, at the end of the run with the '
-        "lowest seed.</p>" + _chart("bonus", i, f"Bonus against visits of {len(shown)} agents in {environment.label}")
+        '<p class="caption">One point for each visited pair of state and action, at the end of the run with the lowest '
+        "seed.</p>" + _chart("bonus", i, f"Bonus against visits of {len(shown)} agents in {environment.label}")
     )
 
 
 def _problem_section(environment: Environment, i: int) -> str:
-    plans = [g for g in environment.groups if _drawable(environment, g)]
+    plans = drawable_groups(environment)
     drawing = environment.drawing
     if drawing is None:
         return f'<p class="why">Not drawn: {escaped(environment.no_drawing)}.</p>'
@@ -288,21 +296,21 @@ def _problem_section(environment: Environment, i: int) -> str:
     options = "".join(f'<option value="{j}">{escaped(g.agent)}</option>' for j, g in enumerate(plans))
     graph = (
         f'<div class="graph" id="graph-{i}" tabindex="0" role="region" aria-label="Graph of the problem"></div>'
-        '<p class="caption">Area: visits. Colour: value v of the last plan, the stronger the higher. '
-        "Bold arrows: the learned policy; faint ones: other actions. Orange ring: the span constraint bites, v = min v "
-        "+ c.</p>"
-        if drawing.places
-        else '<p class="why">No graph: there are too many arrows to see anything.</p>'
+        '<p class="caption">The area of a node shows its visits, and its colour the value v of the last plan: the '
+        "stronger, the higher. Bold arrows are the learned policy, faint ones other actions. An orange ring marks a "
+        "state where the span constraint is binding: v = min v + c.</p>"
+        if drawing.positions
+        else '<p class="why">The graph is not drawn, because it has too many arrows to be readable.</p>'
     )
     return (
         f'<div class="row"><label for="plan-{i}">Agent</label><select class="plan" id="plan-{i}" data-env="{i}">'
         f'{options}</select></div><p class="caption" id="story-{i}" aria-live="polite"></p>{graph}'
         '<div class="pair"><div>'
-        + _chart("visits", i, "Visits of every state and action")
-        + '<p class="caption">Visits; a dot marks the action of the last plan.</p></div><div>'
-        + _chart("values", i, "Value of every state")
-        + '<p class="caption">Values of the last plan; an orange diamond marks a state where the span constraint bites.'
-        "</p></div></div>"
+        + _chart("visits", i, "Visits of each state and action")
+        + '<p class="caption">Visits. A dot marks the action of the last plan.</p></div><div>'
+        + _chart("values", i, "Value of each state")
+        + '<p class="caption">Values of the last plan; an orange diamond marks a state where the span constraint is '
+        "binding.</p></div></div>"
     )
 
 
@@ -318,7 +326,7 @@ def _origin(report: Report) -> str:
         seeds = f"{report.seeds[0]} … {report.seeds[-1]}"
     facts = [
         ("Seeds", seeds),
-        ("Time", f"{_duration(report.seconds)}, all runs added up"),
+        ("Time", f"{_duration(report.seconds)}, summed over all runs"),
         ("Finished", f"{_moment(report.first_finished)} to {_moment(report.last_finished)}"),
     ]
     for made in report.made_by:
@@ -330,7 +338,7 @@ def _origin(report: Report) -> str:
         facts.append((f"{_count(made['runs'], 'run')} made by", versions))
     older = sum(row["older"] for row in report.progress)
     if older:
-        facts.append(("Left out", f"{_count(older, 'run')} of another results version"))
+        facts.append(("Left out", f"{_count(older, 'run')} with another results version"))
     listed_facts = "".join(f"<dt>{escaped(name)}</dt><dd>{escaped(value)}</dd>" for name, value in facts)
     return (
         '<section id="origin" aria-labelledby="origin-name"><h2 id="origin-name">Spec and provenance</h2>'
@@ -343,116 +351,25 @@ def _failures(report: Report) -> str:
     if not report.failures:
         return ""
     items = []
-    for failure in report.failures[:MOST_FAILURES]:
+    for failure in report.failures[:SHOWN_FAILURES]:
         head = f"{failure['agent']} in {failure['environment']}, seed {failure['seed']}, try {failure['try']}"
         what = f"{failure['kind']}: {failure['message']}"
         trace = f"<pre>{escaped(failure['traceback'])}</pre>" if failure["traceback"] else ""
         items.append(f"<details><summary>{escaped(head)}</summary><p>{escaped(what)}</p>{trace}</details>")
-    more = len(report.failures) - MOST_FAILURES
-    rest = f'<p class="why">… and {more:,} more: gainful status DIR --json has them all.</p>' if more > 0 else ""
+    more = len(report.failures) - SHOWN_FAILURES
+    rest = f'<p class="why">… and {more:,} more; gainful status DIR --json lists all of them.</p>' if more > 0 else ""
     return (
         '<section id="failures" aria-labelledby="failures-name"><h2 id="failures-name">Failures</h2>'
-        f'<p class="sub">{_count(len(report.failures), "run")} failed and left out of everything above.</p>'
+        f'<p class="sub">{_count(len(report.failures), "run")} failed; everything above leaves them out.</p>'
         f"{''.join(items)}{rest}</section>"
     )
-
-
-# ---------------------------------------------------------------------- data for the script
-
-
-def _data(report: Report) -> dict[str, Any]:
-    grids: dict[bytes, int] = {}
-    steps: list[list[int]] = []
-
-    def grid(of: NDArray[np.int64]) -> int:
-        known = of.tobytes()
-        if known not in grids:
-            grids[known] = len(steps)
-            steps.append([int(x) for x in of])
-        return grids[known]
-
-    environments = []
-    for i, e in enumerate(report.environments):
-        agents = []
-        for g in e.groups:
-            agents.append(
-                {
-                    "name": g.agent, "index": report.agents.index(g.agent),
-                    "curves": {
-                        measure: {
-                            "grid": grid(c.steps), "statistics": _packed([c.statistics[s] for s in STATISTICS]),
-                            "places": np.searchsorted(c.steps, c.seed_steps).tolist(), "seeds": c.seeds,
-                            "runs": _packed(c.runs),
-                        }
-                        for measure, c in g.curves.items()
-                    },
-                    "optimism": _packed(list(g.optimism.values())) if g.optimism else None,
-                    "bonus": _packed(list(g.bonus.values())) if g.bonus else None,
-                }
-            )  # fmt: skip
-        plans = {str(j): _plan(e, g) for j, g in enumerate(g for g in e.groups if _drawable(e, g))}
-        horizon = max((int(c.steps[-1]) for g in e.groups for c in g.curves.values()), default=1)
-        environments.append(
-            {
-                "index": i, "label": e.label, "gain": e.gain, "horizon": horizon, "agents": agents, "plans": plans,
-                "chosen": "0" if plans else None, "drawing": _drawing(e) if plans else None,
-            }
-        )  # fmt: skip
-    return {"grids": steps, "environments": environments, "bands": _few(report)}
-
-
-def _drawable(environment: Environment, group: Group) -> bool:
-    if environment.drawing is None or not group.last_plan:
-        return False
-    shape = len(environment.drawing.states), len(environment.drawing.actions)
-    plan = group.last_plan
-    return (
-        plan["visits"].shape == shape
-        and plan["values"].shape == shape[:1]
-        and plan["actions"].shape == shape[:1]
-        and bool(np.isfinite(plan["values"]).all())
-    )
-
-
-def _plan(environment: Environment, group: Group) -> dict[str, Any]:
-    plan = group.last_plan
-    biting = bites(plan["values"], plan["span"])
-    drawing = environment.drawing
-    assert drawing is not None
-    spread = float(plan["values"].max() - plan["values"].min())
-    if plan["span"] is None:
-        told = f"sp(v) = {spread:.4g}; this agent constrains no span."
-    elif biting:
-        names = ", ".join(drawing.states[s] for s in biting[:8]) + (", …" if len(biting) > 8 else "")
-        told = f"sp(v) = {spread:.4g} and c = {plan['span']:.4g}: the span constraint bites in {names}."
-    else:
-        told = f"sp(v) = {spread:.4g} and c = {plan['span']:.4g}: the span constraint bites nowhere."
-    return {
-        "actions": listed(plan["actions"]), "values": listed(plan["values"]),
-        "visits": [listed(row) for row in plan["visits"]], "span": plan["span"], "bites": biting,
-        "story": f"Seed {plan['seed']}, last plan: {told}",
-    }  # fmt: skip
-
-
-def _drawing(environment: Environment) -> dict[str, Any]:
-    d = environment.drawing
-    assert d is not None
-    return {
-        "states": d.states, "actions": d.actions, "allowed": d.allowed.tolist(), "shape": d.shape, "places": d.places,
-        "transitions": d.transitions,
-    }  # fmt: skip
-
-
-def _packed(values: ArrayLike) -> str:
-    """float32, little-endian, in base64."""
-    return base64.b64encode(np.asarray(values, dtype="<f4").tobytes()).decode("ascii")
 
 
 # ---------------------------------------------------------------------- text
 
 
 def _json(value: Any) -> str:
-    """JSON in which nothing can end a script element."""
+    """JSON that cannot end a script element."""
     written = json.dumps(value, allow_nan=False, separators=(",", ":"))  # ASCII: every other character as \\uXXXX
     return written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gainful.report.collect import Environment
+from gainful.report.content import Environment
 
 UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its head, a word of explanation, the text and the value to sort by of every row."""
+    """One column: its head, a short explanation, and for every row the text and the value to sort by."""
 
     head: str
     about: str
@@ -23,7 +23,7 @@ class Column:
     values: list[float | str | None]
     numeric: bool = True
     key: str = ""
-    """The field of the row that it shows."""
+    """The field of the row that the column shows."""
 
 
 def headline(environment: Environment) -> list[Column]:
@@ -31,33 +31,43 @@ def headline(environment: Environment) -> list[Column]:
     rows = [group.row for group in environment.groups]
     regret = [row["pseudo_regret_mean"] for row in rows]
     columns = [
-        _words("Agent", "as the spec calls it", rows, "agent", lambda row: str(row["agent"])),
+        _words("Agent", "the label in the spec", rows, "agent", lambda row: str(row["agent"])),
         _numbers("Runs", "finished runs, one per seed", rows, "runs", counts),
     ]
     if len({row["final_step"] for row in rows}) > 1:
-        columns.append(_numbers("Steps", "the last step that all runs share", rows, "final_step", counts))
+        columns.append(_numbers("Steps", "the last step shared by all runs", rows, "final_step", counts))
     columns += [
         _numbers("Pseudo-regret", "mean over runs at the last step", rows, "pseudo_regret_mean", amounts),
-        _interval("95 % interval", "Student's interval of the mean", rows, "pseudo_regret_mean", amounts, regret),
-        _numbers("Per step", "mean pseudo-regret over the number of steps", rows, "pseudo_regret_per_step", rates),
+        _interval(
+            "95 % interval", "Student's confidence interval of the mean", rows, "pseudo_regret_mean", amounts, regret
+        ),
+        _numbers(
+            "Per step", "mean pseudo-regret divided by the number of steps", rows, "pseudo_regret_per_step", rates
+        ),
     ]
     if any(row["pseudo_regret_mean"] is None for row in rows):
         columns.append(_numbers("Reward per step", "mean over runs", rows, "reward_per_step", rates))
     columns += [
-        _numbers("Growth", "regret grows like steps to this power, last decade", rows, "growth_exponent", exponents),
-        _interval("95 % interval", "of the growth exponent", rows, "growth", exponents),
+        _numbers(
+            "Growth",
+            "the power of the steps with which regret grows, fitted over the last decade",
+            rows,
+            "growth_exponent",
+            exponents,
+        ),
+        _interval("95 % interval", "confidence interval of the growth exponent", rows, "growth", exponents),
         _numbers("Planning", "share of CPU time spent planning", rows, "planning_share", shares),
         _numbers("Episodes", "mean over runs", rows, "episodes", amounts),
-        _words("Guarantee", "whether a theorem covers these constants", rows, "guarantee", mark),
+        _words("Guarantee", "whether a theorem applies with these constants", rows, "guarantee", mark),
     ]
     return columns
 
 
 def planning(environment: Environment) -> list[Column]:
-    """The columns of what planning costs."""
+    """The columns of the table of planning costs."""
     rows = [group.row for group in environment.groups]
     return [
-        _words("Agent", "as the spec calls it", rows, "agent", lambda row: str(row["agent"])),
+        _words("Agent", "the label in the spec", rows, "agent", lambda row: str(row["agent"])),
         _numbers("Planning", "share of CPU time spent planning", rows, "planning_share", shares),
         _numbers("Planning, s", "CPU seconds per run", rows, "planning_seconds", rates),
         _numbers("Acting, s", "CPU seconds per run", rows, "acting_seconds", rates),
@@ -67,7 +77,7 @@ def planning(environment: Environment) -> list[Column]:
 
 
 def mark(row: dict[str, Any]) -> str:
-    """The guarantee in a word, with a mark where it says nothing yet."""
+    """The guarantee in a few words, marked as vacuous where it says nothing yet."""
     n = row["vacuous_runs"]
     if not n:
         return str(row["guarantee"])
@@ -97,7 +107,7 @@ def markdown(environments: Sequence[Environment], title: str) -> str:
 
 
 def subtitle(environment: Environment) -> str:
-    """What the environment is, in one line."""
+    """Sizes, optimal gain and last step of the environment, in one line."""
     steps = {group.row["final_step"] for group in environment.groups}
     states = "states are points" if environment.continuous else f"{environment.n_states:,} states"
     parts = [states, f"{environment.n_actions:,} actions", f"optimal gain {_gain(environment)}"]
@@ -114,7 +124,7 @@ def _gain(environment: Environment) -> str:
 
 
 def _inline(text: str) -> str:
-    """One line of Markdown in which nothing is markup."""
+    """The text on one line, with all Markdown markup escaped."""
     plain = " ".join(text.split())
     return "".join("\\" + c if c in "\\`*_{}[]<>|#$~" else c for c in plain)
 
@@ -137,7 +147,7 @@ def _words(
 def _interval(
     head: str, about: str, rows: list[dict[str, Any]], key: str, write: Writer, like: Sequence[float | None] = ()
 ) -> Column:
-    """Low … high, written as finely as the column `like`; sorted by the width."""
+    """Low … high, with as many digits as the column `like`; sorted by width."""
     lows, highs = [row[f"{key}_low"] for row in rows], [row[f"{key}_high"] for row in rows]
     n = len(rows)
     texts = write([*lows, *highs, *like])
@@ -152,7 +162,7 @@ def _interval(
 # ---------------------------------------------------------------------- numbers
 
 Writer = Callable[[Sequence[Any]], list[str]]
-"""Numbers of one column as text, None as "unknown"."""
+"""Writes the numbers of one column as text, None as "unknown"."""
 
 
 def counts(values: Sequence[int | None]) -> list[str]:
@@ -165,7 +175,7 @@ def counts(values: Sequence[int | None]) -> list[str]:
 
 
 def amounts(values: Sequence[float | None]) -> list[str]:
-    """Numbers of one size: the same decimals all the way down, about four digits of the largest.
+    """Numbers of one magnitude: the same number of decimals for all, about four digits of the largest.
 
     >>> amounts([143899.2, 2248.4, -37.0]), amounts([2.941, 0.5])
     (['143,899', '2,248', '−37'], ['2.941', '0.500'])
@@ -178,7 +188,7 @@ def amounts(values: Sequence[float | None]) -> list[str]:
 
 
 def rates(values: Sequence[float | None]) -> list[str]:
-    """Numbers of several sizes: the same decimals, two digits of the smallest, if six decimals do; else three digits.
+    """Numbers of several magnitudes: the same decimals, two digits of the smallest; or three digits each.
 
     >>> rates([0.01439, 0.00022, 0.0]), rates([0.5, 2.9e-07]), rates([3.08, 0.0018])
     (['0.01439', '0.00022', '0.00000'], ['0.500', '2.90e−7'], ['3.0800', '0.0018'])
@@ -191,7 +201,7 @@ def rates(values: Sequence[float | None]) -> list[str]:
 
 
 def exponents(values: Sequence[float | None]) -> list[str]:
-    """Two decimals.
+    """Numbers with two decimals.
 
     >>> exponents([0.5, -0.001, None])
     ['0.50', '0.00', '–']
@@ -200,7 +210,7 @@ def exponents(values: Sequence[float | None]) -> list[str]:
 
 
 def shares(values: Sequence[float | None]) -> list[str]:
-    """Per cent.
+    """Percentages.
 
     >>> shares([0.951, 0.0004, None])
     ['95 %', '< 1 %', 'unknown']
@@ -220,5 +230,5 @@ def _three_digits(x: float) -> str:
 
 
 def _signed(text: str) -> str:
-    """With a minus sign instead of a hyphen."""
+    """The text with a minus sign instead of a hyphen."""
     return text.replace("-", "−")

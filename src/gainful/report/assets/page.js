@@ -2,22 +2,19 @@
 (function () {
   const data = JSON.parse(document.getElementById("data").textContent);
   const root = document.documentElement;
-  const state = { measure: "pseudo_regret", centre: "mean", x: "log", y: "log", step: false, bands: data.bands, seeds: false };
-  const LIGHT = ["#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000", "#B5A400"];
-  const DARK = ["#4FA8E0", "#F07A2B", "#1FC296", "#E69F00", "#8FD0F5", "#E09BC2", "#F5F5F5", "#F0E442"];
-  const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
-  const KEY_DASHES = ["", "5 2", "1.5 2", "5 2 1 2", "8 2"];
+  const state = { measure: "pseudo_regret", centre: data.centre, x: "log", y: "log", step: false, bands: data.bands, seeds: false };
   const NAMES = { pseudo_regret: "pseudo-regret", regret: "realised regret", reward: "reward" };
-  const ORDER = ["mean", "median", "iqm", "low", "high"];
   let printing = false;
 
   // ------------------------------------------------------------------ helpers
 
   const dark = () => !printing && root.dataset.theme === "dark";
-  const colour = (i) => (dark() ? DARK : LIGHT)[i % 8];
-  const dash = (i) => DASHES[Math.floor(i / 8) % DASHES.length];
+  const hues = data.palette.light.length;
+  const colour = (i) => (dark() ? data.palette.dark : data.palette.light)[i % hues];
+  const pattern = (i) => data.palette.dashes[Math.floor(i / hues) % data.palette.dashes.length];
+  const dash = (i) => pattern(i).map((length) => 2 * length + "px").join(",") || "solid";
   const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
-  // plotly reads a few tags in texts: written out, names are what they are
+  // plotly interprets a few tags in texts; escaped, names are shown as they are
   const text = (s) => s.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
   const short = (s) => (s.length > 42 ? s.slice(0, 40) + "…" : s);
 
@@ -83,14 +80,14 @@
   function unpacked(curve) {
     if (!curve.decoded) {
       const all = floats(curve.statistics), k = data.grids[curve.grid].length, found = {};
-      ORDER.forEach((name, i) => { found[name] = all.subarray(i * k, (i + 1) * k); });
+      data.columns.forEach((name, i) => { found[name] = all.subarray(i * k, (i + 1) * k); });
       curve.decoded = found;
     }
     return curve.decoded;
   }
 
   function regret(node, env) {
-    const traces = [], lines = [], logX = state.x === "log";
+    const traces = [], lines = [], logX = state.x === "log", centre = data.centres[state.centre];
     const known = env.agents.some((agent) => agent.curves.pseudo_regret || agent.curves.regret);
     const logY = known && state.y === "log", perStep = !known || state.step;
     let measure = state.measure, least = Infinity, most = 0, first = Infinity, last = 0, hidden = false;
@@ -110,7 +107,7 @@
       const upX = [], upY = [], downX = [], downY = [];
       for (let i = 0; i < grid.length; i++) {
         if (logX && grid[i] <= 0) continue;
-        const v = shown(found[state.centre][i], i), low = shown(found.low[i], i), high = shown(found.high[i], i);
+        const v = shown(found[state.centre][i], i), low = shown(found[centre.low][i], i), high = shown(found[centre.high][i], i);
         first = Math.min(first, grid[i]); last = Math.max(last, grid[i]);
         if (logY && !(v > 0)) hidden = true;
         x.push(grid[i]); y.push(logY && !(v > 0) ? null : v); rest.push([number(low), number(high), number(v), grid[i].toLocaleString("en")]);
@@ -128,7 +125,7 @@
         }, group));
       }
       if (state.seeds && curve.runs) {
-        const steps = curve.places.map((i) => grid[i]), values = floats(curve.runs), k = steps.length, sx = [], sy = [];
+        const steps = curve.run_steps.map((i) => grid[i]), values = floats(curve.runs), k = steps.length, sx = [], sy = [];
         for (let r = 0; r < curve.seeds.length; r++) {
           for (let i = 0; i < k; i++) {
             if (logX && steps[i] <= 0) continue;
@@ -145,7 +142,7 @@
       }
       lines.push(Object.assign({
         type: "scatter", mode: "lines", x: x, y: y, customdata: rest, line: { color: tint, width: 2.2, dash: dash(agent.index) },
-        hovertemplate: "step %{customdata[3]}<br>" + state.centre.replace("iqm", "IQM") + " %{customdata[2]}<br>quartiles %{customdata[0]} … %{customdata[1]}<extra>%{fullData.name}</extra>",
+        hovertemplate: "step %{customdata[3]}<br>" + centre.name + " %{customdata[2]}<br>" + centre.band.replace("%", "&#37;") + " %{customdata[0]} … %{customdata[1]}<extra>%{fullData.name}</extra>",
       }, group));
     }
     const title = NAMES[measure] + (perStep ? " per step" : "");
@@ -216,7 +213,7 @@
       if (!anchor || level > anchor) anchor = level;
       traces.push({
         type: "scatter", mode: "markers", x: n, y: b, name: text(short(agent.name)), legendgroup: "a" + agent.index, showlegend: true,
-        marker: { color: faded(colour(agent.index), 0.75), size: 7, symbol: agent.index >= 8 ? "diamond-open" : "circle", line: { width: 0 } },
+        marker: { color: faded(colour(agent.index), 0.75), size: 7, symbol: agent.index >= hues ? "diamond-open" : "circle", line: { width: 0 } },
         hovertemplate: "%{x:,.0f} visits<br>bonus %{y:.3g}<extra>%{fullData.name}</extra>",
       });
     }
@@ -251,21 +248,18 @@
   }
 
   function graph(node, env, plan) {
-    const d = env.drawing, unit = d.shape === "grid" ? 62 : 96, pad = 58, S = d.states.length;
-    const xs = d.places.map((p) => p[0] * unit), ys = d.places.map((p) => p[1] * unit);
+    const d = env.drawing, unit = d.shape === "grid" ? 60 : 84, pad = 58, S = d.states.length;
+    const xs = d.positions.map((p) => p[0] * unit), ys = d.positions.map((p) => p[1] * unit);
     const left = Math.min(...xs) - pad, top = Math.min(...ys) - pad;
     const wide = Math.max(...xs) - left + pad, tall = Math.max(...ys) - top + pad;
     const low = Math.min(...plan.values), span = Math.max(...plan.values) - low || 1;
     const visits = plan.visits.map((row) => row.reduce((a, b) => a + b, 0)), total = visits.reduce((a, b) => a + b, 0) || 1;
     const radius = visits.map((n) => 9 + 15 * Math.sqrt(n / total));
-    const biting = new Set(plan.bites), paper = css("--low"), full = css("--high");
-    const arrows = new Map();
-    for (const [s, a, t, p] of d.transitions) {
-      const key = s * S + t, one = arrows.get(key) || { s, t, p: 0, taken: 0, actions: [] };
-      one.p = Math.max(one.p, p); one.actions.push(`${d.actions[a]} ${number(p)}`);
-      if (plan.actions[s] === a) one.taken = p;
-      arrows.set(key, one);
-    }
+    const binding = new Set(plan.binding), paper = css("--low"), full = css("--high");
+    const arrows = d.arrows.map(([s, t, control, angle, transitions]) => ({
+      s, t, control, angle, actions: transitions.map(([a, p]) => `${d.actions[a]} ${number(p)}`),
+      taken: transitions.reduce((taken, [a, p]) => (plan.actions[s] === a ? p : taken), 0),
+    }));
     node.replaceChildren();
     const picture = svg("svg", { viewBox: `${left} ${top} ${wide} ${tall}`, role: "img", "aria-label": `Graph of ${S} states` }, node);
     picture.style.maxWidth = wide * 1.3 + "px";
@@ -275,17 +269,15 @@
       const marker = svg("marker", { id: id + kind, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" }, marks);
       svg("path", { d: "M0 0.8 L7.5 4 L0 7.2 z", fill: kind === "taken" ? css("--ink") : css("--soft") }, marker);
     }
-    const ordered = Array.from(arrows.values()).sort((a, b) => a.taken - b.taken);
-    for (const arrow of ordered) {
+    for (const arrow of arrows.sort((a, b) => a.taken - b.taken)) {
       const { s, t } = arrow, kind = arrow.taken > 0 ? "taken" : "faint";
       let path;
       if (s === t) {
-        const away = d.shape === "circle" ? Math.atan2(ys[s], xs[s]) : -Math.PI / 2, r = radius[s];
-        const at = (angle, far) => `${xs[s] + far * Math.cos(away + angle)} ${ys[s] + far * Math.sin(away + angle)}`;
+        const r = radius[s];
+        const at = (turn, far) => `${xs[s] + far * Math.cos(arrow.angle + turn)} ${ys[s] + far * Math.sin(arrow.angle + turn)}`;
         path = `M${at(-0.45, r)} C${at(-0.55, r + 26)} ${at(0.55, r + 26)} ${at(0.45, r + 2)}`;
       } else {
-        const dx = xs[t] - xs[s], dy = ys[t] - ys[s], far = Math.hypot(dx, dy), ux = dx / far, uy = dy / far;
-        const bend = Math.min(26, 0.16 * far + 4), cx = (xs[s] + xs[t]) / 2 + uy * bend, cy = (ys[s] + ys[t]) / 2 - ux * bend;
+        const cx = arrow.control[0] * unit, cy = arrow.control[1] * unit;
         const from = Math.hypot(cx - xs[s], cy - ys[s]), to = Math.hypot(cx - xs[t], cy - ys[t]);
         const a = [xs[s] + (cx - xs[s]) / from * radius[s], ys[s] + (cy - ys[s]) / from * radius[s]];
         const b = [xs[t] + (cx - xs[t]) / to * (radius[t] + 2), ys[t] + (cy - ys[t]) / to * (radius[t] + 2)];
@@ -297,8 +289,8 @@
     const named = S <= 16 && d.shape !== "grid";
     for (let s = 0; s < S; s++) {
       const share = (plan.values[s] - low) / span;
-      const circle = svg("circle", { cx: xs[s], cy: ys[s], r: radius[s], class: "state" + (biting.has(s) ? " bites" : ""), fill: mixed(paper, full, share) }, picture);
-      svg("title", {}, circle, `${d.states[s]}: ${visits[s].toLocaleString("en")} visits, v = ${number(plan.values[s])}, plays ${d.actions[plan.actions[s]]}` + (biting.has(s) ? ", the span constraint bites" : ""));
+      const circle = svg("circle", { cx: xs[s], cy: ys[s], r: radius[s], class: "state" + (binding.has(s) ? " binding" : ""), fill: mixed(paper, full, share) }, picture);
+      svg("title", {}, circle, `${d.states[s]}: ${visits[s].toLocaleString("en")} visits, v = ${number(plan.values[s])}, plays ${d.actions[plan.actions[s]]}` + (binding.has(s) ? ", the span constraint is binding" : ""));
       const below = d.shape === "circle" ? ys[s] + (ys[s] >= 0 ? 1 : -1) * (radius[s] + 22) : ys[s] + radius[s] + 24;
       if (named) svg("text", { x: xs[s], y: below, class: "name" }, picture, d.states[s].length > 16 ? d.states[s].slice(0, 15) + "…" : d.states[s]);
       const label = svg("text", { x: xs[s], y: ys[s] + 4 }, picture, String(s));
@@ -335,7 +327,7 @@
   }
 
   function values(node, env) {
-    const d = env.drawing, plan = env.plans[env.chosen], v = plan.values, low = Math.min(...v), biting = new Set(plan.bites);
+    const d = env.drawing, plan = env.plans[env.chosen], v = plan.values, low = Math.min(...v), binding = new Set(plan.binding);
     const lines = [], notes = [];
     const level = (y, words) => {
       lines.push({ type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, line: { color: css("--soft"), width: 1, dash: "dot" } });
@@ -345,8 +337,8 @@
     const top = Math.max(...v, plan.span !== null ? low + plan.span : -Infinity), room = 0.12 * (top - low || 1);
     return [[{
       type: "scatter", mode: d.shape === "chain" ? "lines+markers" : "markers", x: v.map((_, s) => s), y: v, line: { color: faded(colour(0), 0.5), width: 1.2 },
-      marker: { size: 9, color: v.map((_, s) => (biting.has(s) ? "#d55e00" : colour(0))), symbol: v.map((_, s) => (biting.has(s) ? "diamond" : "circle")) },
-      text: v.map((x, s) => `${text(d.states[s])}<br>v = ${number(x)}` + (biting.has(s) ? "<br>the span constraint bites" : "")), hovertemplate: "%{text}<extra></extra>", showlegend: false,
+      marker: { size: 9, color: v.map((_, s) => (binding.has(s) ? colour(1) : colour(0))), symbol: v.map((_, s) => (binding.has(s) ? "diamond" : "circle")) },
+      text: v.map((x, s) => `${text(d.states[s])}<br>v = ${number(x)}` + (binding.has(s) ? "<br>the span constraint is binding" : "")), hovertemplate: "%{text}<extra></extra>", showlegend: false,
     }], layout(node, {
       height: Math.max(190, Math.min(420, 110 + 40 * d.actions.length), 260), shapes: lines, annotations: notes,
       xaxis: axis("", "linear", Object.assign(ticks(d), { showgrid: false, tickformat: "", range: [-0.5, v.length - 0.5] })),
@@ -356,7 +348,7 @@
 
   function draw_problem(env) {
     const holder = document.getElementById("graph-" + env.index);
-    if (holder && env.drawing.places.length) graph(holder, env, env.plans[env.chosen]);
+    if (holder && env.drawing.positions.length) graph(holder, env, env.plans[env.chosen]);
   }
 
   // ------------------------------------------------------------------ drawing what is in view
@@ -400,6 +392,7 @@
         state[key] = value;
         button.parentNode.querySelectorAll("button").forEach((b) => b.setAttribute("aria-pressed", String(b === button)));
       }
+      document.querySelectorAll(".centre-caption").forEach((node) => { node.textContent = data.centres[state.centre].caption; });
       redraw(["regret"]);
     });
   });
@@ -439,7 +432,7 @@
     document.querySelectorAll(".key line").forEach((line) => {
       const i = Number(line.dataset.agent);
       line.setAttribute("stroke", colour(i));
-      line.setAttribute("stroke-dasharray", KEY_DASHES[Math.floor(i / 8) % KEY_DASHES.length]);
+      line.setAttribute("stroke-dasharray", pattern(i).join(" "));
     });
   }
 

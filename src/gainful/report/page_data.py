@@ -1,0 +1,143 @@
+"""What the script of a page reads: curves, plans, drawings and the palette, as one JSON object."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gainful.plot.centres import CENTRES, CURVE_COLUMNS, DEFAULT_CENTRE
+from gainful.plot.palette import DARK_SERIES_COLOURS, DASH_PATTERNS, SERIES_COLOURS
+from gainful.report.content import Curves, Environment, Group, Report, binding_states, listed
+
+READABLE_BANDS = 8
+"""Agents up to which bands are shown at first; more of them hide each other."""
+
+
+def page_data(report: Report) -> dict[str, Any]:
+    """Everything the script needs; arrays are packed as float32."""
+    grids = _Grids()
+    environments = [_environment_data(report, i, e, grids) for i, e in enumerate(report.environments)]
+    return {
+        "grids": grids.steps,
+        "environments": environments,
+        "bands": max(len(e.groups) for e in report.environments) <= READABLE_BANDS,
+        "centre": DEFAULT_CENTRE,
+        "centres": {name: centre._asdict() for name, centre in CENTRES.items()},
+        "columns": CURVE_COLUMNS,
+        "palette": {"light": SERIES_COLOURS, "dark": DARK_SERIES_COLOURS, "dashes": DASH_PATTERNS},
+    }
+
+
+class _Grids:
+    """The different lists of steps, each stored once."""
+
+    def __init__(self) -> None:
+        self.steps: list[list[int]] = []
+        self._known: dict[bytes, int] = {}
+
+    def index(self, steps: NDArray[np.int64]) -> int:
+        """Where a list of steps is stored."""
+        key = steps.tobytes()
+        if key not in self._known:
+            self._known[key] = len(self.steps)
+            self.steps.append([int(x) for x in steps])
+        return self._known[key]
+
+
+def _environment_data(report: Report, i: int, environment: Environment, grids: _Grids) -> dict[str, Any]:
+    agents = [
+        {
+            "name": g.agent,
+            "index": report.agents.index(g.agent),
+            "curves": {measure: _curve_data(c, grids) for measure, c in g.curves.items()},
+            "optimism": _packed(list(g.optimism.values())) if g.optimism else None,
+            "bonus": _packed(list(g.bonus.values())) if g.bonus else None,
+        }
+        for g in environment.groups
+    ]
+    plans = {str(j): _plan_data(environment, g) for j, g in enumerate(drawable_groups(environment))}
+    return {
+        "index": i,
+        "label": environment.label,
+        "gain": environment.gain,
+        "horizon": max((int(c.steps[-1]) for g in environment.groups for c in g.curves.values()), default=1),
+        "agents": agents,
+        "plans": plans,
+        "chosen": "0" if plans else None,
+        "drawing": _drawing_data(environment) if plans else None,
+    }
+
+
+def _curve_data(curves: Curves, grids: _Grids) -> dict[str, Any]:
+    return {
+        "grid": grids.index(curves.steps),
+        "statistics": _packed([curves.statistics[name] for name in CURVE_COLUMNS]),
+        "run_steps": np.searchsorted(curves.steps, curves.seed_steps).tolist(),
+        "seeds": curves.seeds,
+        "runs": _packed(curves.runs),
+    }
+
+
+def drawable_groups(environment: Environment) -> list[Group]:
+    """The groups whose last plan fits the drawing of the environment."""
+    return [g for g in environment.groups if _drawable(environment, g)]
+
+
+def _drawable(environment: Environment, group: Group) -> bool:
+    if environment.drawing is None or not group.last_plan:
+        return False
+    shape = len(environment.drawing.states), len(environment.drawing.actions)
+    plan = group.last_plan
+    return (
+        plan["visits"].shape == shape
+        and plan["values"].shape == shape[:1]
+        and plan["actions"].shape == shape[:1]
+        and bool(np.isfinite(plan["values"]).all())
+    )
+
+
+def _plan_data(environment: Environment, group: Group) -> dict[str, Any]:
+    plan = group.last_plan
+    binding = binding_states(plan["values"], plan["span"])
+    drawing = environment.drawing
+    assert drawing is not None
+    spread = float(plan["values"].max() - plan["values"].min())
+    if plan["span"] is None:
+        told = f"sp(v) = {spread:.4g}; this agent does not constrain the span."
+    elif binding:
+        names = ", ".join(drawing.states[s] for s in binding[:8]) + (", …" if len(binding) > 8 else "")
+        told = f"sp(v) = {spread:.4g} and c = {plan['span']:.4g}: the span constraint is binding in {names}."
+    else:
+        told = f"sp(v) = {spread:.4g} and c = {plan['span']:.4g}: the span constraint is not binding in any state."
+    return {
+        "actions": listed(plan["actions"]),
+        "values": listed(plan["values"]),
+        "visits": [listed(row) for row in plan["visits"]],
+        "span": plan["span"],
+        "binding": binding,
+        "story": f"Seed {plan['seed']}, last plan: {told}",
+    }
+
+
+def _drawing_data(environment: Environment) -> dict[str, Any]:
+    drawing = environment.drawing
+    assert drawing is not None
+    return {
+        "states": drawing.states,
+        "actions": drawing.actions,
+        "allowed": drawing.allowed.tolist(),
+        "shape": drawing.shape,
+        "positions": drawing.positions,
+        "arrows": [
+            [arrow.origin, arrow.target, arrow.control, round(arrow.angle, 3), arrow.transitions]
+            for arrow in drawing.arrows
+        ],
+    }
+
+
+def _packed(values: ArrayLike) -> str:
+    """float32, little-endian, in base64."""
+    return base64.b64encode(np.asarray(values, dtype="<f4").tobytes()).decode("ascii")
