@@ -11,7 +11,7 @@ import typer
 from gainful.cli import console, failures
 
 if TYPE_CHECKING:
-    from gainful.report.collect import Report
+    from gainful.report.content import Report
 
 
 def report(
