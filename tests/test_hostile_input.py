@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gainful as gf
-from gainful.agents.episodic import AGENT_FILE
+from gainful.agents.files import AGENT_FILE
 from gainful.archive import read_archive, write_archive
 from gainful.errors import GainfulError, InvalidAgentError, InvalidArgumentError, InvalidRunError
 from gainful.simulation.checkpoint import RUN_FILE

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from gainful.agents.c_scal_plus import CSCALPlus
     from gainful.agents.discretized import Discretized
     from gainful.agents.epsilon_greedy_q import EpsilonGreedyQ
+    from gainful.agents.files import load_agent
     from gainful.agents.fixed import Fixed
     from gainful.agents.kl_ucrl import KLUCRL
     from gainful.agents.mbie_eb import MBIEEB
     from gainful.agents.opt_psrl import OptPSRL
     from gainful.agents.optimistic_q import OptimisticQ
     from gainful.agents.psrl import PSRL
-    from gainful.agents.registry import load_agent
     from gainful.agents.scal import SCAL
     from gainful.agents.scal_plus import SCALPlus
     from gainful.agents.tucrl import TUCRL
@@ -82,7 +82,7 @@ _HOME = {
     "TUCRL": "gainful.agents.tucrl",
     "UCRL2": "gainful.agents.ucrl2",
     "UCRL2B": "gainful.agents.ucrl2b",
-    "load_agent": "gainful.agents.registry",
+    "load_agent": "gainful.agents.files",
     "OptimisticQ": "gainful.agents.optimistic_q",
     "EpsilonGreedyQ": "gainful.agents.epsilon_greedy_q",
     "results": "gainful.experiments.results",

@@ -49,6 +49,19 @@ def whole(name: str, value: Any, at_least: int, at_most: int | None = None) -> i
     return number
 
 
+def whole_below(name: str, value: Any, end: int) -> int:
+    """An integer in 0 … end - 1; a whole number of any type is accepted."""
+    if type(value) is int and 0 <= value < end:
+        return value
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgumentError(name, value, f"an integer in 0 … {end - 1}") from error
+    if number != value or not 0 <= number < end:
+        raise InvalidArgumentError(name, value, f"an integer in 0 … {end - 1}")
+    return number
+
+
 def real(
     name: str,
     value: Any,

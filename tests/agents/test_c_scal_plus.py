@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gainful as gf
-from gainful.agents.c_scal_plus import FIRST_HORIZON
+from gainful.agents.refinement import FIRST_HORIZON
 from gainful.agents.registry import agent_class, continuous_class, continuous_names, describe
 from gainful.errors import InvalidAgentError, InvalidArgumentError, UnknownAgentError
 from gainful.optimism.c_scal_plus import bins_for_horizon, holder_term, regret_exponent
@@ -330,7 +330,7 @@ def test_refining_the_partition_loses_no_observation(dim: int) -> None:
         action = agent.act(x)
         if agent.partition.bins != bins[-1]:
             bins.append(agent.partition.bins)
-            assert agent.planned_at == agent.t  # a new episode
+            assert agent.core.planned_at == agent.t  # a new episode
             assert agent.statistics.visits.sum() == agent.t
         to = rng.random(dim)
         reward = float(rng.random())
@@ -347,7 +347,7 @@ def test_refining_the_partition_loses_no_observation(dim: int) -> None:
         again.observe(agent.partition.index(here), a, r, agent.partition.index(there))
     for name, array in again.statistics.to_arrays().items():
         assert np.array_equal(array, agent.statistics.to_arrays()[name]), name
-    assert np.array_equal(again.visited, agent.visited)
+    assert np.array_equal(again.core.visited, agent.core.visited)
     assert agent.model_error == pytest.approx(2.0 * 4.0 / bins[-1][0], rel=1e-15, abs=0)
 
 
@@ -402,7 +402,7 @@ def test_a_saved_agent_goes_on_to_the_same_bits(tmp_path_factory: pytest.TempPat
         assert np.array_equal(array, again.statistics.to_arrays()[name]), name
     for name, array in agent.own_arrays().items():
         assert np.array_equal(array, again.own_arrays()[name]), name
-    assert [r[:-1] for r in agent.records] == [r[:-1] for r in again.records]
+    assert [r[:-1] for r in agent.core.records] == [r[:-1] for r in again.core.records]
 
 
 def test_a_log_that_does_not_fit_is_refused(tmp_path: Path) -> None:

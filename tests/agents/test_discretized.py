@@ -57,7 +57,7 @@ def test_it_promises_nothing() -> None:
 
 def test_a_greedy_learner_predicts_what_its_values_say() -> None:
     agent = gf.Discretized("epsilon-greedy-q", gf.Partition.uniform(bins=2), n_actions=3)
-    agent.inner.q[:] = [0.0, 2.0, 1.0, 3.0, 0.0, 1.0]  # type: ignore[attr-defined]
+    agent.core.q[:] = [0.0, 2.0, 1.0, 3.0, 0.0, 1.0]  # type: ignore[attr-defined]
     assert [agent.predict(x) for x in (0.2, 0.9)] == [1, 0]
 
 

@@ -33,7 +33,7 @@ def test_the_sets_of_a_plan_by_hand() -> None:
     n = 2_000_000
     agent.observe(0.1, 1, 0.25, 0.3)
     s = agent.statistics
-    s.visits[1], s.count[s.begin[1]], s.reward_sum[1], agent.t = n, n, 0.25 * n, n
+    s.visits[1], s.count[s.begin[1]], s.reward_sum[1], agent.core.t = n, n, 0.25 * n, n
     agent.act(0.1)
     view = seen[-1]
     radius = math.sqrt(56 * 3 * math.log(2 * 3 * (n + 1) / 0.1) / n) + 0.1
@@ -79,7 +79,7 @@ def test_no_guarantee_is_claimed_for_a_variant_without_a_proof() -> None:
 def test_the_horizon_chooses_the_cells() -> None:
     agent = gf.UCCRL(n_actions=4, span=1.0, lipschitz=2.0, holder=1.0, horizon=1e6, dim=2)
     assert agent.partition.bins == (8, 8)
-    assert agent.inner.widening == 0.25
+    assert agent.core.widening == 0.25
 
 
 @pytest.mark.parametrize(
@@ -114,4 +114,4 @@ def test_a_saved_agent_goes_on_to_the_same_bits(tmp_path: Path) -> None:
         assert again.guarantee == agent.guarantee
         assert np.array_equal(wander(agent, 500, seed=3, start=x), wander(again, 500, seed=3, start=x))
         assert np.array_equal(agent.statistics.visits, again.statistics.visits)
-        assert [r[:-1] for r in agent.records] == [r[:-1] for r in again.records]
+        assert [r[:-1] for r in agent.core.records] == [r[:-1] for r in again.core.records]

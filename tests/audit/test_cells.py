@@ -357,7 +357,7 @@ def test_an_environment_that_states_too_small_a_constant_is_caught() -> None:
 def test_a_wrong_term_of_the_cells_is_caught() -> None:
     truth = truth_for("lqg")
     agent = learner(truth.environment, 8)
-    agent.inner.model_error /= 8  # as if n were the number of cells squared
+    agent.core.model_error /= 8  # as if n were the number of cells squared
     found = audit_run(agent, truth.environment, 300, 0, truth=truth)
     assert found.failed[0] == "bonus-formula"
     assert found.findings["bonus-formula"].failures == found.episodes

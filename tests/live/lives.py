@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gainful.agents.episodic import agent_state
+from gainful.agents.files import agent_state
 from gainful.errors import JournalError
 from gainful.live import DurableAgent, open_agent
 from gainful.live.folder import HEADER_SIZE, Folder, segment_header

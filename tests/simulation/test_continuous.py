@@ -60,11 +60,11 @@ def assert_same(one: PartitionedAgent, other: PartitionedAgent) -> None:
         assert np.array_equal(array, other.statistics.to_arrays()[name]), name
     for name, array in one.own_arrays().items():
         assert np.array_equal(array, other.own_arrays()[name]), name
-    assert [r[:-1] for r in one.records] == [r[:-1] for r in other.records]
-    assert np.array_equal(one.remaining, other.remaining)
-    assert np.array_equal(one.visited, other.visited)
+    assert [r[:-1] for r in one.core.records] == [r[:-1] for r in other.core.records]
+    assert np.array_equal(one.core.remaining, other.core.remaining)
+    assert np.array_equal(one.core.visited, other.core.visited)
     assert one.statistics.changed_pairs().tolist() == other.statistics.changed_pairs().tolist()
-    assert (one.t, one.interrupted, one.partition) == (other.t, other.interrupted, other.partition)
+    assert (one.t, one.core.interrupted, one.partition) == (other.t, other.core.interrupted, other.partition)
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
@@ -130,7 +130,7 @@ def test_every_kind_of_agent_runs_as_if_stepped(kind: str) -> None:
     second.act(x)
     assert_same(first, second)
     if kind == "an act of its own":
-        assert first.inner.asked == second.inner.asked
+        assert first.core.asked == second.core.asked
     if "doubling" in kind:
         assert first.stage == 2
         assert first.log.n == first.statistics.visits.sum() == steps

@@ -151,7 +151,7 @@ def test_discrete_observations_and_spaces_that_begin_elsewhere(made: Any) -> Non
     first.act(run.final_state)
     for name, array in first.statistics.to_arrays().items():
         assert np.array_equal(array, second.statistics.to_arrays()[name]), name
-    assert [r[:-1] for r in first.records] == [r[:-1] for r in second.records]
+    assert [r[:-1] for r in first.core.records] == [r[:-1] for r in second.core.records]
     assert run.steps.tolist() == [10, 1200]
 
 
@@ -198,7 +198,7 @@ def test_what_cannot_be_is_refused_and_what_was_lived_is_kept() -> None:
             simulate(agent, _without_end(env), 1000)
         assert agent.t == agent.statistics.visits.sum() == 59
     tabular = gf.SCALPlus(10, 2, span=1.0)
-    with pytest.raises(InvalidArgumentError, match=r"the state is 1[234]"):
+    with pytest.raises(InvalidArgumentError, match=r"state is 1[234]"):
         simulate(tabular, Walk(lambda at: at + 12), 100)
     stingy = gf.SCALPlus(10, 2, span=1.0, reward_max=0.5)
     with pytest.raises(InvalidArgumentError, match=r"reward 1.0 at step \d+, expected a number in \[0, 0.5\]"):

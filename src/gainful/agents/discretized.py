@@ -9,7 +9,8 @@ from typing import Any
 from gainful.agents import registry
 from gainful.agents.episodic import EpisodicAgent
 from gainful.agents.guarantee import Guarantee
-from gainful.agents.partitioned import PartitionedAgent, checked_partition
+from gainful.agents.partitioned import PartitionedAgent
+from gainful.agents.smoothness import checked_partition
 from gainful.errors import InvalidArgumentError
 from gainful.partition import Partition
 
@@ -38,20 +39,20 @@ class Discretized(PartitionedAgent):
             if name not in known and not open_ended:
                 raise InvalidArgumentError(f"{made.__name__} has no parameter {name!r}; it has {', '.join(known)}")
         try:
-            self.inner = made(self.partition.n_cells, n_actions, **settings)
+            self.core = made(self.partition.n_cells, n_actions, **settings)
         except TypeError as error:
             raise InvalidArgumentError(f"{made.__name__} cannot be made: {error}") from error
 
     def settings(self) -> dict[str, Any]:
         """The arguments that make this agent again; the tabular agent's class by its name."""
-        return {"agent_class": type(self.inner).__name__, **super().settings()}
+        return {"agent_class": type(self.core).__name__, **super().settings()}
 
     @property
     def guarantee(self) -> Guarantee:
         """That of the tabular agent, which is void here."""
         return replace(
-            self.inner.guarantee,
-            reason_void=f"{type(self.inner).__name__} is meant for finitely many states; "
+            self.core.guarantee,
+            reason_void=f"{type(self.core).__name__} is meant for finitely many states; "
             "that the states of a cell differ is not accounted for",
         )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,10 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from gainful._compiled import kernel
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.statistics import Statistics
-from gainful.archive import Format, write_archive
-from gainful.arguments import finite
-from gainful.errors import InvalidAgentError, InvalidArgumentError
-from gainful.rng import Role, draw, stream_key, uniform
+from gainful.arguments import finite, whole_below
+from gainful.errors import InvalidArgumentError
+from gainful.rng import Role, draw, draws, stream_key, uniform
+
+if TYPE_CHECKING:
+    from gainful.agents.refinement import TransitionLog
 
 NEVER = np.iinfo(np.int64).max
 
@@ -110,6 +112,13 @@ class EpisodicAgent:
     and nowhere else.
     """
 
+    dim = 0
+    """The number of coordinates of a state: none, states are numbers."""
+    log: TransitionLog | None = None
+    """None: no raw transitions are kept."""
+    refines_at = NEVER
+    """The number of steps after which the next decision refines the partition: never."""
+
     def __init__(
         self, n_states: int, n_actions: int, *, reward_max: float = 1.0, reward_min: float = 0.0, delta: float = 0.05,
         seed: int = 0, allowed: ArrayLike | None = None,
@@ -148,6 +157,22 @@ class EpisodicAgent:
         """States seen so far, as the origin or the end of a transition."""
         self.records = EpisodeLog()
         self.on_episode: Callable[[EpisodeView], None] | None = None
+
+    @property
+    def core(self) -> EpisodicAgent:
+        """The tabular agent that has the clock, the statistics and the plan: this one."""
+        return self
+
+    def cell(self, state: int) -> int:
+        """The number of `state`: itself, checked."""
+        return whole_below("state", state, self.n_states)
+
+    def cells(self, states: NDArray[Any]) -> NDArray[np.int64]:
+        """The numbers of many valid states: themselves."""
+        return states.astype(np.int64)
+
+    def refine(self) -> None:
+        """Do nothing: the states of a tabular agent stay as they are."""
 
     @property
     def reward_range(self) -> float:
@@ -192,7 +217,9 @@ class EpisodicAgent:
 
     def save(self, path: str | Path) -> None:
         """Write the whole state to one plain file; `gf.load_agent(path)` goes on to the same bits."""
-        write_archive(AGENT_FILE, path, *agent_state(self))
+        from gainful.agents.files import save_agent  # which knows every agent, this class too
+
+        save_agent(self, path)
 
     def predict(self, state: int) -> int:
         """The greedy action of the present policy; begins no episode and learns nothing.
@@ -200,38 +227,53 @@ class EpisodicAgent:
         Of a policy that mixes actions it is the most probable one, ties to the lowest; before the first plan the
         lowest action that the state has.
         """
-        s = self._checked("state", state, self.n_states)
-        if self.current is None:
-            return int(np.argmax(self.allowed[s]))
-        if self.current.probabilities is not None:
-            return int(np.argmax(self.current.probabilities[s]))
-        return int(self.current.actions[s])
+        return int(np.argmax(self.policy_at(np.array([self.cell(state)]))[0]))
+
+    def policy_at(self, states: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(N, A) probabilities of the actions in each of these states, by the present policy; see `predict`."""
+        plan = self.current
+        if plan is not None and plan.probabilities is not None:
+            return plan.probabilities[states]
+        chosen = self.allowed[states].argmax(axis=1) if plan is None else plan.actions[states]
+        return one_hot(chosen, self.n_actions)
 
     def act(self, state: int) -> int:
         """The action to take in `state`; asked again before `observe`, the answer is the same."""
-        s = self._checked("state", state, self.n_states)
+        s = whole_below("state", state, self.n_states)
         if self.current is None or self.interrupted or self.t >= self.current.last_step:
             self.begin_episode()
         assert self.current is not None
-        a = self._decision(s)
+        a = self.decide(s)
         if self.current.doubling and self.remaining[s * self.n_actions + a] <= 0:
             self.begin_episode()
-            a = self._decision(s)
+            a = self.decide(s)
         return a
 
-    def _decision(self, s: int) -> int:
-        """Decision t uses draw 2t, and 2t+1 when the episode began at it."""
+    def decide(self, state: int, n: int = 0) -> int:
+        """The action of the present plan in a valid `state`; begins no episode.
+
+        Decision t uses draw 2t, and 2t+1 when the episode began at it. Further decisions at one step, n = 1, 2, …,
+        have streams of their own.
+        """
         assert self.current is not None
         if self.current.probabilities is None:
-            return int(self.current.actions[s])
+            return int(self.current.actions[state])
         number = 2 * self.t + (self.planned_at == self.t)
-        return int(choose(self.current.cumulative, s, self.key, np.uint64(number)))
+        return int(choose(self.current.cumulative, state, self.decision_key(n), np.uint64(number)))
+
+    def decision_key(self, n: int) -> np.uint64:
+        """The key of the draws for decision n (from 0) of one step."""
+        if n == 0:
+            return self.key
+        key = np.empty(1, dtype=np.uint64)
+        draws(~self.key, np.uint64(n), key)
+        return np.uint64(key[0])
 
     def observe(self, state: int, action: int, reward: float, next_state: int) -> None:
         """What happened: any valid transition, whether or not the agent chose it."""
-        s = self._checked("state", state, self.n_states)
-        a = self._checked("action", action, self.n_actions)
-        to = self._checked("next state", next_state, self.n_states)
+        s = whole_below("state", state, self.n_states)
+        a = whole_below("action", action, self.n_actions)
+        to = whole_below("next state", next_state, self.n_states)
         if not self.allowed[s, a]:
             raise InvalidArgumentError(f"action {a} at step {self.t + 1}: state {s} does not have it")
         try:
@@ -252,34 +294,30 @@ class EpisodicAgent:
             self.visited[to] = True
             self.interrupted = self.current is not None and self.current.stop_on_new_state
 
-    def begin_episode(self) -> None:
-        """Plan from what has been seen, and give every pair max{1, N} executions."""
-        began = time.process_time()
-        plan = self.plan(self.statistics, self.t + 1)
-        spent = time.process_time() - began
+    def begin_episode(self, plan: EpisodePlan | None = None, seconds: float = 0.0) -> None:
+        """Begin an episode, in which every pair may be executed max{1, N} times.
+
+        Without a `plan` one is made from what has been seen. A plan made elsewhere, in so many `seconds`, leaves an
+        interruption that came after it pending.
+        """
+        if plan is None:
+            began = time.process_time()
+            plan = self.plan(self.statistics, self.t + 1)
+            seconds, self.interrupted = time.process_time() - began, False
         low, high = plan.gain_bounds
-        self.records.append(
-            (
-                self.t + 1, low + (high - low) / 2, low, high,
-                float(np.ptp(plan.values)) if plan.span is None else plan.span, plan.sweeps, spent,
-            )
-        )  # fmt: skip
-        self.current, self.planned_at, self.interrupted = plan, self.t, False
+        span = float(np.ptp(plan.values)) if plan.span is None else plan.span
+        self.records.append((self.t + 1, low + (high - low) / 2, low, high, span, plan.sweeps, seconds))
+        self.current, self.planned_at = plan, self.t
         grant(self.statistics.visits, *self.statistics.changes, self.remaining)
         if self.on_episode is not None:
             self.on_episode(EpisodeView(len(self.records), self.t + 1, plan, self.statistics))
 
-    @staticmethod
-    def _checked(what: str, value: int, n: int) -> int:
-        if type(value) is int and 0 <= value < n:
-            return value
-        try:
-            i = int(value)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidArgumentError(f"{what} is {value!r}, expected an integer in 0 … {n - 1}") from error
-        if i != value or not 0 <= i < n:
-            raise InvalidArgumentError(f"{what} is {value}, expected an integer in 0 … {n - 1}")
-        return i
+
+def one_hot(actions: NDArray[np.int64], n_actions: int) -> NDArray[np.float64]:
+    """(N, A) rows of probabilities that choose these actions."""
+    table = np.zeros((actions.size, n_actions))
+    table[np.arange(actions.size), actions] = 1.0
+    return table
 
 
 @kernel
@@ -303,93 +341,3 @@ def grant(
         remaining[k] = max(1, visits[k])
         is_changed[k] = False
     n_changed[0] = 0
-
-
-# ---------------------------------------------------------------------- one plain file
-
-AGENT_FILE = Format("gainful-agent", 1, "agent", "agent.save", InvalidAgentError)
-
-
-def agent_state(agent: EpisodicAgent) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """All of an agent: settings and clock as a JSON header; statistics, plan and records as arrays."""
-    plan = agent.current
-    header: dict[str, Any] = {
-        "agent": type(agent).__name__, "settings": agent.settings(), "t": agent.t, "planned_at": agent.planned_at,
-        "interrupted": agent.interrupted, "plan": None,
-    }  # fmt: skip
-    arrays: dict[str, NDArray[Any]] = {
-        "allowed": agent.allowed, "remaining": agent.remaining, "visited": agent.visited, "records": agent.episodes,
-    }  # fmt: skip
-    if plan is not None:
-        header["plan"] = {
-            "gain_bounds": plan.gain_bounds, "sweeps": plan.sweeps, "doubling": plan.doubling,
-            "last_step": plan.last_step, "stop_on_new_state": plan.stop_on_new_state, "span": plan.span,
-        }  # fmt: skip
-        arrays |= {"plan_actions": plan.actions, "plan_values": plan.values}
-        if plan.probabilities is not None:
-            arrays["plan_probabilities"] = plan.probabilities
-    arrays |= {f"statistics_{name}": array for name, array in agent.statistics.to_arrays().items()}
-    arrays |= {f"own_{name}": array for name, array in agent.own_arrays().items()}
-    return header, arrays
-
-
-def take_state(agent: EpisodicAgent, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-    """Make a new agent, of the same settings, what `agent_state` told of another; ValueError where that cannot be."""
-    agent.resize(header["settings"])
-    agent.statistics.from_arrays(
-        {name.removeprefix("statistics_"): a for name, a in arrays.items() if name.startswith("statistics_")}
-    )
-    pairs = agent.n_states * agent.n_actions
-    for name, shape, dtype in (("remaining", (pairs,), np.int64), ("visited", (agent.n_states,), np.bool_)):
-        if arrays[name].shape != shape or arrays[name].dtype != dtype:
-            raise ValueError(f"array '{name}' has shape {arrays[name].shape} and dtype {arrays[name].dtype}")
-    if arrays["records"].dtype != EPISODE_RECORD or arrays["records"].ndim != 1:
-        raise ValueError(f"records have dtype {arrays['records'].dtype} and shape {arrays['records'].shape}")
-    if int(header["t"]) != int(agent.statistics.visits.sum()):
-        raise ValueError(f"{header['t']} steps, but {agent.statistics.visits.sum()} visits")
-    agent.remaining[:], agent.visited[:] = arrays["remaining"], arrays["visited"]
-    statistics = agent.statistics
-    used = np.flatnonzero(agent.remaining != np.maximum(statistics.visits, 1))  # what this episode has executed
-    statistics.forget_changes()
-    statistics.is_changed[used], statistics.changed[: used.size], statistics.n_changed[0] = True, used, used.size
-    agent.records = EpisodeLog(arrays["records"])
-    agent.t, agent.planned_at = int(header["t"]), int(header["planned_at"])
-    agent.interrupted = bool(header["interrupted"])
-    agent.current = None
-    if header["plan"] is not None:
-        kept = dict(header["plan"])
-        kept["gain_bounds"] = tuple(kept["gain_bounds"])
-        agent.current = EpisodePlan(
-            actions=arrays["plan_actions"], values=arrays["plan_values"],
-            probabilities=arrays.get("plan_probabilities"), **kept,
-        )  # fmt: skip
-        _check_plan(agent.current, agent)
-    agent.restore({name.removeprefix("own_"): a for name, a in arrays.items() if name.startswith("own_")})
-
-
-def _check_plan(plan: EpisodePlan, agent: EpisodicAgent) -> None:
-    """ValueError unless the plan is one for the agent's states and actions."""
-    S, A = agent.n_states, agent.n_actions
-    actions, p = plan.actions, plan.probabilities
-    if actions.shape != (S,) or actions.dtype != np.int64 or not (actions.min() >= 0 and actions.max() < A):
-        raise ValueError(
-            f"the plan's actions have shape {actions.shape} and dtype {actions.dtype}, or are out of range"
-        )
-    if plan.values.shape != (S,) or not np.isfinite(plan.values).all():
-        raise ValueError(f"the plan's values have shape {plan.values.shape}, or are not finite")
-    if p is not None and (p.shape != (S, A) or not np.all(np.abs(p.sum(axis=1) - 1.0) < 1e-6) or p.min() < 0.0):
-        raise ValueError("the plan's probabilities are none")
-    if type(plan.last_step) is not int or not plan.gain_bounds[0] <= plan.gain_bounds[1]:
-        raise ValueError(f"the plan ends at {plan.last_step} with the bracket {plan.gain_bounds}")
-
-
-def restore_agent(
-    make: Callable[..., EpisodicAgent], path: str | Path, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
-) -> EpisodicAgent:
-    """An agent from the file of `agent.save`; any disagreement is an InvalidAgentError."""
-    try:
-        agent = make(**header["settings"], allowed=arrays["allowed"])
-        take_state(agent, header, arrays)
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError, MemoryError) as error:
-        raise AGENT_FILE.damaged(path, f"{type(error).__name__}: {error}") from error
-    return agent

@@ -1,18 +1,16 @@
-"""Agents by name, and back from their files."""
+"""Agents by name."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gainful.agents.episodic import AGENT_FILE, EpisodicAgent, restore_agent
-from gainful.archive import read_archive
-from gainful.errors import InvalidAgentError, UnknownAgentError, suggestion
+from gainful.errors import UnknownAgentError, suggestion
 
 if TYPE_CHECKING:
+    from gainful.agents.episodic import EpisodicAgent
     from gainful.agents.partitioned import PartitionedAgent
 
 # the name on a command line -> (module, class)
@@ -80,6 +78,15 @@ def continuous_class(name: str) -> type[PartitionedAgent]:
     return found
 
 
+def class_named(name: str) -> type[Any] | None:
+    """The class by its own name, such as 'SCALPlus', as files have it; None where there is none."""
+    for home in (*AGENTS.values(), *PARTITIONED.values()):
+        if home[1] == name:
+            found: type[Any] = _loaded(home)
+            return found
+    return None
+
+
 def _loaded(home: tuple[str, str]) -> Any:
     module, attribute = home
     return getattr(importlib.import_module(module), attribute)
@@ -103,17 +110,3 @@ def describe(name: str) -> Description:
         if p.name not in ("n_states", "n_actions", "allowed", "reward_min", "reward_max", "seed")
     }
     return Description(name, (inspect.getdoc(made) or "").splitlines()[0], parameters)
-
-
-def load_agent(path: str | Path) -> Any:
-    """The agent that `agent.save(path)` wrote; it goes on to the same bits."""
-    header, arrays = read_archive(AGENT_FILE, path)
-    for name, (_, attribute) in AGENTS.items():
-        if attribute == header.get("agent"):
-            return restore_agent(agent_class(name), path, header, arrays)
-    for home in PARTITIONED.values():
-        if home[1] == header.get("agent"):
-            return restore_agent(_loaded(home), path, header, arrays)
-    raise InvalidAgentError(
-        f"{path}: holds a {header.get('agent')!r}, which this gainful does not know; upgrade gainful"
-    )

@@ -55,6 +55,12 @@ class Statistics:
         self.is_changed[self.changed[: self.n_changed[0]]] = False
         self.n_changed[0] = 0
 
+    def set_changes(self, pairs: NDArray[np.int64]) -> None:
+        """Say which pairs have been observed since the last plan, each once."""
+        self.forget_changes()
+        self.is_changed[pairs] = True
+        self.changed[: pairs.size], self.n_changed[0] = pairs, pairs.size
+
     def observe(self, pair: int, next_state: int, reward: float) -> None:
         """One transition, `reward` in internal units."""
         while not add(self.begin, self.length, self.room, self.used, self.next_state, self.count, pair, next_state, 1):

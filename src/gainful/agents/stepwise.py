@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gainful._compiled import inlined, kernel
-from gainful.agents.episodic import EpisodePlan, EpisodicAgent
+from gainful.agents.episodic import EpisodePlan, EpisodicAgent, one_hot
 from gainful.agents.statistics import Statistics
 from gainful.rng import draw, uniform
 
@@ -43,13 +43,14 @@ class StepwiseAgent(EpisodicAgent):
             values=np.zeros(self.n_states), sweeps=0, doubling=False,
         )  # fmt: skip
 
-    def predict(self, state: int) -> int:
-        """The action of the largest value, ties to the lowest; learns nothing."""
-        s = self._checked("state", state, self.n_states)
-        return int(greedy(self.q, self.n_actions, s))
+    def policy_at(self, states: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(N, A) the action of the largest value in each of these states, ties to the lowest, as probabilities."""
+        return one_hot(self.q.reshape(self.allowed.shape)[states].argmax(axis=1), self.n_actions)
 
-    def _decision(self, s: int) -> int:
-        return int(decide(self.kind, self.q, self.numbers, self.allowed, s, self.key, np.uint64(2 * self.t)))
+    def decide(self, state: int, n: int = 0) -> int:
+        """The action in a valid `state`, by the present values."""
+        key, number = self.decision_key(n), np.uint64(2 * self.t)
+        return int(decide(self.kind, self.q, self.numbers, self.allowed, state, key, number))
 
     def observe(self, state: int, action: int, reward: float, next_state: int) -> None:
         """What happened; the values change at once."""

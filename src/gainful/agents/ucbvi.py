@@ -107,11 +107,11 @@ class UCBVI(EpisodicAgent):
             return True
         return bool(self.current.values.min() >= self.episode_length * self.reward_range)
 
-    def begin_episode(self) -> None:
+    def begin_episode(self, plan: EpisodePlan | None = None, seconds: float = 0.0) -> None:
         """A new block where the present one is over; inside it, the actions of the next steps."""
         h = self.t - self._block
-        if self.current is None or h >= self.episode_length:
-            super().begin_episode()
+        if plan is not None or self.current is None or h >= self.episode_length:
+            super().begin_episode(plan, seconds)
         else:
             self.current = replace(self.current, actions=self._table[h], last_step=self._last_step(h))
             self.interrupted = False

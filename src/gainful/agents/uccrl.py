@@ -12,16 +12,8 @@ from gainful.agents.empirical import empirical_rows
 from gainful.agents.episodic import EpisodePlan
 from gainful.agents.extended import ExtendedAgent
 from gainful.agents.guarantee import Guarantee
-from gainful.agents.partitioned import (
-    Ends,
-    PartitionedAgent,
-    box_to_cut,
-    checked_horizon,
-    checked_partition,
-    checked_smoothness,
-    chosen_bins,
-    unknown_smoothness,
-)
+from gainful.agents.partitioned import PartitionedAgent
+from gainful.agents.smoothness import Ends, Smoothness, box_to_cut, checked_horizon, checked_partition
 from gainful.agents.statistics import Statistics
 from gainful.agents.ucrl2 import SIMPLEX
 from gainful.arguments import finite
@@ -99,7 +91,7 @@ class UCCRL(PartitionedAgent):
     >>> agent.observe(0.31, agent.act(0.31), 0.5, 0.33)
     """
 
-    inner: CellsOfUCCRL
+    core: CellsOfUCCRL
 
     def __init__(
         self, *, n_actions: int, span: float, partition: Partition | dict[str, Any] | None = None,
@@ -108,32 +100,48 @@ class UCCRL(PartitionedAgent):
         horizon: float | None = None, dim: int | None = None, low: Ends = None,
         high: Ends = None, box: Any = None, outside: Outside | None = None,
     ) -> None:  # fmt: skip
-        self.lipschitz, self.holder = checked_smoothness(lipschitz, holder)
-        self.horizon = checked_horizon(horizon)
-        options = {
-            "span": span, "reward_max": reward_max, "reward_min": reward_min, "delta": delta, "seed": seed,
+        self.smoothness, self.horizon = Smoothness(lipschitz, holder), checked_horizon(horizon)
+        options: dict[str, Any] = {
+            "n_actions": n_actions,
+            "span": span,
+            "reward_max": reward_max,
+            "reward_min": reward_min,
+            "delta": delta,
+            "seed": seed,
             "width_scale": width_scale,
-        }  # fmt: skip
-        CellsOfUCCRL(1, n_actions, widening=0.0, **options)  # its errors first
+        }
+        CellsOfUCCRL(1, widening=0.0, **options)  # its errors come before those of the cells
         if partition is not None:
-            self.partition = checked_partition(partition)
-            if any(given is not None for given in (dim, low, high, box, outside)):
-                raise InvalidArgumentError("a partition was given, and dim, low, high, box or outside too: it has them")
+            self.partition = checked_partition(partition, dim=dim, low=low, high=high, box=box, outside=outside)
         elif self.horizon is None:
-            raise InvalidArgumentError("give a partition, or the horizon for which to choose the number of cells")
+            raise InvalidArgumentError(
+                "partition",
+                None,
+                hint="give a partition, or the horizon for which to choose the number of cells",
+                problem="neither a partition nor a horizon is given",
+            )
         else:
             self.space = box_to_cut(dim, low, high, box, outside)
-            n = chosen_bins(self.horizon, n_actions, self.lipschitz, self.holder, self.space.dim)
-            self.partition = self.space.with_bins(n)
+            self.partition = self.space.with_bins(self.smoothness.bins(self.horizon, n_actions, self.space.dim))
         widening = 0.0
-        if self.lipschitz is not None and self.holder is not None:
-            widening = cell_widening(self.lipschitz, self.holder, min(self.partition.bins))
-        self.inner = CellsOfUCCRL(self.partition.n_cells, n_actions, widening=widening, allowed=allowed, **options)
+        if self.smoothness.constants is not None:
+            widening = cell_widening(*self.smoothness.constants, min(self.partition.bins))
+        self.core = CellsOfUCCRL(self.partition.n_cells, widening=widening, allowed=allowed, **options)
+
+    @property
+    def lipschitz(self) -> float | None:
+        """The Hölder constant L; None where it is unknown."""
+        return self.smoothness.lipschitz
+
+    @property
+    def holder(self) -> float | None:
+        """The Hölder exponent α; None where it is unknown."""
+        return self.smoothness.holder
 
     @property
     def span(self) -> float:
         """The bound c on sp(h*)."""
-        return self.inner.span
+        return self.core.span
 
     def settings(self) -> dict[str, Any]:
         """The arguments that make this agent again."""
@@ -155,5 +163,5 @@ class UCCRL(PartitionedAgent):
                 f"rewards and transitions are Hölder{constants} on the box scaled to [0, 1]^{d}",
             ),
             source="Ortner & Ryabko 2012, for the published algorithm",
-            reason_void=self.inner.scaled or unknown_smoothness(self.lipschitz, self.holder) or UNPROVEN,
+            reason_void=self.core.scaled or self.smoothness.reason_void or UNPROVEN,
         )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gainful._compiled import kernel
 from gainful.agents.c_scal_plus import CSCALPlus
 from gainful.agents.episodic import EpisodeView
-from gainful.agents.partitioned import TransitionLog, unknown_smoothness
+from gainful.agents.refinement import TransitionLog
 from gainful.audit.cells import NODES, POINTS, CellsTruth, CellTables, exact_edges, right_closed_edges, to_coefficients
 from gainful.audit.episodes import episode_rule
 from gainful.audit.findings import Finding, Floats, compared, not_applicable
@@ -336,7 +336,7 @@ class CellsAuditor:
 
     def see(self, view: EpisodeView) -> None:
         """One episode begins: the last one is settled, the new one examined."""
-        agent, inner, plan, s = self.agent, self.agent.inner, view.plan, view.statistics
+        agent, inner, plan, s = self.agent, self.agent.core, view.plan, view.statistics
         k = len(self._starts)
         self._absorb()
         if k:
@@ -454,7 +454,7 @@ class CellsAuditor:
         elif least is None or env.holder is None:
             say(f"{env.name}: {env.no_guarantee}", *of_the_lemma)
         elif agent.lipschitz is None or agent.holder is None:
-            say(unknown_smoothness(agent.lipschitz, agent.holder), *of_the_lemma)
+            say(agent.smoothness.reason_void, *of_the_lemma)
         elif agent.lipschitz < least * (1.0 - 1e-12) or agent.holder > env.holder:
             say(
                 f"the agent was told L = {agent.lipschitz:.6g}, α = {agent.holder:g}, the environment has "
@@ -471,9 +471,9 @@ class CellsAuditor:
             )  # fmt: skip
         if not agent.allowed.all():
             say("the agent may not take every action in every cell, and g* is that of all", *optimal)
-        if agent.inner.mixture != "copy":
+        if agent.core.mixture != "copy":
             say("the policy draws its actions: the inequality holds in expectation over them", "decomposition")
-            if agent.inner.bonus != "appendix":
+            if agent.core.bonus != "appendix":
                 say("with drawn actions the bound is for the appendix's bonus", "regret-bound")
         if not self._law_known:
             say(
@@ -562,7 +562,7 @@ class CellsAuditor:
         agent = self.agent
         return terms_at(
             T, agent.n_states, agent.n_actions, span=agent.span, spread=agent.n_states, reward_max=agent.reward_range,
-            delta=agent.delta, model_error=self._added, mixture=agent.inner.mixture,
+            delta=agent.delta, model_error=self._added, mixture=agent.core.mixture,
         )  # fmt: skip
 
 

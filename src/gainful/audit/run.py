@@ -129,7 +129,7 @@ def audit_run(
         raise InvalidArgumentError("truth is that of another environment, expected truth_of(environment)")
     began = time.process_time()
     life = new_simulation(agent, environment, steps, seed, gain=known.gain)
-    log = getattr(agent, "log", None)
+    log = agent.log
     auditor = auditor_class(agent, known)(agent, known, life)
     agent.on_episode = auditor.see
     try:
@@ -137,8 +137,7 @@ def audit_run(
         found, shown = auditor.findings()
     finally:  # an agent whose run was stopped is an agent like any other
         agent.on_episode = None
-        if hasattr(agent, "log"):
-            agent.log = log
+        agent.log = log
     run = life.run()
     shown |= {"steps": run.steps.tolist(), "regret": np.asarray(run.regret).tolist()}
     return RunAudit(

@@ -124,14 +124,14 @@ def _watch(life: Any, checkpoint: str | None) -> None:
 
     def tell(step: int, horizon: int) -> str:
         rate = max(step - start, 1) / max(time.perf_counter() - began, 1e-9)
-        estimate = life.agent.records[-1][1]
+        estimate = life.agent.core.records[-1][1]
         earned = f"{life.total / step:.4g} per step, gain estimate {estimate:.4g}"
         if not math.isnan(life.gain):
             earned = (
                 f"regret {step * life.gain - life.total:,.0f}, gain estimate {estimate:.4g} against {life.gain:.4g}"
             )
         return (
-            f"{step:,} of {horizon:,} steps, {rate / 1e6:.3g} M/s, episode {len(life.agent.records):,}, {earned}, "
+            f"{step:,} of {horizon:,} steps, {rate / 1e6:.3g} M/s, episode {len(life.agent.core.records):,}, {earned}, "
             f"{(horizon - step) / rate:.0f} s left"
         )
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.agents.partitioned import PartitionedAgent
+from gainful.arguments import whole_below
 from gainful.errors import InvalidArgumentError, describe
 from gainful.live.configuration import core_of
 from gainful.live.observing import cells_of
@@ -18,13 +19,9 @@ def checked_number(name: str, value: Any, n: int) -> int:
     """A state or action in 0 … n-1. A bool is rejected: it is more likely a mistake than state 1."""
     if type(value) is int and 0 <= value < n:
         return value
-    try:
-        i = -1 if isinstance(value, (bool, np.bool_)) else int(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidArgumentError(name, value, f"an integer in 0 … {n - 1}") from error
-    if i != value or not 0 <= i < n:
+    if isinstance(value, (bool, np.bool_)):
         raise InvalidArgumentError(name, value, f"an integer in 0 … {n - 1}")
-    return i
+    return whole_below(name, value, n)
 
 
 def checked_point(agent: PartitionedAgent, state: Any) -> NDArray[np.float64]:
@@ -125,7 +122,7 @@ def checked_rows(agent: Any, states: Any, actions: Any, rewards: Any, next_state
 
 def _states(agent: Any, name: str, values: Any) -> NDArray[Any]:
     """(n,) numbers of states, or (n, d) points."""
-    if not isinstance(agent, PartitionedAgent):
+    if agent.dim == 0:
         return _whole_numbers(name, values, core_of(agent).n_states)
     partition = agent.partition
     try:

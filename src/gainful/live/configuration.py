@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,13 @@ LARGEST_PRIOR = 10**6
 
 def is_points(agent: Any) -> bool:
     """Whether its states are points of a box."""
-    return isinstance(agent, PartitionedAgent)
+    return bool(agent.dim)
 
 
 def core_of(agent: Any) -> EpisodicAgent:
     """The tabular agent: itself, or the one on cells."""
-    return agent.inner if isinstance(agent, PartitionedAgent) else cast(EpisodicAgent, agent)
+    core: EpisodicAgent = agent.core
+    return core
 
 
 def make_agent(config: Any) -> tuple[Any, dict[str, Any] | None]:
@@ -127,7 +128,7 @@ def observe_prior(agent: Any, prior: MDP, weight: Any) -> None:
     are invented, not seen: no theorem covers what is learned from them.
     """
     n, core = whole("config['prior_weight']", weight, 1, LARGEST_PRIOR), core_of(agent)
-    if isinstance(core, StepwiseAgent) or (isinstance(agent, PartitionedAgent) and agent.log is not None):
+    if isinstance(core, StepwiseAgent) or agent.log is not None:
         raise InvalidArgumentError(f"{type(agent).__name__} keeps more than counts, and cannot begin with a prior")
     if (prior.n_states, prior.n_actions) != (core.n_states, core.n_actions):
         raise InvalidArgumentError(

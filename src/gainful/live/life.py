@@ -14,9 +14,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful.agents.episodic import agent_state, take_state
+from gainful.agents.files import agent_state, take_state
 from gainful.agents.guarantee import Guarantee
-from gainful.agents.partitioned import PartitionedAgent
 from gainful.agents.scal_plus import SCALPlus
 from gainful.agents.stepwise import StepwiseAgent
 from gainful.errors import DamagedJournalError, GainfulError, InvalidArgumentError
@@ -24,10 +23,9 @@ from gainful.live.configuration import core_of, make_again, plain
 from gainful.live.folder import Description
 from gainful.live.memory import Answer, Memory
 from gainful.live.observing import cells_of, observe_rows
-from gainful.live.planner import Twin, adopt, copy_of, plans_plainly
+from gainful.live.planner import Twin, copy_of, plans_plainly
 from gainful.live.records import NUMBERS, Kind, Layout, Record, Rows, asked
 from gainful.live.results import Change
-from gainful.rng import draws
 
 Planning: TypeAlias = Literal["auto", "inline", "background"]
 PATIENCE = 0.004
@@ -75,8 +73,7 @@ class Life:
 
     def _install(self, agent: Any) -> None:
         self.agent, self.core = agent, core_of(agent)
-        refines = isinstance(agent, PartitionedAgent) and agent.log is not None
-        self.apart = plans_plainly(agent) and not refines
+        self.apart = plans_plainly(agent) and agent.log is None
         """Whether its plans can be made by a twin."""
 
     def ready(self) -> None:
@@ -175,7 +172,7 @@ class Life:
 
     def cell(self, state: Any) -> int:
         """The number of a state, or of the cell of a point."""
-        return int(self.agent.partition.index(state)) if self.points else int(state)
+        return int(self.agent.cell(state))
 
     def same(self, one: Any, other: Any) -> bool:
         """Whether two states are one."""
@@ -183,9 +180,8 @@ class Life:
 
     def refine_if_due(self) -> None:
         """C-SCAL+ without a horizon takes finer cells, where a stage is over."""
-        if self.points and self.agent.t >= self.agent.refines_at:
-            self.agent._refine()
-            self.core = self.agent.inner
+        self.agent.refine()
+        self.core = self.agent.core
 
     def choose(self, s: int, begin_plans: bool) -> int:
         """The action in cell s, after adopting a plan that is made, and beginning one that is due."""
@@ -208,19 +204,7 @@ class Life:
 
     def _draw(self, s: int) -> int:
         """The present policy's action; decisions after the first at one t have a stream of their own."""
-        core = self.core
-        n = self._decided_n if self._decided_t == core.t else 0
-        if n == 0 or not (
-            isinstance(core, StepwiseAgent) or (core.current is not None and core.current.probabilities is not None)
-        ):
-            return core._decision(s)
-        key, other = core.key, np.empty(1, dtype=np.uint64)
-        draws(~key, np.uint64(n), other)
-        core.key = other[0]
-        try:
-            return core._decision(s)
-        finally:
-            core.key = key
+        return self.core.decide(s, self._decided_n if self._decided_t == self.core.t else 0)
 
     def decided(self, sequence: int, state: Any, action: int) -> None:
         """A decision is in the journal."""
@@ -278,7 +262,7 @@ class Life:
         planned_from = self.twin.planned_from
         plan, seconds = self.twin.take()
         self._timed(seconds)
-        adopt(self.core, plan, seconds)
+        self.core.begin_episode(plan, seconds)
         self._late_plans += self.core.t != planned_from
         return planned_from
 

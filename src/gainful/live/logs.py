@@ -62,7 +62,7 @@ def read_log(
 
     source = read_table(table)
     core = core_of(agent)
-    points = isinstance(agent, PartitionedAgent)
+    points = bool(agent.dim)
     source.require("action", "reward")
     origin: NDArray[Any]
     target: NDArray[Any]

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from gainful._compiled import kernel
 from gainful.agents.episodic import EpisodicAgent
-from gainful.agents.partitioned import PartitionedAgent
 from gainful.agents.statistics import Statistics, mark
 from gainful.agents.stepwise import StepwiseAgent
 from gainful.growable_rows import add
@@ -63,14 +62,12 @@ def count_many(
 
 def cells_of(agent: Any, rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """States and next states as the numbers a tabular agent knows."""
-    if isinstance(agent, PartitionedAgent):
-        return agent.partition.index_many(rows.states), agent.partition.index_many(rows.next_states)
-    return rows.states.astype(np.int64), rows.next_states.astype(np.int64)
+    return agent.cells(rows.states), agent.cells(rows.next_states)
 
 
 def observe_rows(agent: Any, rows: Rows) -> None:
     """`agent.observe` for every row in turn; the rows have been checked."""
-    core: EpisodicAgent = agent.inner if isinstance(agent, PartitionedAgent) else agent
+    core: EpisodicAgent = agent.core
     if isinstance(core, StepwiseAgent):
         for s, a, r, to in zip(rows.states, rows.actions, rows.rewards.tolist(), rows.next_states, strict=True):
             agent.observe(s, int(a), r, to)
@@ -82,7 +79,7 @@ def observe_rows(agent: Any, rows: Rows) -> None:
     if new:
         core.interrupted = core.current is not None and core.current.stop_on_new_state
     core.t += len(pairs)
-    if isinstance(agent, PartitionedAgent) and agent.log is not None:
+    if agent.log is not None:
         log, n = agent.log, len(pairs)
         log.reserve(n)
         log.origin[log.n : log.n + n] = rows.states.reshape(n, -1)

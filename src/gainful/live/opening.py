@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gainful.agents.episodic import agent_state
-from gainful.agents.partitioned import PartitionedAgent
+from gainful.agents.files import agent_state
 from gainful.archive import read_archive, write_archive
 from gainful.arguments import choice, finite, flag, whole
 from gainful.errors import GainfulError, InvalidArgumentError, JournalError
@@ -213,7 +212,7 @@ def _begin(folder: Folder, config: Any, history: Any, states: Any, actions: Any,
     chosen |= {name: value for name, value in options.items() if value is not None}
     description = Description(
         identity=secrets.token_hex(16), agent=type(agent).__name__, settings=plain(agent.settings()),
-        dim=agent.dim if isinstance(agent, PartitionedAgent) else 0,
+        dim=agent.dim,
         initial={"t": core_of(agent).t, "digest": digest(agent)}, prior=prior, options=chosen,
         history="" if rows is None else digest_of(rows),
     )  # fmt: skip

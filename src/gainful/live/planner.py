@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful.agents.episodic import EpisodePlan, EpisodicAgent, agent_state, grant, take_state
+from gainful.agents.episodic import EpisodePlan, EpisodicAgent
+from gainful.agents.files import agent_state, take_state
 from gainful.agents.scal_plus import SCALPlus
 from gainful.agents.stepwise import StepwiseAgent
 from gainful.live.observing import count_many
@@ -45,17 +46,8 @@ def copy_of(agent: EpisodicAgent, **settings: Any) -> EpisodicAgent:
 
 def plans_plainly(agent: Any) -> bool:
     """Whether an episode is a plan and nothing else, so that a twin can make it."""
-    core = getattr(agent, "inner", agent)
+    core = agent.core
     return type(core).begin_episode is EpisodicAgent.begin_episode and not isinstance(core, StepwiseAgent)
-
-
-def adopt(agent: EpisodicAgent, plan: EpisodePlan, seconds: float) -> None:
-    """Begin an episode with a plan made elsewhere: what `begin_episode` does with its own."""
-    low, high = plan.gain_bounds
-    span = float(np.ptp(plan.values)) if plan.span is None else plan.span
-    agent.records.append((agent.t + 1, low + (high - low) / 2, low, high, span, plan.sweeps, seconds))
-    agent.current, agent.planned_at = plan, agent.t
-    grant(agent.statistics.visits, *agent.statistics.changes, agent.remaining)
 
 
 class Twin:
@@ -64,10 +56,7 @@ class Twin:
     def __init__(self, agent: EpisodicAgent, changed: NDArray[np.int64] | None = None) -> None:
         self._planner = copy_of(agent)
         if changed is not None:  # since the twin's last plan, not since the last adoption
-            statistics = self._planner.statistics
-            statistics.forget_changes()
-            statistics.is_changed[changed] = True
-            statistics.changed[: changed.size], statistics.n_changed[0] = changed, changed.size
+            self._planner.statistics.set_changes(changed)
         self._pairs: list[int] = []
         self._to: list[int] = []
         self._rewards: list[float] = []

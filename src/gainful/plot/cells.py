@@ -147,7 +147,7 @@ class _View:
         bins = " x ".join(f"{n:,}" for n in self.cells.bins)
         if self.agent is None:
             return "Partition", f"{bins} cells"
-        name, inner = type(self.agent).__name__, type(self.agent.inner).__name__
+        name, inner = type(self.agent).__name__, type(self.agent.core).__name__
         name = f"{name} ({inner})" if name == "Discretized" else name
         return name, f"{bins} cells after {self.agent.t:,} steps" + ("" if self.agent.current else ", no plan yet")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from gainful.agents.partitioned import box_to_cut, checked_partition, chosen_bins
+from gainful.agents.smoothness import Smoothness, box_to_cut, checked_partition
 from gainful.errors import GainfulError
 from gainful.serve.problem_details import ProblemError
 
@@ -137,13 +137,8 @@ def _n_cells(config: dict[str, Any], n_actions: int) -> int | None:
             return checked_partition(config["partition"]).n_cells
         box = box_to_cut(config.get("dim"), config.get("low"), config.get("high"), None, config.get("outside"))
         horizon = config.get("horizon")
-        bins = chosen_bins(
-            REFINEMENT_HORIZON if horizon is None else int(horizon),
-            n_actions,
-            config.get("lipschitz"),
-            config.get("holder"),
-            box.dim,
-        )
+        smoothness = Smoothness(config.get("lipschitz"), config.get("holder"))
+        bins = smoothness.bins(REFINEMENT_HORIZON if horizon is None else int(horizon), n_actions, box.dim)
         return math.prod([bins] * box.dim)
     except (GainfulError, TypeError, ValueError, OverflowError):
         return None

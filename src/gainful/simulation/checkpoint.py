@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gainful.agents.episodic import agent_state, take_state
+from gainful.agents.files import agent_state, take_state
 from gainful.archive import Format, read_archive, write_archive
 from gainful.errors import InvalidRunError
 from gainful.simulation.base import ResumableSimulation

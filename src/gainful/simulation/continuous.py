@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful._compiled import inlined, kernel
-from gainful.agents.c_scal_plus import CSCALPlus
 from gainful.agents.episodic import EpisodicAgent, choose
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.agents.statistics import mark
@@ -257,7 +256,7 @@ class ContinuousSimulation(ResumableSimulation):
         agent.act(self.point)
         self.planning_seconds += time.process_time() - before
         began = time.thread_time()
-        inner, plan, log, env = agent.inner, agent.current, agent.log, self.env
+        inner, plan, log, env = agent.core, agent.current, agent.log, self.env
         assert plan is not None
         until = min(target, plan.last_step - self.lived, agent.refines_at - self.lived)
         arrays: tuple[Any, ...] = _NO_LOG[env.dim] if env.dim in _NO_LOG else _no_log(env.dim)
@@ -346,13 +345,9 @@ class ContinuousSimulation(ResumableSimulation):
 
 def steps_like(agent: Any, base: type[EpisodicAgent]) -> bool:
     """Whether `act` and `observe` are those of `base`: then a loop of ours may stand in for them, to the same bits."""
-    inner = agent.inner if isinstance(agent, PartitionedAgent) else agent
-    if isinstance(agent, PartitionedAgent) and (
-        type(agent).act not in (PartitionedAgent.act, CSCALPlus.act)
-        or type(agent).observe is not PartitionedAgent.observe
-    ):
+    if agent.dim and any(getattr(type(agent), m) is not getattr(PartitionedAgent, m) for m in ("act", "observe")):
         return False
-    return all(getattr(type(inner), m) is getattr(base, m) for m in ("act", "observe", "_decision"))
+    return all(getattr(type(agent.core), m) is getattr(base, m) for m in ("act", "observe", "decide"))
 
 
 def _no_log(dim: int) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from gainful._compiled import kernel
-from gainful.agents.episodic import NEVER, EpisodicAgent, choose
+from gainful.agents.episodic import EpisodicAgent, choose
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.agents.statistics import mark
 from gainful.errors import InvalidArgumentError
@@ -70,12 +70,12 @@ def check_environment(agent: Any, env: Any) -> None:
         raise InvalidArgumentError(f"{name} has {env.action_space.n} actions, the agent {agent.n_actions}")
     space = env.observation_space
     if isinstance(space, spaces.Discrete):
-        if isinstance(agent, PartitionedAgent):
+        if agent.dim:
             raise InvalidArgumentError(f"{name} has {space.n} states and needs no partition; take a tabular agent")
         if int(space.n) != agent.n_states:
             raise InvalidArgumentError(f"{name} has {space.n} states, the agent {agent.n_states}")
     elif isinstance(space, spaces.Box):
-        if not isinstance(agent, PartitionedAgent):
+        if agent.dim == 0:
             raise InvalidArgumentError(
                 f"{name} observes points ({space}), and {type(agent).__name__} is a tabular agent; put it on a "
                 "partition: gf.Discretized(agent_class, gf.Partition.from_box(env.observation_space, ...), ...)"
@@ -116,21 +116,19 @@ class GymnasiumSimulation(Simulation):
         return self._total
 
     @property
-    def inner(self) -> EpisodicAgent:
+    def core(self) -> EpisodicAgent:
         """The tabular agent: the one itself, or that on the cells."""
-        inner: EpisodicAgent = self.agent.inner if isinstance(self.agent, PartitionedAgent) else self.agent
-        return inner
+        core: EpisodicAgent = self.agent.core
+        return core
 
     def seen(self, observation: Any) -> Any:
         """An observation as the agent is told it: the point, or the number of the state from 0."""
-        return observation if isinstance(self.agent, PartitionedAgent) else observation - self._first_state
+        return observation if self.agent.dim else observation - self._first_state
 
     def state_of(self, observation: Any) -> int:
         """The cell or the state of an observation, checked."""
         try:
-            if isinstance(self.agent, PartitionedAgent):
-                return self.agent.partition.index(observation)
-            return self.inner._checked("the state", self.seen(observation), self.inner.n_states)
+            return int(self.agent.cell(self.seen(observation)))
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"the observation at step {self.t + 1} of the run: {error}") from error
 
@@ -150,10 +148,9 @@ class GymnasiumSimulation(Simulation):
 
     def _run_on(self, target: int) -> None:
         """Steps with the present plan, its transitions kept aside until the end."""
-        agent, inner, plan = self.agent, self.inner, self.inner.current
+        agent, inner, plan = self.agent, self.core, self.core.current
         assert plan is not None
-        log = agent.log if isinstance(agent, PartitionedAgent) else None
-        refines_at = agent.refines_at if isinstance(agent, PartitionedAgent) else NEVER
+        log, refines_at = agent.log, agent.refines_at
         t, lived, total = self.t, self.lived, self.total
         until = min(target, plan.last_step - lived, refines_at - lived, t + BLOCK)
         arrays: tuple[Any, ...] = (plan.actions, inner.remaining, inner.visited)
@@ -229,7 +226,7 @@ class GymnasiumSimulation(Simulation):
             raise AssertionError("a reward outside the agent's range was taken")
 
     def _count(self, pairs: list[int], targets: list[int], rewards: list[float]) -> None:
-        inner, n, done = self.inner, len(targets), 0
+        inner, n, done = self.core, len(targets), 0
         arrays = (np.array(pairs[:n], dtype=np.int64), np.array(targets, dtype=np.int64), np.array(rewards[:n]))
         while n:
             s = inner.statistics
@@ -251,8 +248,8 @@ class GymnasiumSimulation(Simulation):
                 return -1
 
         last = self.observation
-        if not isinstance(self.agent, PartitionedAgent):
-            n, first = self.inner.n_states, self._first_state
+        if self.agent.dim == 0:
+            n, first = self.core.n_states, self._first_state
 
             def state(observation: Any) -> int:
                 if observation.__class__ is int or observation.__class__ is np.int64:

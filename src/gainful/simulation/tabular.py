@@ -119,7 +119,7 @@ def run_steps(
 def check_fit(agent: EpisodicAgent, mdp: MDP) -> None:
     """An error unless the agent was made for an MDP of this shape, with these actions and rewards."""
     if not isinstance(agent, EpisodicAgent):
-        points = hasattr(agent, "partition")
+        points = getattr(agent, "dim", 0) > 0
         raise InvalidArgumentError(
             f"{type(agent).__name__} is an agent on points, and the MDP has {mdp.n_states} states; take a tabular agent"
             if points

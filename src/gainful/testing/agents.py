@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gainful.agents.registry import load_agent
+from gainful.agents.files import load_agent
 from gainful.environments.continuous.environment import ContinuousEnvironment
 from gainful.environments.machine_replacement import machine_replacement
 from gainful.environments.riverswim import riverswim

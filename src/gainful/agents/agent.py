@@ -1,0 +1,83 @@
+"""What every agent is, whether its states are numbers or points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainful.agents.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    from gainful.agents.episodic import EpisodePlan, EpisodicAgent
+    from gainful.agents.refinement import TransitionLog
+
+
+class Agent(Protocol):
+    """An agent as loops, files, durable agents and audits see it.
+
+    A tabular agent (`EpisodicAgent`) is its own `core`. An agent on points (`PartitionedAgent`) has a tabular agent
+    over the cells of a partition for its core: the clock, the statistics and the plan are there.
+    """
+
+    @property
+    def core(self) -> EpisodicAgent:
+        """The tabular agent that has the clock, the statistics and the plan."""
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates of a state; 0 where states are numbers."""
+
+    @property
+    def log(self) -> TransitionLog | None:
+        """The raw transitions; None where none are kept."""
+
+    @property
+    def refines_at(self) -> int:
+        """The number of steps after which the next decision refines the partition."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What this agent promises with its present constants."""
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether its bounds are still so wide that the data do not matter."""
+
+    def act(self, state: Any) -> int:
+        """The action to take in `state`; an episode begins first, where one is due."""
+
+    def observe(self, state: Any, action: int, reward: float, next_state: Any) -> None:
+        """Learn from a transition."""
+
+    def cell(self, state: Any) -> int:
+        """The number of `state` as the core knows it; an InvalidArgumentError for what is not a state."""
+
+    def cells(self, states: NDArray[Any]) -> NDArray[np.int64]:
+        """The numbers of many states; those of a tabular agent have been checked."""
+
+    def refine(self) -> None:
+        """Take finer cells, where that is due."""
+
+    def begin_episode(self, plan: EpisodePlan | None = None, seconds: float = 0.0) -> None:
+        """Begin an episode with a new plan, or with one made elsewhere in so many seconds."""
+
+    def decide(self, state: Any, n: int = 0) -> int:
+        """The action of the present plan in a valid `state`, for decision n (from 0) of the present step."""
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make this agent again."""
+
+    def resize(self, settings: dict[str, Any]) -> None:
+        """Take the number of states of an agent with these settings."""
+
+    def own_arrays(self) -> dict[str, NDArray[Any]]:
+        """What the agent keeps beside the statistics and the plan."""
+
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take back what `own_arrays` gave."""
+
+    def save(self, path: str | Path) -> None:
+        """Write the whole state to one plain file."""

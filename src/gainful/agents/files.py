@@ -1,0 +1,174 @@
+"""Agents in files: the whole state of an agent as a JSON header and plain arrays, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainful.agents import registry
+from gainful.agents.agent import Agent
+from gainful.agents.episodic import EPISODE_RECORD, EpisodeLog, EpisodePlan, EpisodicAgent
+from gainful.archive import Format, read_archive, write_archive
+from gainful.errors import InvalidAgentError
+
+AGENT_FILE = Format("gainful-agent", 1, "agent", "agent.save", InvalidAgentError)
+
+Header: TypeAlias = dict[str, Any]
+Arrays: TypeAlias = dict[str, NDArray[Any]]
+
+
+def save_agent(agent: Agent, path: str | Path) -> None:
+    """Write the whole state of `agent` to one plain file."""
+    write_archive(AGENT_FILE, path, *agent_state(agent))
+
+
+def load_agent(path: str | Path) -> Any:
+    """Load an agent from the file that `agent.save(path)` wrote.
+
+    The agent goes on from where it was saved: it makes the same decisions, to the same bits, as if it had never been
+    written to a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file. It holds plain arrays and JSON; nothing in it is unpickled or executed.
+
+    Returns
+    -------
+    agent
+        An agent of the class that was saved, such as `gf.SCALPlus` or `gf.CSCALPlus`.
+
+    Raises
+    ------
+    InvalidAgentError
+        If the file does not exist, is damaged, does not hold an agent, or was written by a newer gainful.
+
+    Examples
+    --------
+    >>> import tempfile, gainful as gf
+    >>> agent = gf.UCRL2(n_states=2, n_actions=2)
+    >>> agent.observe(0, agent.act(0), 0.5, 1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     agent.save(f"{folder}/my.agent")
+    ...     again = gf.load_agent(f"{folder}/my.agent")
+    >>> again.t, again.act(1) == agent.act(1)
+    (1, True)
+    """
+    header, arrays = read_archive(AGENT_FILE, path)
+    made = registry.class_named(str(header.get("agent")))
+    if made is None:
+        raise InvalidAgentError(
+            f"{path}: holds a {header.get('agent')!r}, which this version of gainful does not know",
+            name=str(path),
+            found=header.get("agent"),
+            hint="upgrade gainful",
+        )
+    try:
+        agent = made(**header["settings"], allowed=arrays["allowed"])
+        take_state(agent, header, arrays)
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, MemoryError) as error:
+        raise AGENT_FILE.damaged(path, f"{type(error).__name__}: {error}") from error
+    return agent
+
+
+def agent_state(agent: Agent) -> tuple[Header, Arrays]:
+    """The whole state of an agent: settings and clock as a JSON header; statistics, plan and records as arrays."""
+    core = agent.core
+    header: Header = {
+        "agent": type(agent).__name__,
+        "settings": agent.settings(),
+        "t": core.t,
+        "planned_at": core.planned_at,
+        "interrupted": core.interrupted,
+        "plan": None,
+    }
+    arrays: Arrays = {
+        "allowed": core.allowed,
+        "remaining": core.remaining,
+        "visited": core.visited,
+        "records": core.episodes,
+    }
+    plan = core.current
+    if plan is not None:
+        header["plan"] = {
+            "gain_bounds": plan.gain_bounds,
+            "sweeps": plan.sweeps,
+            "doubling": plan.doubling,
+            "last_step": plan.last_step,
+            "stop_on_new_state": plan.stop_on_new_state,
+            "span": plan.span,
+        }
+        arrays |= {"plan_actions": plan.actions, "plan_values": plan.values}
+        if plan.probabilities is not None:
+            arrays["plan_probabilities"] = plan.probabilities
+    return header, arrays | _prefixed("statistics_", core.statistics.to_arrays()) | _prefixed(
+        "own_", agent.own_arrays()
+    )
+
+
+def take_state(agent: Agent, header: Header, arrays: Arrays) -> None:
+    """Give a new agent of the same settings the state that `agent_state` described.
+
+    Raises
+    ------
+    ValueError, KeyError
+        If the arrays do not fit the agent, or each other.
+    """
+    agent.resize(header["settings"])
+    core = agent.core
+    core.statistics.from_arrays(_without("statistics_", arrays))
+    _check_arrays(core, header, arrays)
+    core.remaining[:], core.visited[:] = arrays["remaining"], arrays["visited"]
+    executed = np.flatnonzero(core.remaining != np.maximum(core.statistics.visits, 1))  # in the present episode
+    core.statistics.set_changes(executed)
+    core.records = EpisodeLog(arrays["records"])
+    core.t, core.planned_at = int(header["t"]), int(header["planned_at"])
+    core.interrupted = bool(header["interrupted"])
+    core.current = None if header["plan"] is None else _plan(core, header["plan"], arrays)
+    agent.restore(_without("own_", arrays))
+
+
+def _prefixed(prefix: str, arrays: Arrays) -> Arrays:
+    return {prefix + name: array for name, array in arrays.items()}
+
+
+def _without(prefix: str, arrays: Arrays) -> Arrays:
+    """The arrays whose name has the prefix, under the rest of their name."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _check_arrays(agent: EpisodicAgent, header: Header, arrays: Arrays) -> None:
+    pairs = agent.n_states * agent.n_actions
+    for name, shape, dtype in (("remaining", (pairs,), np.int64), ("visited", (agent.n_states,), np.bool_)):
+        if arrays[name].shape != shape or arrays[name].dtype != dtype:
+            raise ValueError(f"array '{name}' has shape {arrays[name].shape} and dtype {arrays[name].dtype}")
+    if arrays["records"].dtype != EPISODE_RECORD or arrays["records"].ndim != 1:
+        raise ValueError(f"records have dtype {arrays['records'].dtype} and shape {arrays['records'].shape}")
+    if int(header["t"]) != int(agent.statistics.visits.sum()):
+        raise ValueError(f"{header['t']} steps, but {agent.statistics.visits.sum()} visits")
+
+
+def _plan(agent: EpisodicAgent, kept: dict[str, Any], arrays: Arrays) -> EpisodePlan:
+    """The plan in force; a ValueError unless it is one for the agent's states and actions."""
+    plan = EpisodePlan(
+        **{**kept, "gain_bounds": tuple(kept["gain_bounds"])},
+        actions=arrays["plan_actions"],
+        values=arrays["plan_values"],
+        probabilities=arrays.get("plan_probabilities"),
+    )
+    S, A = agent.n_states, agent.n_actions
+    actions, p = plan.actions, plan.probabilities
+    if actions.shape != (S,) or actions.dtype != np.int64 or not (actions.min() >= 0 and actions.max() < A):
+        raise ValueError(
+            f"the plan's actions have shape {actions.shape} and dtype {actions.dtype}, or are out of range"
+        )
+    if plan.values.shape != (S,) or not np.isfinite(plan.values).all():
+        raise ValueError(f"the plan's values have shape {plan.values.shape}, or are not finite")
+    if p is not None and (p.shape != (S, A) or not np.all(np.abs(p.sum(axis=1) - 1.0) < 1e-6) or p.min() < 0.0):
+        raise ValueError("the plan's probabilities are not probabilities")
+    if type(plan.last_step) is not int or not plan.gain_bounds[0] <= plan.gain_bounds[1]:
+        raise ValueError(f"the plan ends at step {plan.last_step} with the bracket {plan.gain_bounds}")
+    return plan
