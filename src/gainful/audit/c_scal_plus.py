@@ -1,186 +1,64 @@
-"""The auditor of C-SCAL+: every episode's plan and model of cells held against points of the true environment.
+"""The auditor of C-SCAL+: every episode's plan and model of cells compared with points of the true environment.
 
-Events are checked at points sampled from each cell (`cells.POINTS`): a violation found is real, while holding at
-these points is no proof for all others.
+Events are checked at points sampled from each cell (`points.POINTS`). A violation found there is real; that an event
+holds at these points does not prove it for all others.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful._compiled import kernel
 from gainful.agents.c_scal_plus import CSCALPlus
 from gainful.agents.episodic import EpisodeView
 from gainful.agents.refinement import TransitionLog
-from gainful.audit.cells import NODES, POINTS, CellsTruth, CellTables, exact_edges, right_closed_edges, to_coefficients
+from gainful.audit.cells import CellsTruth, CellTables, exact_edges, right_closed_edges, to_coefficients
 from gainful.audit.episodes import episode_rule
-from gainful.audit.findings import Finding, Floats, compared, not_applicable
-from gainful.audit.scal_plus import (
-    A_ALLOWED,
-    A_FOUND,
-    A_PAIR,
-    ALL_ALLOWED,
-    ALL_FOUND,
-    ALL_PAIR,
-    DRIFT,
-    GAP_MAX,
-    GAP_MEAN,
-    OVER,
-    OVER_PAIR,
-    PAIRWISE_WORK,
-    STEPS,
-    SUM_B,
-    SUM_D,
-    TIGHT,
-    V_ALLOWED,
-    V_FOUND,
-    V_PAIR,
-    examine,
-    of_plans,
-    optimism,
-    reaching,
-    settle,
+from gainful.audit.findings import Cases, Finding, Floats, compared, joined, not_applicable
+from gainful.audit.planned import (
+    EpisodeRecorder,
+    PlannedEpisodes,
+    ScalPlusConstants,
+    largest_of,
+    over_actions,
+    over_pairs,
+    plan_cases,
 )
+from gainful.audit.points import (
+    BIAS,
+    COUNTS,
+    NODES,
+    POINTS,
+    VALUES,
+    Bands,
+    BiasLine,
+    CellSums,
+    Grid,
+    LawPieces,
+    Transitions,
+    compare_points,
+    take,
+)
+from gainful.audit.rows import TrueRows, counted_rows
+from gainful.audit.scal_plus import STATEMENTS_OF_SCAL_PLUS
+from gainful.audit.terms import EpisodeSums, RegretTotals, executions
 from gainful.partition import Partition
 from gainful.simulation.continuous import LOGGED_PAUSE, ContinuousSimulation
-from gainful.theory.regret import episodes_at, terms_at
+from gainful.theory.regret import episodes_at
 
 ONE_BY_ONE = 4000
 """Points up to which `Partition.index` is asked too, beside `index_many`."""
-COUNTS, BIAS, VALUES = range(3)
-"""What `take` sums up: the transitions alone, h too, the true p·v too."""
+EVENTS = ("bonus-bias", "bonus-values", "bonus-all-values")
 SAMPLED = (
-    f"events are checked at {POINTS} points of each cell: a violation is real, holding at them is no proof for others"
+    f"events are checked at {POINTS} points of each cell: a violation there is real, but holding at them is no proof "
+    "for the others"
 )
-
-
-@kernel
-def take(
-    origin: NDArray[Any], target: NDArray[Any], action: NDArray[Any], first: int, last: int, bins: NDArray[Any],
-    edges: NDArray[Any], offset: NDArray[Any], n_actions: int, level: int, nodes: NDArray[Any], bias: NDArray[Any],
-    guide: NDArray[Any], unit_low: float, unit_length: float, pieces: int, band_first: NDArray[Any],
-    band_ptr: NDArray[Any], band_p: NDArray[Any], coefficients_of: NDArray[Any], v: NDArray[Any], known: NDArray[Any],
-    episode: int, coefficients: NDArray[Any], counts: NDArray[Any], sum_h: NDArray[Any],
-) -> float:  # fmt: skip
-    """Count transitions first … last-1 of a log on right-closed cells, and add h(x') up; returns Σ (p(·|x,a)·v - v(x)).
-
-    p(·|x,a)·v is a polynomial of x on each piece of a cell, put together when an episode first comes there.
-    """
-    d, drift = bins.size, 0.0
-    for i in range(first, last):
-        cell = 0
-        for j in range(d):
-            x, n, at = origin[i, j], bins[j], offset[j]
-            k = min(max(int((x - edges[at]) / (edges[at + n] - edges[at]) * n), 0), n - 1)
-            while k > 0 and x <= edges[at + k]:
-                k -= 1
-            while k < n - 1 and x > edges[at + k + 1]:
-                k += 1
-            cell = cell * n + k
-        pair = cell * n_actions + action[i]
-        counts[pair] += 1
-        if level == COUNTS:
-            continue
-        y = min(max((target[i, 0] - unit_low) / unit_length, 0.0), 1.0)
-        k = guide[int(y * (guide.size - 1))]
-        while nodes[k + 1] < y:
-            k += 1
-        sum_h[pair] += bias[k] + (bias[k + 1] - bias[k]) * ((y - nodes[k]) / (nodes[k + 1] - nodes[k]))
-        if level == BIAS:
-            continue
-        place = (origin[i, 0] - edges[cell]) / (edges[cell + 1] - edges[cell]) * pieces
-        piece = min(max(int(place), 0), pieces - 1)
-        s = 2.0 * (place - piece) - 1.0
-        row = (action[i] * bins[0] + cell) * pieces + piece
-        if known[row] != episode:
-            known[row] = episode
-            for m in range(NODES):
-                coefficients[row, m] = 0.0
-            for j in range(NODES):
-                at = row * NODES + j
-                value, to = 0.0, band_first[at]
-                for m in range(band_ptr[at], band_ptr[at + 1]):
-                    value += band_p[m] * v[to]
-                    to += 1
-                for m in range(NODES):
-                    coefficients[row, m] += coefficients_of[m, j] * value
-        value = coefficients[row, NODES - 1]
-        for m in range(NODES - 2, -1, -1):
-            value = value * s + coefficients[row, m]
-        drift += value - v[cell]
-    return drift
-
-
-@kernel
-def hold(
-    begin: NDArray[Any], length: NDArray[Any], next_state: NDArray[Any], count: NDArray[Any], visits: NDArray[Any],
-    reward_sum: NDArray[Any], possible: NDArray[Any], n_actions: int, b: NDArray[Any], d: NDArray[Any],
-    qv: NDArray[Any], v: NDArray[Any], c: float, lowest: float, sum_h: NDArray[Any], anchor_h: float,
-    inside: NDArray[Any], rewards: NDArray[Any], expected: NDArray[Any], first: NDArray[Any], ptr: NDArray[Any],
-    p: NDArray[Any], q: NDArray[Any], out: NDArray[Any], where: NDArray[Any],
-) -> None:  # fmt: skip
-    """The events (a) and (b) at the sampled points of every cell, and how far L̂h lies above Lh there.
-
-    (a) |r̄(I,a) - r(x,a) + p̂·h - E[h(X')|x,a]| ≤ b_k with p̂·h = (Σ h(x') + n·∫_{I(s̄)} h)/(N+1): definition
-    estimated.cont.mdp; (b) the same with v, or for all v at once, ≤ d_k. `q` is scratch, all zero before and after.
-    """
-    S = v.size
-    worst_a = worst_v = worst_all = -1.0
-    gap_sum, gap_max, n_points = 0.0, -np.inf, 0
-    for cell in range(S):
-        best = -np.inf
-        for a in range(n_actions):
-            k = cell * n_actions + a
-            if not possible[k]:
-                continue
-            inv, r_bar = 1.0 / (visits[k] + 1.0), reward_sum[k] / max(1, visits[k])
-            row_end = begin[k] + length[k]
-            for i in range(begin[k], row_end):
-                q[next_state[i]] = count[i] * inv
-            q[0] += inv
-            qh = (sum_h[k] + anchor_h) * inv
-            best = max(best, r_bar + b[k] + qh)
-            for j in range(cell * POINTS, (cell + 1) * POINTS):
-                if not inside[j]:
-                    continue
-                row = j * n_actions + a
-                to, pv, l1 = first[row], 0.0, 1.0
-                for i in range(ptr[row], ptr[row + 1]):
-                    pv += p[i] * v[to]
-                    l1 += abs(q[to] - p[i]) - q[to]
-                    to += 1
-                r = rewards[j, a] - lowest
-                found = abs(r_bar - r + qh - expected[j, a])
-                if found / b[k] > worst_a:
-                    worst_a = found / b[k]
-                    out[A_FOUND], out[A_ALLOWED], out[A_PAIR], where[0] = found, b[k], k, j
-                found = abs(r_bar - r + qv[k] - pv)
-                if found / d[k] > worst_v:
-                    worst_v = found / d[k]
-                    out[V_FOUND], out[V_ALLOWED], out[V_PAIR], where[1] = found, d[k], k, j
-                found = abs(r_bar - r) + 0.5 * c * l1
-                if found / d[k] > worst_all:
-                    worst_all = found / d[k]
-                    out[ALL_FOUND], out[ALL_ALLOWED], out[ALL_PAIR], where[2] = found, d[k], k, j
-            for i in range(begin[k], row_end):
-                q[next_state[i]] = 0.0
-            q[0] = 0.0
-        for j in range(cell * POINTS, (cell + 1) * POINTS):
-            if inside[j]:
-                true = -np.inf
-                for a in range(n_actions):
-                    if possible[cell * n_actions + a]:
-                        true = max(true, rewards[j, a] - lowest + expected[j, a])
-                gap_sum += best - true
-                gap_max = max(gap_max, best - true)
-                n_points += 1
-    out[GAP_MEAN], out[GAP_MAX] = gap_sum / n_points, gap_max
 
 
 class DrainedLog(TransitionLog):
@@ -197,14 +75,196 @@ class DrainedLog(TransitionLog):
         super().reserve(more)
 
 
+@dataclass(frozen=True, eq=False)
+class SampledModel:
+    """The true model at the sampled points of the cells, in internal units; arrays are (S, A, POINTS)."""
+
+    tables: CellTables
+    rewards: Floats
+    """r(x,a), from 0."""
+    expected_bias: Floats
+    """E[h(X') | x, a]."""
+    counted: NDArray[np.bool_]
+    """The points and actions at which events are checked."""
+    best: Floats
+    """(S, POINTS) Lh(x) = max_a (r + E h)."""
+
+    @classmethod
+    def of(cls, tables: CellTables, reward_min: float, possible: NDArray[np.bool_]) -> SampledModel:
+        """That of some tables."""
+        S, A = possible.shape
+
+        def by_pair(x: Floats) -> Floats:
+            return np.ascontiguousarray(x.reshape(S, POINTS, A).transpose(0, 2, 1))
+
+        rewards, expected = by_pair(tables.rewards) - reward_min, by_pair(tables.expected)
+        best = np.where(possible[:, :, None], rewards + expected, -np.inf).max(axis=1)
+        counted = possible[:, :, None] & tables.inside.reshape(S, 1, POINTS)
+        return cls(tables, rewards, expected, counted, best)
+
+
+@dataclass(frozen=True, eq=False)
+class SampledEpisodes:
+    """K episodes as they begin, and what is known of them at the sampled points."""
+
+    planned: PlannedEpisodes
+    model: SampledModel
+    bias_sums: Floats
+    """(K,S,A) Σ h(x') over the visits."""
+    true_values: Floats
+    distance: Floats
+    """(K,S,A,POINTS) p(·|x,a)·v_k and ‖p̂ - p(·|x,a)‖₁."""
+
+    @property
+    def estimated_bias(self) -> Floats:
+        """(K,S,A) p̂·h = (Σ h(x') + n·∫ h over I(s̄)) / (N+1): definition estimated.cont.mdp."""
+        return (self.bias_sums + self.model.tables.anchor) * (1.0 / (self.planned.visits + 1.0))
+
+    @property
+    def reward_errors(self) -> Floats:
+        """(K,S,A,POINTS) r̄ - r(x,a)."""
+        return self.planned.mean_rewards[..., None] - self.model.rewards
+
+    def at_worst(self, found: Floats, allowed: Floats) -> tuple[Cases, Floats]:
+        """The point of each episode where found/allowed is largest, and where it lies in the unit interval."""
+        ratio = np.where(self.model.counted, found / allowed[..., None], -1.0)
+        at, (left,) = largest_of(ratio, found)
+        A, pair, K = self.planned.constants.n_actions, at // POINTS, len(found)
+        right = allowed.reshape(K, -1)[np.arange(K), pair]
+        places = self.model.tables.places[pair // A * POINTS + at % POINTS]
+        return Cases.of(left, right, states=pair // A, actions=pair % A), places
+
+
+# ---------------------------------------------------------------------- statements about the true model
+
+
+def bonus_bias(e: SampledEpisodes) -> tuple[Cases, Floats]:
+    """|r̄(I,a) - r(x,a) + p̂·h - E[h(X')|x,a]| ≤ b_k at every point."""
+    errors = e.reward_errors + e.estimated_bias[..., None] - e.model.expected_bias
+    return e.at_worst(np.abs(errors), e.planned.b)
+
+
+def bonus_values(e: SampledEpisodes) -> tuple[Cases, Floats]:
+    """|r̄(I,a) - r(x,a) + p̂·v_k - p(·|x,a)·v_k| ≤ d_k at every point."""
+    errors = e.reward_errors + e.planned.estimated_values[..., None] - e.true_values
+    return e.at_worst(np.abs(errors), e.planned.d)
+
+
+def bonus_all_values(e: SampledEpisodes) -> tuple[Cases, Floats]:
+    """|r̄(I,a) - r(x,a)| + (c/2)·‖p̂ - p(·|x,a)‖₁ ≤ d_k at every point: for all v of span c at once."""
+    return e.at_worst(np.abs(e.reward_errors) + 0.5 * e.planned.constants.span * e.distance, e.planned.d)
+
+
+def optimism_excess(e: SampledEpisodes) -> Floats:
+    """(2,K) mean and maximum over the points of L̂h(I) - Lh(x)."""
+    planned, inside = e.planned, e.model.tables.inside.reshape(-1, POINTS)
+    best = over_actions(np.maximum, planned.where_possible(planned.optimistic_rewards + e.estimated_bias, -np.inf))
+    excess = best[:, :, None] - e.model.best
+    mean = over_pairs(np.add, np.where(inside, excess, 0.0)) / np.count_nonzero(inside)
+    return np.stack([mean, over_pairs(np.maximum, np.where(inside, excess, -np.inf))])
+
+
+# ---------------------------------------------------------------------- the cells of one stage
+
+
+class CellStage:
+    """The cells that an agent has between two refinements: the true model on them, and what was counted on them."""
+
+    def __init__(self, agent: CSCALPlus, truth: CellsTruth) -> None:
+        core, part, solved = agent.core, agent.partition, truth.solution
+        self.partition = part
+        S, A = part.n_cells, agent.n_actions
+        pairs, error = S * A, 0.0
+        if agent.lipschitz is not None and agent.holder is not None:  # from the settings, not from the agent's own sum
+            error = (agent.span + agent.reward_range) * agent.lipschitz / min(part.bins) ** agent.holder
+        self.constants = ScalPlusConstants.of(core, S + 1, error)
+        edges = [right_closed_edges(part, i) for i in range(part.dim)]
+        self.checked_cells = checked_cells(part, edges)
+        self.grid = Grid(
+            np.array(part.bins, dtype=np.int64),
+            np.concatenate(edges),
+            np.append(0, np.cumsum([e.size for e in edges]))[:-1].astype(np.int64),
+            A,
+        )
+        self.sums = CellSums(np.zeros(pairs, dtype=np.int64), np.zeros(pairs))
+        self.tables: CellTables | None = None if solved is None else truth.on(part)
+        self.level, self._line, self._law = self._true_model(truth, self.tables)
+        nothing = TrueRows(np.zeros(pairs + 1, dtype=np.int64), np.zeros(0, dtype=np.uint32), np.zeros(0))
+        for array in nothing:
+            array.flags.writeable = False  # as the rows of an MDP: one compiled kernel for both
+        possible = core.allowed
+        self._possible = np.ascontiguousarray(possible.reshape(-1))
+        self.recorder = EpisodeRecorder(self.constants, possible, nothing, np.zeros(S), POINTS)
+        self._model = None if self.tables is None else SampledModel.of(self.tables, core.reward_min, possible)
+        capacity = self.recorder.capacity
+        self._counts = np.zeros((capacity, pairs), dtype=np.int64)
+        self._bias_sums = np.zeros((capacity, pairs))
+        self._true_values, self._distance = (np.zeros((capacity, pairs, POINTS)) for _ in range(2))
+        self.episodes = 0
+        """Begun on these cells."""
+
+    def _true_model(self, truth: CellsTruth, tables: CellTables | None) -> tuple[int, BiasLine, LawPieces]:
+        """How much of the true model is known, h, and x ↦ p(·|x,a)."""
+        part, solved = self.partition, truth.solution
+        nothing, zero = np.zeros(2), np.zeros(1, dtype=np.int64)
+        nothing.flags.writeable = False  # as the oracle's arrays: one compiled kernel for both
+        line = BiasLine(nothing, nothing, np.zeros(2, dtype=np.int64), 0.0, 1.0)
+        level, pieces, bands, rows = COUNTS, 0, Bands(zero, zero, np.zeros(1)), 1
+        if tables is not None and solved is not None:
+            level, pieces, bands = VALUES if tables.pieces else BIAS, tables.pieces, tables.polynomials
+            n = solved.nodes.size
+            guide = np.searchsorted(solved.nodes, np.arange(4 * n + 1) / (4 * n), "left")
+            line = BiasLine(solved.nodes, solved.bias, np.clip(guide - 1, 0, n - 2), *truth.to_unit(part))
+            rows = max(1, self.grid.n_actions * part.n_cells * pieces)
+        law = LawPieces(pieces, bands, to_coefficients(), np.zeros((rows, NODES)), np.full(rows, -1, dtype=np.int64))
+        return level, line, law
+
+    def count(self, log: TransitionLog, begin: int, end: int, level: int, episode: int, values: Floats) -> float:
+        """Count transitions of the log; returns Σ (p(·|x,a)·v - v(x)) of them."""
+        moves = Transitions(log.origin, log.target, log.action)
+        return float(take(moves, (begin, end), self.grid, level, self._line, self._law, (episode, values), self.sums))
+
+    def cell(self, point: Floats) -> int:
+        """The right-closed cell of a point."""
+        cell = 0
+        for i, (n, at) in enumerate(zip(self.partition.bins, self.grid.offset, strict=True)):
+            inner = self.grid.edges[at + 1 : at + n]
+            cell = cell * n + int(np.searchsorted(inner, point[i], "left"))
+        return cell
+
+    def record(self, view: EpisodeView) -> None:
+        """An episode begins."""
+        i = self.recorder.n
+        self.recorder.add(view)
+        self._counts[i], self._bias_sums[i] = self.sums
+        if self.tables is not None:
+            compare_points(
+                counted_rows(view.statistics),
+                self._possible,
+                self.tables.laws,
+                self.tables.inside,
+                view.plan.values,
+                self._true_values[i],
+                self._distance[i],
+            )
+        self.episodes += 1
+
+    def examine(self) -> tuple[PlannedEpisodes, SampledEpisodes | None, NDArray[np.int64]]:
+        """The episodes recorded, at the sampled points too where they are known; visits before and after each."""
+        e = self.recorder.take()
+        n, shape = e.step.size, e.possible.shape
+        visits = np.concatenate([self._counts[:n], self.sums.counts[None]]).reshape(n + 1, *shape)
+        if self._model is None:
+            return e, None, visits
+        points = (array[:n].reshape(n, *shape, POINTS) for array in (self._true_values, self._distance))
+        return e, SampledEpisodes(e, self._model, self._bias_sums[:n].reshape(n, *shape), *points), visits
+
+
 @dataclass(frozen=True)
-class _Start:
+class _Beginning:
     """What is known when an episode begins."""
 
     step: int
-    low: float
-    high: float
-    span: float
     value: float
     """v_k at the first point."""
     earned: float
@@ -217,227 +277,185 @@ class _Start:
 
 
 class CellsAuditor:
-    """Looks at every episode of one C-SCAL+ agent in one continuous environment.
+    """Checks every episode of one C-SCAL+ agent in one continuous environment.
 
     The agent keeps its raw transitions during the run, in a log that is emptied as it goes; `findings` takes the log
-    away again. An agent that refines its cells in life has a log of its own: transitions are then counted again on the
-    new cells, the episode cut short by them needs no doubled pair, episodes are numbered per stage, and the explicit
-    bound (of fixed cells) is not applicable.
+    away again. An agent that refines its cells as it learns has a log of its own: transitions are then counted again on
+    the new cells, the episode cut short by them needs no doubled pair, episodes are numbered per stage, and the
+    explicit bound (of fixed cells) is not applicable.
+
+    Parameters
+    ----------
+    agent : CSCALPlus
+        A new agent.
+    truth : CellsTruth
+        The environment, solved as far as its law is known.
+    simulation : ContinuousSimulation
+        The run that is about to begin.
     """
 
-    names = (
-        "bonus-formula", "bonus-bias", "bonus-values", "bonus-all-values", "optimism", "span", "certificate",
-        "precision", "bellman-error", "feasible", "contraction", "unichain", "episode-rule", "episode-count",
-        "term-bonus", "term-deviation", "term-precision", "term-telescoping", "term-martingale", "decomposition",
-        "regret-bound", "cells",
-    )  # fmt: skip
+    names = (*STATEMENTS_OF_SCAL_PLUS, "cells")
 
-    def __init__(self, agent: CSCALPlus, truth: CellsTruth, life: ContinuousSimulation) -> None:
-        self.agent, self.truth, self.life = agent, truth, life
+    def __init__(self, agent: CSCALPlus, truth: CellsTruth, simulation: ContinuousSimulation) -> None:
+        self.agent, self.truth, self.simulation = agent, truth, simulation
         self._own_log = agent.log
         if self._own_log is None:
             agent.log = DrainedLog(agent.dim, self._absorb)
-        self._taken = 0
-        """Transitions of the agent's own log that have been summed up."""
-        self._none = np.empty((0, 0))
-        self._seen: Floats = np.zeros((64, GAP_MAX + 1))
-        self._where: NDArray[np.int64] = np.full((64, 3), -1, dtype=np.int64)
-        """Per episode: the sampled points that came nearest to violating the three events."""
-        self._places: Floats = np.zeros((64, 3))
-        self._sums: Floats = np.zeros((64, STEPS + 1))
-        self._starts: list[_Start] = []
+        self._counted = 0
+        """Transitions of the agent's own log that have been counted."""
+        self._beginnings: list[_Beginning] = []
         self._ends: list[float] = []
         """v_k at the last point of episode k."""
+        self._drifts: list[float] = []
+        """Σ (p(·|x,a)·v_k - v_k(x)) in episode k."""
+        self._cases: dict[str, list[Cases]] = defaultdict(list)
+        self._places: dict[str, list[Floats]] = defaultdict(list)
+        """Per event and episode: the sampled point that came nearest to violating it."""
+        self._sums: list[EpisodeSums] = []
+        self._excess: list[Floats] = []
         self._indexed: list[tuple[int, NDArray[np.int64], NDArray[np.int64]]] = []
         self._law_error, self._law_known = 0.0, True
-        self._cut()
+        self._enter_stage()
 
     # ------------------------------------------------------------------ cells
 
-    def _cut(self) -> None:
-        """Begin on the agent's present cells: tables of the true model, and everything so far counted on them."""
-        agent, truth, solved = self.agent, self.truth, self.truth.solution
-        part = self.partition = agent.partition
-        S, A = part.n_cells, agent.n_actions
-        pairs = S * A
-        edges = [right_closed_edges(part, i) for i in range(part.dim)]
-        self._indexed.append((agent.t + 1, *checked_cells(part, edges)))
-        self._edges = np.concatenate(edges)
-        self._offset = np.append(0, np.cumsum([e.size for e in edges]))[:-1].astype(np.int64)
-        self._tables: CellTables | None = None if solved is None else truth.on(part)
-        self._level = COUNTS
-        nothing = np.zeros(2)
-        nothing.flags.writeable = False  # as the oracle's arrays: one compiled kernel for both
-        self._line: tuple[Any, ...] = (nothing, nothing, np.zeros(2, dtype=np.int64), 0.0, 1.0)
-        self._pieces: tuple[Any, ...] = (0, *(np.zeros(1, dtype=np.int64),) * 2, np.zeros(1))
-        rows = 1
-        if self._tables is not None and solved is not None:
-            t = self._tables
-            self._level = VALUES if t.pieces else BIAS
-            self._law_known = self._law_known and t.pieces > 0
-            self._law_error = max(self._law_error, t.error)
-            guide = np.searchsorted(
-                solved.nodes, np.arange(4 * solved.nodes.size + 1) / (4 * solved.nodes.size), "left"
-            )
-            guide = np.clip(guide - 1, 0, solved.nodes.size - 2)
-            self._line = (solved.nodes, solved.bias, guide, *truth.to_unit(part))
-            self._pieces = (t.pieces, *t.polynomials)
-            rows = max(1, A * S * t.pieces)
-        self._known = np.full(rows, -1, dtype=np.int64)
-        self._coefficients, self._coefficients_of = np.zeros((rows, NODES)), to_coefficients()
-        self._counts, self._before = np.zeros(pairs, dtype=np.int64), np.zeros(pairs, dtype=np.int64)
-        self._sum_h, self._zeros = np.zeros(pairs), np.zeros(pairs)
-        self._b, self._d, self._pv, self._qv, self._reach = (np.zeros(pairs) for _ in range(5))
-        self._least, self._w, self._q, self._v, self._flat = (np.zeros(S) for _ in range(5))
-        self._common, self._greedy = np.zeros(S, dtype=np.int64), np.zeros(S, dtype=np.int64)
-        self._empty = np.zeros(pairs + 1, dtype=np.int64), np.zeros(0, dtype=np.uint32), np.zeros(0)
-        for array in self._empty:
-            array.flags.writeable = False  # as the rows of an MDP
-        self._exact = pairs * pairs * max(2, S) <= PAIRWISE_WORK
-        self._added = 0.0
-        """(c + r_max)·L·n^{-α}, from the settings and not from the agent's own sum."""
-        if agent.lipschitz is not None and agent.holder is not None:
-            self._added = (agent.span + agent.reward_range) * agent.lipschitz / min(part.bins) ** agent.holder
-        self._bins = np.array(part.bins, dtype=np.int64)
-        self._drift, self._number = 0.0, 0
-        if self._own_log is not None and self._taken:
-            self._take(self._own_log, 0, self._taken, min(self._level, BIAS))
-            self._before[:] = self._counts
+    @property
+    def partition(self) -> Partition:
+        """The cells of the last episode."""
+        return self._stage.partition
 
-    def _take(self, log: TransitionLog, first: int, last: int, level: int) -> float:
-        return float(
-            take(
-                log.origin, log.target, log.action, first, last, self._bins, self._edges, self._offset,
-                self.agent.n_actions, level, *self._line, *self._pieces, self._coefficients_of, self._v, self._known,
-                len(self._starts), self._coefficients, self._counts, self._sum_h,
-            )
-        )  # fmt: skip
+    def _enter_stage(self) -> None:
+        """Begin on the agent's present cells, and count everything so far on them."""
+        self._stage = stage = CellStage(self.agent, self.truth)
+        self._indexed.append((self.agent.t + 1, *stage.checked_cells))
+        self._values, self._drift = np.zeros(stage.partition.n_cells), 0.0
+        if stage.tables is not None:
+            self._law_known = self._law_known and stage.tables.pieces > 0
+            self._law_error = max(self._law_error, stage.tables.error)
+        if self._own_log is not None and self._counted:
+            stage.count(self._own_log, 0, self._counted, min(stage.level, BIAS), 0, self._values)
 
     def _absorb(self) -> None:
-        """Sum up what the log holds of the present episode."""
-        log = self.agent.log
+        """Count what the log holds of the present episode."""
+        log, stage = self.agent.log, self._stage
         assert log is not None
-        if self._own_log is not None:
-            self._drift += self._take(log, self._taken, log.n, self._level)
-            self._taken = log.n
-        else:
-            self._drift += self._take(log, 0, log.n, self._level)
+        first = 0 if self._own_log is None else self._counted
+        self._drift += stage.count(log, first, log.n, stage.level, len(self._beginnings), self._values)
+        if self._own_log is None:
             log.n = 0
-
-    def _cell(self) -> int:
-        """The cell of the point where the agent is, on the cells of the last episode."""
-        cell, x = 0, self.life.point
-        for i, (n, at) in enumerate(zip(self.partition.bins, self._offset, strict=True)):
-            inner = self._edges[at + 1 : at + n]
-            cell = cell * n + int(np.searchsorted(inner, x[i], "left"))
-        return cell
+        else:
+            self._counted = log.n
 
     # ------------------------------------------------------------------ episodes
 
     def see(self, view: EpisodeView) -> None:
-        """One episode begins: the last one is settled, the new one examined."""
-        agent, inner, plan, s = self.agent, self.agent.core, view.plan, view.statistics
-        k = len(self._starts)
-        self._absorb()
-        if k:
-            self._settle(k - 1)
-        if agent.partition is not self.partition:
-            if k:
-                self._sums[k - 1, TIGHT] = 1.0  # ended by the new cells
-            self._cut()
-        if k == len(self._seen):
-            for name in ("_seen", "_where", "_places", "_sums"):
-                old = getattr(self, name)
-                setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
-        wrong = int(np.abs(self._counts - s.visits).sum())
-        low, high = plan.gain_bounds
-        v, pairs, c = plan.values, self.partition.n_cells * inner.n_actions, inner.span
-        rows = (s.begin, s.length, s.next_state, s.count, s.visits)
-        possible = inner.allowed.reshape(-1)
-        reaching(*rows, 0, self._reach)
-        examine(
-            *rows, s.reward_sum, possible, inner.n_actions, 0, plan.details["rewards"],
-            plan.details["bonus"].reshape(-1), plan.details["drift"], v, plan.actions,
-            self._none if plan.probabilities is None else plan.probabilities, self._zeros, *self._empty, self._flat,
-            0.0, math.log(2.0 * pairs * view.step / inner.delta), math.log(3.0 * pairs * view.step / inner.delta), c,
-            inner.reward_range, inner.bonus_scale, int(inner.bonus == "appendix"), self._added, self.partition.n_cells,
-            (low + high) / 2.0 - inner.reward_min, self._exact, self._reach, self._b, self._d, self._pv, self._qv,
-            self._least, self._common, self._w, self._greedy, self._seen[k],
-        )  # fmt: skip
-        self._v[:] = v
-        t = self._tables
-        if t is not None:
-            hold(
-                *rows, s.reward_sum, possible, inner.n_actions, self._b, self._d, self._qv, v, c, inner.reward_min,
-                self._sum_h, t.anchor, t.inside, t.rewards, t.expected, *t.laws, self._q, self._seen[k], self._where[k],
-            )  # fmt: skip
-            self._places[k] = t.places[self._where[k]]
-        span = float(v.max() - v.min())
-        self._number += 1
-        value = float(v[self._cell()])
-        self._starts.append(
-            _Start(view.step, low, high, span, value, self.life.total, pairs, self._number, wrong)
-        )  # fmt: skip
+        """Take note of an episode that begins, and close the one before."""
+        self._close()
+        if self.agent.partition is not self._stage.partition:
+            self._examine(refined=True)
+            self._enter_stage()
+        elif self._stage.recorder.full:
+            self._examine()
+        stage = self._stage
+        stage.record(view)
+        self._values = np.array(view.plan.values)
+        self._beginnings.append(
+            _Beginning(
+                step=view.step,
+                value=float(self._values[stage.cell(self.simulation.point)]),
+                earned=self.simulation.total,
+                pairs=stage.partition.n_cells * self.agent.n_actions,
+                number=stage.episodes,
+                cells_wrong=int(np.abs(stage.sums.counts - view.statistics.visits).sum()),
+            )
+        )
 
-    def _settle(self, k: int) -> None:
-        settle(
-            self._counts, self._before, self._b, self._d, self._zeros, self._flat, self._zeros, self.agent.n_actions,
-            self._sums[k],
-        )  # fmt: skip
-        self._sums[k, DRIFT], self._drift = self._drift, 0.0
-        self._ends.append(float(self._v[self._cell()]))
+    def _close(self) -> None:
+        """The present episode is over."""
+        self._absorb()
+        if len(self._ends) < len(self._beginnings):
+            self._ends.append(float(self._values[self._stage.cell(self.simulation.point)]))
+            self._drifts.append(self._drift)
+        self._drift = 0.0
+
+    def _examine(self, refined: bool = False) -> None:
+        """Examine the episodes recorded; `refined`: new cells ended the last one."""
+        if not self._stage.recorder.n:
+            return
+        e, sampled, visits = self._stage.examine()
+        for name, case in plan_cases(e, self.truth.gain_low - self.agent.reward_min).items():
+            self._cases[name].append(case)
+        if sampled is not None:
+            for name, event in zip(EVENTS, (bonus_bias, bonus_values, bonus_all_values), strict=True):
+                case, places = event(sampled)
+                self._cases[name].append(case)
+                self._places[name].append(places)
+            self._excess.append(optimism_excess(sampled))
+        nu, ratio, pair, full = executions(visits)
+        full[-1] |= refined
+        last = slice(len(self._ends) - e.step.size, len(self._ends))
+        begun = [beginning.value for beginning in self._beginnings[last]]
+        self._sums.append(
+            EpisodeSums(
+                steps=over_pairs(np.add, nu).astype(np.float64),
+                ratio=ratio,
+                pair=pair,
+                full=full,
+                bonus=over_pairs(np.add, nu * e.b),
+                deviation=over_pairs(np.add, nu * e.d),
+                drift=np.array(self._drifts[last]),
+                telescoping=np.array(self._ends[last]) - begun,
+            )
+        )
 
     # ------------------------------------------------------------------ findings
 
+    @property
+    def cases(self) -> dict[str, Cases]:
+        """Found and allowed of each statement that is checked once per episode, for the episodes examined."""
+        return {name: joined(parts) for name, parts in self._cases.items()}
+
+    @property
+    def miscounted(self) -> list[int]:
+        """Of each episode, the visits that the agent had counted in other cells than the right-closed ones."""
+        return [beginning.cells_wrong for beginning in self._beginnings]
+
     def findings(self) -> tuple[dict[str, Finding], dict[str, Any]]:
         """Each statement's finding, and numbers to show; the agent has its own log again."""
-        agent, truth = self.agent, self.truth
-        if len(self._ends) < len(self._starts):
-            self._absorb()
-            self._settle(len(self._starts) - 1)
-        agent.log = self._own_log
-        n = len(self._starts)
-        seen, step = self._seen[:n], np.array([s.step for s in self._starts], dtype=np.float64)
-        starts = np.array([(s.step, s.low, s.high, s.span) for s in self._starts])
-        A, r_max = agent.n_actions, agent.reward_range
-
-        def event(found: int, allowed: int, pair: int) -> Finding:
-            at = seen[:, pair]
-            return compared(seen[:, found], seen[:, allowed], step, states=at // A, actions=at % A)
-
-        found = {
-            **of_plans(agent, seen, starts),
-            "bonus-bias": event(A_FOUND, A_ALLOWED, A_PAIR),
-            "bonus-values": event(V_FOUND, V_ALLOWED, V_PAIR),
-            "bonus-all-values": event(ALL_FOUND, ALL_ALLOWED, ALL_PAIR),
-            "optimism": optimism(truth.gain_low - agent.reward_min, seen, step, r_max),
-            "cells": self._of_cells(step),
-        }
+        if len(self._ends) < len(self._beginnings):
+            self._close()
+        self._examine()
+        self.agent.log = self._own_log
+        step = np.array([beginning.step for beginning in self._beginnings], dtype=np.float64)
+        found = {name: case.finding(step) for name, case in self.cases.items()}
+        found["cells"] = self._of_cells(step)
         more, shown = self._of_sums(step)
         found |= more
         for name, reason in self._reasons().items():
             found[name] = not_applicable(reason)
-        if truth.solution is not None:
+        if self.truth.solution is not None:
             shown["points"] = {"per_cell": POINTS, "note": SAMPLED, **self._nearest(found)}
+            mean, largest = np.concatenate(self._excess, axis=1)
             shown["tightness"] = {
-                "step": step.astype(np.int64).tolist(), "mean": seen[:, GAP_MEAN].tolist(),
-                "largest": seen[:, GAP_MAX].tolist(),
-            }  # fmt: skip
+                "step": step.astype(np.int64).tolist(),
+                "mean": mean.tolist(),
+                "largest": largest.tolist(),
+            }
         return {name: found[name] for name in self.names}, shown
 
     def _nearest(self, found: dict[str, Finding]) -> dict[str, float]:
         """For each event the point, in the agent's coordinates, where it was worst."""
         origin, length = self.truth.to_unit(self.partition)
-        places = {}
-        for i, name in enumerate(("bonus-bias", "bonus-values", "bonus-all-values")):
+        nearest = {}
+        for name in EVENTS:
             worst = found[name].worst
             if worst is not None:
-                places[name] = origin + length * float(self._places[worst.episode - 1, i])
-        return places
+                nearest[name] = origin + length * float(np.concatenate(self._places[name])[worst.episode - 1])
+        return nearest
 
     def _reasons(self) -> dict[str, str]:
         """Why statements are not applicable."""
-        agent, truth, env = self.agent, self.truth, self.truth.environment
+        agent, core, truth, env = self.agent, self.agent.core, self.truth, self.truth.environment
         reasons: dict[str, str] = {}
 
         def say(reason: str, *names: str) -> None:
@@ -465,24 +483,25 @@ class CellsAuditor:
             say("outside is 'clip': the end cells hold states farther apart than their sides", *of_the_lemma)
         if truth.span is not None and truth.span > agent.span * (1.0 + 1e-9):
             say(
-                f"the optimal bias has span {truth.span:.6g}, more than c = {agent.span:g}: the theorem does not speak "
-                "of it",
-                "bonus-bias", *optimal,
-            )  # fmt: skip
+                f"the optimal bias has span {truth.span:.6g}, more than c = {agent.span:g}: the theorem does not apply",
+                "bonus-bias",
+                *optimal,
+            )
         if not agent.allowed.all():
             say("the agent may not take every action in every cell, and g* is that of all", *optimal)
-        if agent.core.mixture != "copy":
+        if core.mixture != "copy":
             say("the policy draws its actions: the inequality holds in expectation over them", "decomposition")
-            if agent.core.bonus != "appendix":
+            if core.bonus != "appendix":
                 say("with drawn actions the bound is for the appendix's bonus", "regret-bound")
         if not self._law_known:
             say(
                 f"p(J|x,a) has no polynomials in x that are right between their points (to {self._law_error:.1e})",
-                "term-martingale", "decomposition",
-            )  # fmt: skip
+                "term-martingale",
+                "decomposition",
+            )
         if agent.doubling:
             fixed = ("term-bonus", "term-deviation", "term-precision", "regret-bound")
-            say("the cells change in life, the explicit bound is that of fixed ones", *fixed)
+            say("the agent refines its cells, and the explicit bound is that of fixed ones", *fixed)
         if agent.bonus_scale > 1.0:
             say(f"bonus_scale is {agent.bonus_scale:g}: b is larger than the theorem's", "term-bonus")
         return reasons
@@ -494,7 +513,7 @@ class CellsAuditor:
             wrong.append(np.abs(told - right))
             cells.append(right)
             when.append(np.full(right.size, began))
-        wrong.append(np.array([s.cells_wrong for s in self._starts]))
+        wrong.append(np.array([beginning.cells_wrong for beginning in self._beginnings]))
         cells.append(np.zeros(step.size, dtype=np.int64))
         when.append(step.astype(np.int64))
         at = np.concatenate(when)
@@ -504,66 +523,37 @@ class CellsAuditor:
     def _of_sums(self, step: Floats) -> tuple[dict[str, Finding], dict[str, Any]]:
         """What episodes add up to: the rule that ends them, their number, and the terms of the regret.
 
-        Regret is held against the proven lower end of g*: a violation is one for every g* that is possible.
+        Regret is compared by the proven lower end of g*: a violation is one for every g* that is possible.
         """
-        agent, life, truth = self.agent, self.life, self.truth
-        n = len(self._starts)
-        sums = self._sums[:n]
-        c, r_max = agent.span, agent.reward_range
-        after = np.cumsum(sums[:, STEPS])  # T at the end of each episode
-        earned = np.append([s.earned for s in self._starts[1:]], life.total)
-        telescoping = np.array(self._ends) - [s.value for s in self._starts]
-        totals = {
-            "bonus": np.cumsum(sums[:, SUM_B]), "deviation": np.cumsum(sums[:, SUM_D]),
-            "precision": np.cumsum(sums[:, STEPS] * r_max / np.sqrt(step)),
-            "martingale": np.cumsum(sums[:, DRIFT] - telescoping),  # rewards bring no luck: r_t = r(x_t,a_t)
-            "telescoping": np.cumsum(telescoping),
-        }  # fmt: skip
-        numbers = np.arange(1, n + 1)
-        T = np.maximum(after, 1.0)
-        bound, right = self._terms(T), np.sum(list(totals.values()), axis=0)
-        unsure = c * self._law_error * T if self._law_known else 0.0 * T
-        allowed = np.array([episodes_at(T[i : i + 1], s.pairs)[0] for i, s in enumerate(self._starts)])
-        found = {
-            "episode-rule": episode_rule(step, sums[:, OVER], sums[:, OVER_PAIR], sums[:, TIGHT], agent.n_actions),
-            "episode-count": compared([s.number for s in self._starts], allowed, step),
-            "term-martingale": compared(totals["martingale"], bound["martingale"], step, rounding=unsure),
-            "term-telescoping": compared(totals["telescoping"], c * numbers, step, rounding=1e-9 * (c + r_max)),
-            "decomposition": compared(
-                after * truth.gain_low - earned, right, step, rounding=unsure + 1e-9 * (np.abs(right) + r_max)
-            ),
-            "term-precision": compared(totals["precision"], bound["precision"], step),
-        }
-        for name in ("bonus", "deviation"):  # each has half of the cells' term
-            found[f"term-{name}"] = compared(totals[name], bound[name] + bound["cells"] / 2.0, step)
-        run = life.run()
-        terms = self._terms(run.steps.astype(np.float64))
-        explicit = np.sum(list(terms.values()), axis=0)
-        found["regret-bound"] = compared(
-            run.steps * truth.gain_low - run.rewards, explicit, run.steps,
-            episodes=np.searchsorted(step, run.steps, "right"),
-        )  # fmt: skip
+        agent, simulation, truth = self.agent, self.simulation, self.truth
+        sums, run = joined(self._sums), simulation.run()
+        earned = np.append([beginning.earned for beginning in self._beginnings[1:]], simulation.total)
+        totals = RegretTotals.of(
+            sums,
+            step,
+            gain=truth.gain_low,
+            earned=earned,
+            reward_luck=np.zeros_like(step),  # r_t = r(x_t,a_t)
+            constants=self._stage.constants,
+            mixture=agent.core.mixture,
+        )
+        T = np.maximum(totals.after, 1.0)
+        most = [episodes_at(T[i : i + 1], beginning.pairs)[0] for i, beginning in enumerate(self._beginnings)]
+        found = totals.findings(step, self._law_error if self._law_known else 0.0)
+        found["episode-rule"] = episode_rule(step, sums.ratio, sums.pair, sums.full, agent.n_actions)
+        found["episode-count"] = compared([beginning.number for beginning in self._beginnings], most, step)
+        found["regret-bound"] = totals.regret_bound(run.steps * truth.gain_low - run.rewards, run.steps, step)
+        known = totals.shown() | {"regret": None}
+        if truth.gain is not None:
+            known["regret"] = replace(totals, regret=totals.after * truth.gain - earned).shown()["regret"]
         if truth.solution is None or not self._law_known:
-            del totals["martingale"]
-        shown: dict[str, Any] = {
-            "sums": {
-                "steps": after.astype(np.int64).tolist(),
-                "regret": None if truth.gain is None else (after * truth.gain - earned).tolist(),
-                **{name: values.tolist() for name, values in totals.items()},
-            },
-        }  # fmt: skip
+            del known["martingale"]
+        shown: dict[str, Any] = {"sums": known}
         if truth.solution is not None and not agent.doubling:
-            shown["bound"] = explicit.tolist()
-            shown["terms"] = {name: float(values[-1]) for name, values in terms.items()}
+            shown["bound"] = totals.total_bound(run.steps).tolist()
+            allowed = totals.bound(run.steps.astype(np.float64))
+            shown["terms"] = {name: float(values[-1]) for name, values in allowed.items()}
         return found, shown
-
-    def _terms(self, T: Floats) -> dict[str, Floats]:
-        """The terms of the bound on the present cells."""
-        agent = self.agent
-        return terms_at(
-            T, agent.n_states, agent.n_actions, span=agent.span, spread=agent.n_states, reward_max=agent.reward_range,
-            delta=agent.delta, model_error=self._added, mixture=agent.core.mixture,
-        )  # fmt: skip
 
 
 def checked_cells(partition: Partition, edges: list[Floats]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -5,21 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gainful.audit.findings import Floats
+from gainful.audit.points import NODES, POINTS, Bands
 from gainful.environments.continuous.environment import ContinuousEnvironment
 from gainful.environments.continuous.oracle import OracleSolution, oracle_gain, oracle_solution
 from gainful.partition import Partition
 
-POINTS = 5
-"""Sampled points of each cell: just inside its left end, its quarters, and its right end."""
 SHARES = np.array([1e-9, 0.25, 0.5, 0.75, 1.0])
-NODES = 8
-"""Chebyshev points of one piece of x ↦ p(J|x,a): a polynomial of degree 7 goes through them."""
 PIECES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Pieces per cell that are tried in turn."""
 INTERPOLATED = 1e-10
@@ -29,14 +25,6 @@ LARGEST = 20_000_000
 KEPT = 16
 """Partitions whose tables are kept for the next run."""
 _TAIL = 1e-17
-
-
-class Bands(NamedTuple):
-    """Rows of probabilities of cells, each without its ends below 1e-17: row i has p[ptr[i]:ptr[i+1]] from first[i]."""
-
-    first: NDArray[np.int64]
-    ptr: NDArray[np.int64]
-    p: Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gainful.audit.findings import Finding, compared
+from gainful.audit.findings import Finding, Floats, compared
 
 
 def episode_rule(
-    steps: NDArray[np.float64], ratio: NDArray[np.float64], pairs: NDArray[np.float64], full: NDArray[np.float64],
-    n_actions: int, new_states: ArrayLike | None = None,
-) -> Finding:  # fmt: skip
+    steps: Floats,
+    ratio: Floats,
+    pairs: NDArray[Any],
+    full: NDArray[Any],
+    n_actions: int,
+    new_states: ArrayLike | None = None,
+) -> Finding:
     """No pair is executed more than max{1, N_k} times in an episode, and one is as often; one entry per episode.
 
     `ratio` is the largest ν_k/max{1, N_k}, `pairs` where, `full` whether some pair reached 1. The last episode was

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Columns = TypeVar("Columns", bound="DataclassInstance")
+Floats: TypeAlias = NDArray[np.float64]
 
 ROUNDING = 1e-9
 """What rounding may add to either side of an inequality, relative to its larger side."""
@@ -67,6 +74,49 @@ class Finding:
         return cls(**{**values, "worst": None if worst is None else Worst(**worst)})
 
 
+@dataclass(frozen=True)
+class Cases:
+    """found ≤ allowed, asked once per episode: arrays with one entry for each.
+
+    Attributes
+    ----------
+    found, allowed : array
+        The two sides of the inequality, at the place that is nearest to failing.
+    rounding : array
+        What rounding may add to either side.
+    states, actions : array or None
+        The place, where there is one; -1 for none.
+    """
+
+    found: Floats
+    allowed: Floats
+    rounding: Floats
+    states: NDArray[np.int64] | None = None
+    actions: NDArray[np.int64] | None = None
+
+    @classmethod
+    def of(cls, found: ArrayLike, allowed: ArrayLike, rounding: ArrayLike = 0.0, **places: Any) -> Cases:
+        """Cases whose `allowed` and `rounding` may be single numbers; arrays are copied."""
+        left = np.array(found, dtype=np.float64)
+        right, spare = (np.zeros_like(left) + np.asarray(x) for x in (allowed, rounding))
+        return cls(left, right, spare, **places)
+
+    def finding(self, steps: ArrayLike) -> Finding:
+        """What they say together; `steps` are the first steps of the episodes."""
+        return compared(
+            self.found, self.allowed, steps, states=self.states, actions=self.actions, rounding=self.rounding
+        )
+
+
+def joined(parts: Sequence[Columns]) -> Columns:
+    """One dataclass of arrays from those of several batches, one after the other; None stays None."""
+    columns: dict[str, Any] = {}
+    for field in fields(parts[0]):
+        arrays = [getattr(part, field.name) for part in parts]
+        columns[field.name] = None if arrays[0] is None else np.concatenate(arrays)
+    return type(parts[0])(**columns)
+
+
 def not_applicable(reason: str) -> Finding:
     """A statement whose assumptions do not hold here."""
     return Finding(0, 0, None, reason)
@@ -103,6 +153,3 @@ def compared(
         float(left[i]), float(right[i]), number, step, at(states), at(actions), excess=float(excess[i])
     )  # fmt: skip
     return Finding(left.size, int(np.sum(~holds)), worst)
-
-
-Floats = NDArray[np.float64]

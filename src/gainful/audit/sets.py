@@ -19,7 +19,8 @@ from gainful.agents.tucrl import TUCRL
 from gainful.agents.ucrl2 import UCRL2
 from gainful.agents.ucrl2b import UCRL2B
 from gainful.audit.episodes import episode_rule
-from gainful.audit.findings import Finding, compared, not_applicable
+from gainful.audit.findings import Finding, Floats, compared, not_applicable
+from gainful.audit.rows import ANCHOR, TrueRows
 from gainful.audit.tightness import optimism_gap
 from gainful.audit.truth import Truth
 from gainful.errors import InvalidArgumentError
@@ -40,8 +41,6 @@ SHOWN = 60
 """Episodes, at most, whose operator is held against the true one: each costs a sweep."""
 EVERYTHING = 2.0  # no two distributions are farther apart in ℓ₁
 UNBOUNDED = 1e300  # in place of an infinite radius, which cannot be subtracted
-ATTRACTIVE = 0  # s̄ of SCAL
-Floats = NDArray[np.float64]
 
 
 class Seen(NamedTuple):
@@ -60,17 +59,21 @@ class Seen(NamedTuple):
 
     @classmethod
     def of(cls, statistics: Statistics) -> Seen:
-        """Read it off."""
+        """Those of an agent's statistics."""
         kept = statistics.to_arrays()
         visits, length = kept["visits"].copy(), kept["length"]
         n = np.maximum(1, visits)
         pair = np.repeat(np.arange(visits.size), length)
         mean = kept["reward_sum"] / n
         return cls(
-            visits=visits, ptr=np.concatenate([[0], np.cumsum(length)]), next_state=kept["next_state"],
-            p=kept["count"] / n[pair], pair=pair, mean=mean,
+            visits=visits,
+            ptr=np.concatenate([[0], np.cumsum(length)]),
+            next_state=kept["next_state"],
+            p=kept["count"] / n[pair],
+            pair=pair,
+            mean=mean,
             variance=np.maximum(0.0, kept["reward_squares"] / n - mean * mean),
-        )  # fmt: skip
+        )
 
     def states(self, n_states: int) -> NDArray[np.bool_]:
         """(S,) the states seen, as the origin or the end of a transition."""
@@ -147,11 +150,11 @@ def formula_errors(agent: ExtendedAgent, plan: EpisodePlan, seen: Seen, widths: 
     lower = np.maximum(0.0, seen.p - widths.entries)
     if isinstance(agent, SCAL):
         eta = scal_floor(t, agent.span, r_max)
-        others = np.where(seen.next_state != ATTRACTIVE, lower, 0.0)
+        others = np.where(seen.next_state != ANCHOR, lower, 0.0)
         sums = np.bincount(seen.pair, weights=others, minlength=visited.size)
         room = np.where(sums > 1.0 - eta, (1.0 - eta) / np.maximum(sums, 1e-300), 1.0)  # 1: left as they are
-        lower = np.where(seen.next_state != ATTRACTIVE, lower * room[seen.pair], lower)
-        wrong = np.maximum(wrong, off(used.floor, eta) + (used.floor_state != ATTRACTIVE))
+        lower = np.where(seen.next_state != ANCHOR, lower * room[seen.pair], lower)
+        wrong = np.maximum(wrong, off(used.floor, eta) + (used.floor_state != ANCHOR))
     np.maximum.at(wrong, seen.pair, off(used.lower[here], lower))
     if isinstance(agent, TUCRL):
         known = seen.states(agent.n_states)
@@ -174,48 +177,58 @@ def off(used: Any, expected: Any) -> Floats:
 # ---------------------------------------------------------------------- the true rows against the set
 
 
+class RowDistances(NamedTuple):
+    """How far true rows are from p̄, (S*A,) each; 0 for pairs never visited."""
+
+    l1: Any
+    """‖p - p̄‖₁."""
+    kl: Any
+    """KL(p̄, p)."""
+    found: Any
+    allowed: Any
+    """The |p(s') - p̄(s')| that is largest against its width, and that width."""
+
+
 @kernel
-def distances(
-    seen_ptr: NDArray[Any], seen_next: NDArray[Any], p_bar: NDArray[Any], visits: NDArray[Any], width: NDArray[Any],
-    unseen: NDArray[Any], ptr: NDArray[Any], idx: NDArray[Any], p: NDArray[Any], n_states: int, l1: NDArray[Any],
-    kl: NDArray[Any], found: NDArray[Any], allowed: NDArray[Any],
-) -> None:  # fmt: skip
-    """Of every visited pair ‖p − p̄‖₁, KL(p̄, p), and the |p(s') − p̄(s')| that is largest against its width.
+def distances(seen: Seen, widths: Widths, true: TrueRows, out: RowDistances) -> None:
+    """Fill `out` for every pair.
 
     Both rows are sorted by next state, each listed once, and merged. A next state never seen has the width `unseen`.
     """
-    for k in range(visits.size):
-        l1[k] = kl[k] = found[k] = 0.0
-        allowed[k] = 1.0
-        if visits[k] == 0:
+    nowhere = np.iinfo(np.int64).max
+    for k in range(seen.visits.size):
+        out.l1[k] = out.kl[k] = out.found[k] = 0.0
+        out.allowed[k] = 1.0
+        if seen.visits[k] == 0:
             continue
         worst = -1.0
-        i, i_end, j, j_end = seen_ptr[k], seen_ptr[k + 1], ptr[k], ptr[k + 1]
+        i, i_end, j, j_end = seen.ptr[k], seen.ptr[k + 1], true.indptr[k], true.indptr[k + 1]
         while i < i_end or j < j_end:
-            x = np.int64(seen_next[i]) if i < i_end else np.int64(n_states)
-            y = np.int64(idx[j]) if j < j_end else np.int64(n_states)
-            to = min(x, y)
-            q, true, bound = 0.0, 0.0, 0.0
-            if unseen.size:
-                bound = unseen[k]
-            if x == to:
-                q = p_bar[i]
-                if width.size:
-                    bound = width[i]
+            x = np.int64(seen.next_state[i]) if i < i_end else nowhere
+            y = np.int64(true.indices[j]) if j < j_end else nowhere
+            q, p, bound = 0.0, 0.0, 0.0
+            if widths.unseen.size:
+                bound = widths.unseen[k]
+            if x <= y:
+                q = seen.p[i]
+                if widths.entries.size:
+                    bound = widths.entries[i]
                 i += 1
-            if y == to:
-                true = p[j]
+            if y <= x:
+                p = true.probabilities[j]
                 j += 1
-            away = abs(q - true)
-            l1[k] += away
+            away = abs(q - p)
+            out.l1[k] += away
             if q > 0.0:
-                kl[k] += q * np.log(q / true) if true > 0.0 else np.inf
+                out.kl[k] += q * np.log(q / p) if p > 0.0 else np.inf
             if bound > 0.0 and away / bound > worst:
                 worst = away / bound
-                found[k], allowed[k] = away, bound
+                out.found[k], out.allowed[k] = away, bound
 
 
-def within_reach(state: int, rows: tuple[NDArray[Any], ...], n_states: int, n_actions: int) -> NDArray[np.bool_]:
+def within_reach(
+    state: int, rows: TrueRows | tuple[NDArray[Any], ...], n_states: int, n_actions: int
+) -> NDArray[np.bool_]:
     """(S,) the states that the true MDP can ever be in, from `state` on."""
     ptr, idx, p = rows
     origin = np.repeat(np.arange(ptr.size - 1), np.diff(ptr)) // n_actions
@@ -230,10 +243,23 @@ def within_reach(state: int, rows: tuple[NDArray[Any], ...], n_states: int, n_ac
 
 
 START = np.dtype(
-    [("step", "f8"), ("low", "f8"), ("high", "f8"), ("span", "f8"), ("wrong", "f8"), ("wrong_pair", "i8"),
-     ("r_found", "f8"), ("r_allowed", "f8"), ("r_pair", "i8"), ("p_found", "f8"), ("p_allowed", "f8"),
-     ("p_pair", "i8"), ("truncates", "?"), ("known", "i8")]
-)  # fmt: skip
+    [
+        ("step", "f8"),
+        ("low", "f8"),
+        ("high", "f8"),
+        ("span", "f8"),
+        ("wrong", "f8"),
+        ("wrong_pair", "i8"),
+        ("r_found", "f8"),
+        ("r_allowed", "f8"),
+        ("r_pair", "i8"),
+        ("p_found", "f8"),
+        ("p_allowed", "f8"),
+        ("p_pair", "i8"),
+        ("truncates", "?"),
+        ("known", "i8"),
+    ]
+)
 """Of the beginning of an episode: t_k, the bracket, sp(v_k), the largest error of the set in use, the reward and the
 row nearest to the edge of their sets, whether a transition of the true MDP is forbidden (TUCRL), how many states are
 known.
@@ -255,22 +281,28 @@ class SetsAuditor:
     L̃ⁿh* ≥ h* + n·g*.) KL-UCRL's constants are for T = `horizon` steps, and what it promises is judged up to there.
     """
 
-    def __init__(self, agent: ExtendedAgent, truth: Truth, life: TabularSimulation) -> None:
-        self.agent, self.truth, self.life = agent, truth, life
+    def __init__(self, agent: ExtendedAgent, truth: Truth, simulation: TabularSimulation) -> None:
+        self.agent, self.truth, self.simulation = agent, truth, simulation
         self.names: tuple[str, ...] = (
-            "set-formula", "rewards-in-set", "rows-in-set", "optimism", *(("span",) if isinstance(agent, SCAL) else ()),
-            "precision", "episode-rule", "episode-count",
-        )  # fmt: skip
+            "set-formula",
+            "rewards-in-set",
+            "rows-in-set",
+            "optimism",
+            *(("span",) if isinstance(agent, SCAL) else ()),
+            "precision",
+            "episode-rule",
+            "episode-count",
+        )
         pairs = agent.n_states * agent.n_actions
         self._true_r = truth.rewards - agent.reward_min
-        self._rows = truth.rows
-        self._l1, self._kl, self._found, self._allowed = (np.empty(pairs) for _ in range(4))
+        self._rows = TrueRows(*truth.rows)
+        self._distances = RowDistances(*(np.empty(pairs) for _ in RowDistances._fields))
         self._starts: list[tuple[Any, ...]] = []
         """See `START`."""
         self._sums: list[tuple[float, int, bool, int, int]] = []
         """Per episode that is over: largest ν/max{1,N}, where, whether one is 1, steps, new states."""
         self._before = np.zeros(pairs, dtype=np.int64)
-        self._marks = np.geomspace(1.0, float(max(2, life.grid[-1])), SHOWN - 1)
+        self._marks = np.geomspace(1.0, float(max(2, simulation.grid[-1])), SHOWN - 1)
         self._last: EpisodeView | None = None
         self._tightness: dict[str, list[Any]] = {"step": [], "mean": [], "largest": []}
         self._entries: tuple[NDArray[Any], NDArray[Any]] | None = None
@@ -281,7 +313,7 @@ class SetsAuditor:
         agent, plan, t = self.agent, view.plan, view.step
         seen = Seen.of(view.statistics)
         known = seen.states(agent.n_states)
-        known[int(self.life.clock[0])] = True
+        known[int(self.simulation.clock[0])] = True
         if self._starts:
             self._settle(seen.visits, known)
         widths = widths_of(agent, seen, t)
@@ -289,21 +321,28 @@ class SetsAuditor:
         at = int(np.argmax(wrong))
         visited = seen.visits > 0
         reward = nearest(np.abs(self._true_r - seen.mean), widths.rewards, visited)
-        distances(
-            seen.ptr, seen.next_state, seen.p, seen.visits, widths.entries, widths.unseen, *self._rows, agent.n_states,
-            self._l1, self._kl, self._found, self._allowed,
-        )  # fmt: skip
+        distances(seen, widths, self._rows, self._distances)
         if isinstance(agent, UCRL2):
-            row = nearest(self._l1, np.minimum(EVERYTHING, widths.radius), visited)
+            row = nearest(self._distances.l1, np.minimum(EVERYTHING, widths.radius), visited)
         elif isinstance(agent, KLUCRL):
-            row = nearest(np.maximum(self._kl, 0.0), widths.radius, visited)
+            row = nearest(np.maximum(self._distances.kl, 0.0), widths.radius, visited)
         else:
-            row = nearest(self._found, self._allowed, visited)
+            row = nearest(self._distances.found, self._distances.allowed, visited)
         low, high = plan.gain_bounds
         self._starts.append(
-            (t, low, high, float(np.ptp(plan.values)), float(wrong[at]), at, *reward, *row, self._truncates(plan),
-             int(known.sum()))
-        )  # fmt: skip
+            (
+                t,
+                low,
+                high,
+                float(np.ptp(plan.values)),
+                float(wrong[at]),
+                at,
+                *reward,
+                *row,
+                self._truncates(plan),
+                int(known.sum()),
+            )
+        )
         self._last = view
         if t >= self._marks[0]:
             self._marks = np.append(self._marks[self._marks > t], np.inf)
@@ -317,7 +356,7 @@ class SetsAuditor:
         if self._entries is None:
             ptr, idx, p = self._rows
             S, A = self.agent.n_states, self.agent.n_actions
-            reach = within_reach(int(self.life.clock[0]), self._rows, S, A)
+            reach = within_reach(int(self.simulation.clock[0]), self._rows, S, A)
             pair = np.repeat(np.arange(ptr.size - 1), np.diff(ptr))
             own = reach[pair // A] & (p > 0.0)
             self._entries = pair[own], idx[own]
@@ -345,7 +384,7 @@ class SetsAuditor:
         if len(self._sums) < len(self._starts):
             seen = Seen.of(agent.statistics)
             known = seen.states(agent.n_states)
-            known[self.life.state] = True
+            known[self.simulation.state] = True
             self._settle(seen.visits, known)
         if self._last is not None and self._tightness["step"][-1] != self._last.step:
             self._measure(self._last)
@@ -367,7 +406,7 @@ class SetsAuditor:
             "set-formula": some(kept["wrong"], 0.0, every, kept["wrong_pair"], rounding=1e-12),
             "optimism": some(truth.gain_low, high + lowered, promised & ~kept["truncates"], rounding=1e-9 * r_max),
             "precision": some(high - low, r_max / np.sqrt(step), every, rounding=1e-12 * r_max),
-        }  # fmt: skip
+        }
         for name, (x, rounding) in inside.items():
             pairs = kept[f"{x}_pair"]
             found[name] = some(
@@ -380,7 +419,7 @@ class SetsAuditor:
             found["span"] = some(kept["span"], c, every, rounding=1e-12 * (c + r_max))
             if truth.span > c * (1.0 + 1e-9):
                 found["optimism"] = not_applicable(
-                    f"the optimal bias has span {truth.span:.6g}, more than c = {c:g}: the theorem does not speak of it"
+                    f"the optimal bias has span {truth.span:.6g}, more than c = {c:g}: the theorem does not apply"
                 )
         ratio, pair, full, lived, new = np.array(self._sums, dtype=np.float64).T
         after = np.maximum(np.cumsum(lived), 1.0)
