@@ -43,68 +43,106 @@ MUTANTS = (
         "β halved", _BONUS, (("math.sqrt(7.0 * log_term", "math.sqrt(1.75 * log_term"),), ("bonus-formula",), _EQUATION
     ),
     Mutant(
-        "β quartered", _BONUS, (("math.sqrt(7.0 * log_term", "math.sqrt(0.4375 * log_term"),), ("bonus-formula",),
+        "β quartered",
+        _BONUS,
+        (("math.sqrt(7.0 * log_term", "math.sqrt(0.4375 * log_term"),),
+        ("bonus-formula",),
         _EQUATION,
     ),
     Mutant(
-        "no c/(N+1)", _BONUS, (("min(beta + 1.0 / (visits + 1), 2.0)", "min(beta, 2.0)"),), ("bonus-formula",),
+        "no c/(N+1)",
+        _BONUS,
+        (("min(beta + 1.0 / (visits + 1), 2.0)", "min(beta, 2.0)"),),
+        ("bonus-formula",),
         _EQUATION,
     ),
     Mutant(
-        "no t in the logarithm", _BONUS,
-        (("2.0 * n_states * n_actions * t / delta", "2.0 * n_states * n_actions / delta"),), ("bonus-formula",),
+        "no t in the logarithm",
+        _BONUS,
+        (("2.0 * n_states * n_actions * t / delta", "2.0 * n_states * n_actions / delta"),),
+        ("bonus-formula",),
         _EQUATION,
     ),
     Mutant(
-        "no attractive state in p̂", _ESTIMATE,
+        "no attractive state in p̂",
+        _ESTIMATE,
         (
             ("total = v[model.attractive]", "total = 0.0"),
             ("total / (model.visits[k] + 1)", "total / max(1, model.visits[k])"),
         ),
-        ("certificate",), _CONFIRMED,
+        ("certificate",),
+        _CONFIRMED,
     ),
     Mutant(
-        "cut at twice the span", _CUT, (("return least + span", "return least + 2.0 * span"),), ("span",),
+        "cut at twice the span",
+        _CUT,
+        (("return least + span", "return least + 2.0 * span"),),
+        ("span",),
         _SAME_LIFE,
     ),
     Mutant(
-        "nothing is cut", _CUT, (("return least + span", "return np.inf"),), ("span",), _SAME_LIFE,
-    ),
-    Mutant(
-        "cut at half the span", _CUT, (("return least + span", "return least + 0.5 * span"),),
-        ("certificate",), _SAME_LIFE,
-    ),
-    Mutant(
-        "never action 1", _SCOPT, (("best, best_action = q, a", "best, best_action = q, 0"),), ("bellman-error",),
+        "nothing is cut",
+        _CUT,
+        (("return least + span", "return np.inf"),),
+        ("span",),
         _SAME_LIFE,
     ),
     Mutant(
-        "one execution too many", _EPISODES,
-        (("remaining[k] = max(1, visits[k])", "remaining[k] = max(1, visits[k]) + 1"),), ("episode-rule",), _BEFORE,
+        "cut at half the span",
+        _CUT,
+        (("return least + span", "return least + 0.5 * span"),),
+        ("certificate",),
+        _SAME_LIFE,
     ),
     Mutant(
-        "one execution too few", _EPISODES,
-        (("remaining[k] = max(1, visits[k])", "remaining[k] = max(1, visits[k] - 1)"),), ("episode-rule",), _BEFORE,
+        "never action 1",
+        _SCOPT,
+        (("best, best_action = q, a", "best, best_action = q, 0"),),
+        ("bellman-error",),
+        _SAME_LIFE,
     ),
     Mutant(
-        "half the bonus where a plan is repaired", _BONUS,
+        "one execution too many",
+        _EPISODES,
+        (("remaining[k] = max(1, visits[k])", "remaining[k] = max(1, visits[k]) + 1"),),
+        ("episode-rule",),
+        _BEFORE,
+    ),
+    Mutant(
+        "one execution too few",
+        _EPISODES,
+        (("remaining[k] = max(1, visits[k])", "remaining[k] = max(1, visits[k] - 1)"),),
+        ("episode-rule",),
+        _BEFORE,
+    ),
+    Mutant(
+        "half the bonus where a plan is repaired",
+        _BONUS,
         (("b = bonus(c.variant", "b = (0.5 if pairs.size < visits.size else 1.0) * bonus(c.variant"),),
-        ("bonus-formula",), _LOCAL, (*RIVER, "--agent-set", "replanning=local"),
+        ("bonus-formula",),
+        _LOCAL,
+        (*RIVER, "--agent-set", "replanning=local"),
     ),
     Mutant(
-        "UCRL2's radius with 7 for 14", "optimism/ucrl2.py",
-        (("TRANSITION_CONSTANT = 14.0", "TRANSITION_CONSTANT = 7.0"),), ("set-formula",),
-        "tests/agents/test_ucrl2.py::test_radii_are_the_equations", (*RIVER, *UCRL2),
+        "UCRL2's radius with 7 for 14",
+        "optimism/ucrl2.py",
+        (("TRANSITION_CONSTANT = 14.0", "TRANSITION_CONSTANT = 7.0"),),
+        ("set-formula",),
+        "tests/agents/test_ucrl2.py::test_radii_are_the_equations",
+        (*RIVER, *UCRL2),
     ),
     Mutant(
-        "cells closed at the left", "partition.py",
+        "cells closed at the left",
+        "partition.py",
         (
             ("x <= edge(k, n, low, high)", "x < edge(k, n, low, high)"),
             ("x > edge(k + 1, n, low, high)", "x >= edge(k + 1, n, low, high)"),
         ),
-        ("cells",), "tests/test_partition.py::test_every_edge_and_its_neighbours_on_the_unit_interval", LQG,
+        ("cells",),
+        "tests/test_partition.py::test_every_edge_and_its_neighbours_on_the_unit_interval",
+        LQG,
     ),
-)  # fmt: skip
+)
 
 
 def copied(mutant: Mutant | None, folder: Path) -> dict[str, str]:
@@ -127,10 +165,27 @@ def audited(
     """What `gainful audit` says with this mistake in it, or with none of `what`, as its JSON."""
     asked = what or RIVER if mutant is None else mutant.audited
     found = subprocess.run(
-        [sys.executable, "-m", "gainful", "audit", *asked, "--runs", str(runs), "--horizon", horizon, "--jobs", "1",
-         "--json"],
-        env=copied(mutant, folder), capture_output=True, text=True, check=False, cwd=folder, timeout=600,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "gainful",
+            "audit",
+            *asked,
+            "--runs",
+            str(runs),
+            "--horizon",
+            horizon,
+            "--jobs",
+            "1",
+            "--json",
+        ],
+        env=copied(mutant, folder),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        timeout=600,
+    )
     assert found.returncode in (0, 1), found.stderr
     answer = json.loads(found.stdout) if found.stdout else {}
     assert answer, found.stderr
@@ -142,8 +197,13 @@ def noticed_by_its_test(mutant: Mutant, folder: Path) -> bool:
     try:
         found = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", mutant.test],
-            env=copied(mutant, folder), capture_output=True, text=True, check=False, cwd=SOURCES.parent, timeout=120,
-        )  # fmt: skip
+            env=copied(mutant, folder),
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=SOURCES.parent,
+            timeout=120,
+        )
     except subprocess.TimeoutExpired:
         return True
     assert found.returncode in (0, 1), found.stdout + found.stderr

@@ -14,20 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 import gainful as gf
 from gainful.audit import audit, audit_run
 from gainful.audit.c_scal_plus import CellsAuditor
-from gainful.audit.cells import POINTS, SHARES, CellsTruth, right_closed_edges
-from gainful.audit.scal_plus import (
-    A_ALLOWED,
-    A_FOUND,
-    A_PAIR,
-    ALL_ALLOWED,
-    ALL_FOUND,
-    ALL_PAIR,
-    GAP_MAX,
-    GAP_MEAN,
-    V_ALLOWED,
-    V_FOUND,
-    V_PAIR,
-)
+from gainful.audit.cells import SHARES, CellsTruth, right_closed_edges
+from gainful.audit.points import POINTS
 from gainful.environments.continuous.oracle import oracle_gain, oracle_solution
 from gainful.simulation.continuous import LOGGED_PAUSE
 from gainful.simulation.simulate import new_simulation
@@ -46,9 +34,13 @@ def truth_for(name: str) -> CellsTruth:
 
 def learner(env: Any, bins: int | None = 10, **options: Any) -> gf.CSCALPlus:
     given: dict[str, Any] = {
-        "n_actions": env.n_actions, "span": SPANS.get(env.name, 1.0), "lipschitz": env.lipschitz, "holder": env.holder,
-        "reward_min": env.reward_min, "reward_max": env.reward_max,
-    }  # fmt: skip
+        "n_actions": env.n_actions,
+        "span": SPANS.get(env.name, 1.0),
+        "lipschitz": env.lipschitz,
+        "holder": env.holder,
+        "reward_min": env.reward_min,
+        "reward_max": env.reward_max,
+    }
     if bins is not None:
         given["partition"] = gf.Partition.uniform(bins=bins)
     return gf.CSCALPlus(**{**given, **options})
@@ -56,10 +48,10 @@ def learner(env: Any, bins: int | None = 10, **options: Any) -> gf.CSCALPlus:
 
 def audited(agent: gf.CSCALPlus, truth: CellsTruth, horizon: int, seed: int = 0) -> CellsAuditor:
     """An auditor after the run, with what it has seen."""
-    life = new_simulation(agent, truth.environment, horizon, seed, gain=truth.gain)
-    auditor = CellsAuditor(agent, truth, life)  # type: ignore[arg-type]
+    simulation = new_simulation(agent, truth.environment, horizon, seed, gain=truth.gain)
+    auditor = CellsAuditor(agent, truth, simulation)  # type: ignore[arg-type]
     agent.on_episode = auditor.see
-    life.finish()
+    simulation.finish()
     return auditor
 
 
@@ -183,10 +175,11 @@ def test_events_are_those_of_slow_sums_over_the_raw_points(
 ) -> None:
     truth = truth_for(name)
     auditor = audited(learner(truth.environment, bins, seed=3, **options), truth, horizon, seed=5)
-    seen = auditor._seen
     slow = Watcher(learner(truth.environment, bins, seed=3, **options), truth, horizon, seed=5)
-    n = len(slow.plans)
-    assert n == len(auditor._starts)
+    n, A = len(slow.plans), truth.environment.n_actions
+    _, shown = auditor.findings()
+    cases, tightness = auditor.cases, shown["tightness"]
+    assert n == cases["optimism"].found.size
     picked = [0, n // 3, n - 1]
     if bins is None:
         sizes = [part.n_cells for _, _, part in slow.plans]
@@ -194,20 +187,19 @@ def test_events_are_those_of_slow_sums_over_the_raw_points(
         picked = [sizes.index(sizes[-1]), n - 1]
     for k in picked:
         events = slow.events(k)
-        for event, columns in (
-            ("a", (A_FOUND, A_ALLOWED, A_PAIR)),
-            ("v", (V_FOUND, V_ALLOWED, V_PAIR)),
-            ("all", (ALL_FOUND, ALL_ALLOWED, ALL_PAIR)),
-        ):
+        for event, name in (("a", "bonus-bias"), ("v", "bonus-values"), ("all", "bonus-all-values")):
             found, allowed, parts = events[event]
-            assert seen[k, columns[0]] / seen[k, columns[1]] == pytest.approx(found / allowed, rel=1e-8, abs=1e-8)
-            assert seen[k, columns[0]] == pytest.approx(found, rel=1e-8, abs=1e-8 * truth.environment.reward_range)
-            assert seen[k, columns[1]] == pytest.approx(allowed, rel=1e-12, abs=0)
-            assert parts[int(seen[k, columns[2]])] == pytest.approx(parts.max(), rel=1e-8, abs=0)  # ties
-        assert seen[k, GAP_MEAN] == pytest.approx(events["gap"][0], rel=1e-8, abs=1e-8)
-        assert seen[k, GAP_MAX] == pytest.approx(events["gap"][1], rel=1e-8, abs=1e-8)
+            case = cases[name]
+            assert case.found[k] / case.allowed[k] == pytest.approx(found / allowed, rel=1e-8, abs=1e-8)
+            assert case.found[k] == pytest.approx(found, rel=1e-8, abs=1e-8 * truth.environment.reward_range)
+            assert case.allowed[k] == pytest.approx(allowed, rel=1e-12, abs=0)
+            assert case.states is not None
+            assert case.actions is not None
+            pair = case.states[k] * A + case.actions[k]
+            assert parts[pair] == pytest.approx(parts.max(), rel=1e-8, abs=0)  # ties
+        assert tightness["mean"][k] == pytest.approx(events["gap"][0], rel=1e-8, abs=1e-8)
+        assert tightness["largest"][k] == pytest.approx(events["gap"][1], rel=1e-8, abs=1e-8)
     luck, telescoping = slow.luck()
-    _, shown = auditor.findings()
     c = slow.agent.span
     assert shown["sums"]["martingale"][-1] == pytest.approx(luck, rel=0, abs=1e-9 * c * horizon)
     assert shown["sums"]["telescoping"][-1] == pytest.approx(telescoping, rel=0, abs=1e-9 * c * n)
@@ -263,7 +255,7 @@ def test_the_audited_run_is_that_of_simulate_to_the_bit() -> None:
         assert log is not None
         assert bins is None or log.action.size <= LOGGED_PAUSE
         auditor.findings()
-        again = auditor.life.run()
+        again = auditor.simulation.run()
         for name in ("rewards", "regret", "final_point"):
             assert np.array_equal(getattr(run, name), getattr(again, name)), name
         names = [n for n in run.episodes.dtype.names or () if n != "planning_seconds"]
@@ -285,7 +277,7 @@ def test_cells_refined_in_life_are_audited(name: str) -> None:
     assert found.failed == []
     silent = {n for n, finding in found.findings.items() if not finding.applicable}
     assert silent == {"term-bonus", "term-deviation", "term-precision", "regret-bound"}
-    assert "the cells change in life" in found.findings["regret-bound"].reason
+    assert "the agent refines its cells" in found.findings["regret-bound"].reason
     assert "bound" not in found.shown
 
 
@@ -339,8 +331,9 @@ def test_a_small_bonus_breaks_the_lemma_and_optimism_and_says_where() -> None:
     assert L is not None
     b = scal_plus_bonus(visits, worst.step, 200, 5, span=c, scale=0.001) + (c + 1.0) * L / 200
     assert worst.allowed == pytest.approx(float(b), rel=1e-12, abs=0)
-    verdicts = audit(lambda seed: learner(truth.environment, 200, bonus_scale=0.001, seed=seed), truth.environment,
-                     1000, runs=2)  # fmt: skip
+    verdicts = audit(
+        lambda seed: learner(truth.environment, 200, bonus_scale=0.001, seed=seed), truth.environment, 1000, runs=2
+    )
     assert verdicts.ok  # nothing was promised
     assert not verdicts["bonus-bias"].promised
 
@@ -383,13 +376,13 @@ def test_cells_closed_at_the_left_are_caught_at_edges_and_in_the_counts() -> Non
     assert found.worst is not None
     assert found.worst.state is not None
     agent = learner(env, None, partition=part)
-    life = new_simulation(agent, env, 50, 0, gain=truth.gain)
-    life.compiled = False  # type: ignore[union-attr]
-    auditor = CellsAuditor(agent, truth, life)  # type: ignore[arg-type]
+    simulation = new_simulation(agent, env, 50, 0, gain=truth.gain)
+    simulation.compiled = False  # type: ignore[union-attr]
+    auditor = CellsAuditor(agent, truth, simulation)  # type: ignore[arg-type]
     agent.on_episode = auditor.see
-    life.finish()
-    assert auditor._starts[0].cells_wrong == 0
-    assert auditor._starts[-1].cells_wrong > 0  # the run began at 0.5, an edge
+    simulation.finish()
+    assert auditor.miscounted[0] == 0
+    assert auditor.miscounted[-1] > 0  # the run began at 0.5, an edge
 
 
 @pytest.mark.parametrize("bins", [1, 3, 7, 10, 49, 100])
@@ -412,11 +405,12 @@ def test_edges_are_the_doubles_nearest_to_fractions(bins: int) -> None:
         ({"mixture": "min-action"}, {"decomposition"}, "draws its actions"),
         ({"bonus_scale": 2.0}, {"term-bonus"}, "bonus_scale is 2"),
         (
-            {"allowed": np.arange(40).reshape(8, 5) % 7 > 0}, {"optimism", "decomposition", "regret-bound"},
+            {"allowed": np.arange(40).reshape(8, 5) % 7 > 0},
+            {"optimism", "decomposition", "regret-bound"},
             "may not take every action",
         ),
     ],
-)  # fmt: skip
+)
 def test_statements_that_do_not_apply_say_why(options: dict[str, Any], names: set[str], reason: str) -> None:
     truth = truth_for("lqg")
     found = audit_run(learner(truth.environment, 8, **options), truth.environment, 2000, 0, truth=truth)

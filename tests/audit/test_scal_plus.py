@@ -13,22 +13,7 @@ from numpy.typing import NDArray
 import gainful as gf
 from gainful.agents.episodic import EpisodeView
 from gainful.audit.run import audit_run
-from gainful.audit.scal_plus import (
-    A_ALLOWED,
-    A_FOUND,
-    ALL_ALLOWED,
-    ALL_FOUND,
-    GAMMA,
-    GAMMA_BOUND,
-    GAP_MAX,
-    GAP_MEAN,
-    HIGH,
-    LOW,
-    ONE_SIDED,
-    V_ALLOWED,
-    V_FOUND,
-    ScalPlusAuditor,
-)  # fmt: skip
+from gainful.audit.scal_plus import ScalPlusAuditor
 from gainful.audit.truth import Truth
 from gainful.errors import InvalidArgumentError
 from gainful.simulation.simulate import new_simulation
@@ -54,9 +39,7 @@ class Slow:
         p_hat[:, :, 0] += 1 / (N + 1)
         r_bar = view.statistics.reward_sum.reshape(S, A) / np.maximum(1, N)
         given: dict[str, Any] = {"span": c, "reward_max": r_max, "delta": agent.delta}
-        b = gf.theory.scal_plus_bonus(
-            N, view.step, S, A, variant=agent.bonus, scale=agent.bonus_scale, **given
-        )  # fmt: skip
+        b = gf.theory.scal_plus_bonus(N, view.step, S, A, variant=agent.bonus, scale=agent.bonus_scale, **given)
         d = gf.theory.scal_plus_deviation(N, view.step, S, A, support=truth.support, **given)
         P, r, h = dense(truth.mdp), truth.rewards.reshape(S, A) - agent.reward_min, truth.bias
         v = view.plan.values
@@ -68,7 +51,9 @@ class Slow:
         w = q.max(axis=1)
         cut = np.minimum(w, w.min() + c) - v
         self.low, self.high, self.cuts = cut.min(), cut.max(), bool(w.max() > w.min() + c)
+        self.bracket = view.plan.gain_bounds
         gain = sum(view.plan.gain_bounds) / 2 - agent.reward_min
+        self.two_sided = np.abs(gain - cut).max()
         self.one_sided = (gain - q[np.arange(S), view.plan.actions] + v).max()
         gaps = np.where(agent.allowed, r_bar + b + p_hat @ h, -np.inf).max(axis=1) - h - (truth.gain - agent.reward_min)
         self.gap_mean, self.gap_max = gaps.mean(), gaps.max()
@@ -90,12 +75,18 @@ def test_every_number_is_that_of_dense_arrays(name: str, bonus: Any) -> None:
     mdp = getattr(gf.environments, name)()
     truth = Truth.of(mdp)
     agent = gf.SCALPlus(
-        mdp.n_states, mdp.n_actions, span=0.3 * truth.span, reward_min=mdp.reward_min, reward_max=mdp.reward_max,
-        allowed=mdp.allowed, bonus_scale=0.1, bonus=bonus,
-    )  # fmt: skip
-    life = new_simulation(agent, mdp, 20_000, 3, gain=truth.gain)
-    assert isinstance(life, TabularSimulation)
-    auditor = ScalPlusAuditor(agent, truth, life)
+        mdp.n_states,
+        mdp.n_actions,
+        span=0.3 * truth.span,
+        reward_min=mdp.reward_min,
+        reward_max=mdp.reward_max,
+        allowed=mdp.allowed,
+        bonus_scale=0.1,
+        bonus=bonus,
+    )
+    simulation = new_simulation(agent, mdp, 20_000, 3, gain=truth.gain)
+    assert isinstance(simulation, TabularSimulation)
+    auditor = ScalPlusAuditor(agent, truth, simulation)
     slow: list[Slow] = []
 
     def see(view: EpisodeView) -> None:
@@ -103,26 +94,35 @@ def test_every_number_is_that_of_dense_arrays(name: str, bonus: Any) -> None:
         auditor.see(view)
 
     agent.on_episode = see
-    life.finish()
-    assert len(slow) > 20
+    simulation.finish()
+    _, shown = auditor.findings()
+    cases, tightness = auditor.cases, shown["tightness"]
+    assert len(slow) == cases["optimism"].found.size > 20
+    near: dict[str, float] = {"rel": 1e-9, "abs": 1e-9}
     for k, expected in enumerate(slow):
-        found = auditor._seen[k]
-        for column, value in (
-            (LOW, expected.low), (HIGH, expected.high), (ONE_SIDED, expected.one_sided),
-            (GAP_MEAN, expected.gap_mean), (GAP_MAX, expected.gap_max), (GAMMA_BOUND, expected.gamma_bound),
-        ):  # fmt: skip
-            assert found[column] == pytest.approx(value, rel=1e-9, abs=1e-9), column
-        if auditor._exact:
-            assert found[GAMMA] == pytest.approx(expected.gamma, rel=1e-9, abs=1e-12)
-        else:
-            assert expected.gamma - 1e-12 <= found[GAMMA] <= expected.gamma_bound + 1e-12
-        for left, right, theirs, limit in (
-            (A_FOUND, A_ALLOWED, expected.a, expected.b), (V_FOUND, V_ALLOWED, expected.v, expected.d),
-            (ALL_FOUND, ALL_ALLOWED, expected.all, expected.d),
-        ):  # fmt: skip
+        low, high = (end - agent.reward_min for end in expected.bracket)
+        assert cases["optimism"].allowed[k] == pytest.approx(expected.high, **near)
+        outside = max(low - expected.low, expected.high - high)
+        assert cases["certificate"].found[k] == pytest.approx(outside, **near)
+        bellman = max(expected.one_sided, expected.two_sided)
+        assert cases["bellman-error"].found[k] == pytest.approx(bellman, **near)
+        assert tightness["mean"][k] == pytest.approx(expected.gap_mean, **near)
+        assert tightness["largest"][k] == pytest.approx(expected.gap_max, **near)
+        gamma, most = cases["contraction"].found[k], cases["contraction"].allowed[k]
+        assert most == pytest.approx(expected.gamma_bound, **near)
+        if mdp.n_states * mdp.n_actions <= 12:
+            assert gamma == pytest.approx(expected.gamma, rel=1e-9, abs=1e-12)
+        else:  # Doeblin's bound
+            assert expected.gamma - 1e-12 <= gamma <= expected.gamma_bound + 1e-12
+        for name, theirs, limit in (
+            ("bonus-bias", expected.a, expected.b),
+            ("bonus-values", expected.v, expected.d),
+            ("bonus-all-values", expected.all, expected.d),
+        ):
             value, most = expected.worst(theirs, limit, agent.allowed)
             if not math.isnan(most):
-                assert found[left] / found[right] == pytest.approx(value / most, rel=1e-9, abs=1e-12)
+                ratio = cases[name].found[k] / cases[name].allowed[k]
+                assert ratio == pytest.approx(value / most, rel=1e-9, abs=1e-12)
     assert any(expected.cuts for expected in slow)
 
 
@@ -166,19 +166,26 @@ def test_sums_are_those_of_the_steps_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
-        ("riverswim", {"n_states": 4}), ("toy3d", {"delta": 0.1}), ("machine_replacement", {"n_states": 5}),
+        ("riverswim", {"n_states": 4}),
+        ("toy3d", {"delta": 0.1}),
+        ("machine_replacement", {"n_states": 5}),
         ("weakly_communicating_toy", {}),
     ],
-)  # fmt: skip
+)
 def test_with_the_theorems_constants_everything_holds(name: str, parameters: dict[str, Any]) -> None:
     mdp = getattr(gf.environments, name)(**parameters)
     c = 1.01 * gf.solve(mdp).span
 
     def make(seed: int) -> gf.SCALPlus:
         return gf.SCALPlus(
-            mdp.n_states, mdp.n_actions, span=c, reward_min=mdp.reward_min, reward_max=mdp.reward_max,
-            allowed=mdp.allowed, seed=seed,
-        )  # fmt: skip
+            mdp.n_states,
+            mdp.n_actions,
+            span=c,
+            reward_min=mdp.reward_min,
+            reward_max=mdp.reward_max,
+            allowed=mdp.allowed,
+            seed=seed,
+        )
 
     found = gf.audit.audit(make, mdp, 3000, runs=60)
     assert {v.verdict for v in found.verdicts.values()} == {"certified"}, [
@@ -207,9 +214,11 @@ def test_an_audited_run_is_the_run_itself() -> None:
 
 def test_a_small_bonus_breaks_the_inequality_at_a_place_that_is_named() -> None:
     found = gf.audit.audit(
-        lambda seed: gf.SCALPlus(6, 2, span=7.0, seed=seed, bonus_scale=0.005), gf.environments.riverswim(6), 30_000,
+        lambda seed: gf.SCALPlus(6, 2, span=7.0, seed=seed, bonus_scale=0.005),
+        gf.environments.riverswim(6),
+        30_000,
         runs=20,
-    )  # fmt: skip
+    )
     verdict = found["bonus-bias"]
     assert (verdict.verdict, verdict.promised, verdict.broken) == ("violated", False, False)
     assert found.ok

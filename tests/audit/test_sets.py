@@ -35,10 +35,10 @@ def maker(name: str, mdp: gf.MDP, horizon: int = HORIZON, **options: Any) -> Cal
     return lambda seed: getattr(gf, name)(mdp.n_states, mdp.n_actions, seed=seed, **given)
 
 
-def born(agent: Any, mdp: gf.MDP, horizon: int, seed: int) -> TabularSimulation:
-    life = new_simulation(agent, mdp, horizon, seed)
-    assert isinstance(life, TabularSimulation)
-    return life
+def begun(agent: Any, mdp: gf.MDP, horizon: int, seed: int) -> TabularSimulation:
+    simulation = new_simulation(agent, mdp, horizon, seed)
+    assert isinstance(simulation, TabularSimulation)
+    return simulation
 
 
 def garnet() -> gf.MDP:
@@ -110,9 +110,11 @@ class SlowAudit:
             self.forbidden.append(
                 any(
                     used.truncated[x, a] and self.P[x, a, y] > 0 and not used.reachable[y]
-                    for x in range(S) for a in range(A) for y in range(S)
+                    for x in range(S)
+                    for a in range(A)
+                    for y in range(S)
                 )
-            )  # fmt: skip
+            )
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.02])
@@ -121,15 +123,15 @@ def test_the_nearest_miss_is_that_of_a_slow_dense_audit(name: str, scale: float)
     mdp = garnet()
     agent = maker(name, mdp, width_scale=scale)(3)
     slow = SlowAudit(agent, mdp)
-    life = born(agent, mdp, HORIZON, 3)
-    fast = SetsAuditor(agent, Truth.of(mdp), life)
+    simulation = begun(agent, mdp, HORIZON, 3)
+    fast = SetsAuditor(agent, Truth.of(mdp), simulation)
 
     def both(view: EpisodeView) -> None:
         slow.see(view)
         fast.see(view)
 
     agent.on_episode = both
-    life.finish(None)
+    simulation.finish(None)
     found, _ = fast.findings()
     for statement, expected in (("rewards-in-set", slow.rewards), ("rows-in-set", slow.rows)):
         finding = found[statement]
@@ -213,10 +215,16 @@ def no_truncation(plan: dict[str, Any]) -> dict[str, Any]:
     ("name", "change"),
     [
         *((name, lower_rewards) for name in NAMES),
-        ("UCRL2", shrunk_radius), ("KLUCRL", shrunk_radius), ("UCRL2B", shrunk_upper), ("SCAL", shrunk_upper),
-        ("TUCRL", shrunk_unseen), ("UCRL2B", shrunk_unseen), ("SCAL", no_floor), ("TUCRL", no_truncation),
+        ("UCRL2", shrunk_radius),
+        ("KLUCRL", shrunk_radius),
+        ("UCRL2B", shrunk_upper),
+        ("SCAL", shrunk_upper),
+        ("TUCRL", shrunk_unseen),
+        ("UCRL2B", shrunk_unseen),
+        ("SCAL", no_floor),
+        ("TUCRL", no_truncation),
     ],
-)  # fmt: skip
+)
 def test_a_set_that_is_not_the_equations_is_caught(name: str, change: Callable[..., dict[str, Any]]) -> None:
     mdp = garnet()
     parent = getattr(gf, name)
@@ -256,8 +264,8 @@ def test_scal_where_its_lower_bounds_are_shrunk() -> None:
     agent = gf.SCAL(3, 2, span=0.01, width_scale=1e-4, seed=0)
     shrunk = 0
 
-    life = born(agent, mdp, HORIZON, 0)
-    auditor = SetsAuditor(agent, Truth.of(mdp), life)
+    simulation = begun(agent, mdp, HORIZON, 0)
+    auditor = SetsAuditor(agent, Truth.of(mdp), simulation)
 
     def see(view: EpisodeView) -> None:
         nonlocal shrunk
@@ -270,7 +278,7 @@ def test_scal_where_its_lower_bounds_are_shrunk() -> None:
         auditor.see(view)
 
     agent.on_episode = see
-    life.finish(None)
+    simulation.finish(None)
     found, _ = auditor.findings()
     assert shrunk > 0
     assert found["set-formula"].failures == 0
@@ -399,8 +407,8 @@ def test_tightness_is_shown_at_most_sixty_times_and_at_the_end(name: str) -> Non
     mdp = garnet()
     truth = Truth.of(mdp)
     agent = maker(name, mdp, width_scale=0.1)(0)
-    life = born(agent, mdp, 50_000, 0)
-    auditor = SetsAuditor(agent, truth, life)
+    simulation = begun(agent, mdp, 50_000, 0)
+    auditor = SetsAuditor(agent, truth, simulation)
     expected: dict[int, tuple[float, float]] = {}
 
     def see(view: EpisodeView) -> None:
@@ -410,7 +418,7 @@ def test_tightness_is_shown_at_most_sixty_times_and_at_the_end(name: str) -> Non
         expected[view.step] = float(gap.mean()), float(gap.max())
 
     agent.on_episode = see
-    life.finish(None)
+    simulation.finish(None)
     shown = auditor.findings()[1]["tightness"]
     assert 10 < len(shown["step"]) <= 60
     assert shown["step"][-1] == max(expected)
