@@ -98,7 +98,7 @@ def test_every_number_is_that_of_dense_arrays(name: str, bonus: Any) -> None:
     _, shown = auditor.findings()
     cases, tightness = auditor.cases, shown["tightness"]
     assert len(slow) == cases["optimism"].found.size > 20
-    near: dict[str, float] = {"rel": 1e-9, "abs": 1e-9}
+    near: dict[str, Any] = {"rel": 1e-9, "abs": 1e-9}
     for k, expected in enumerate(slow):
         low, high = (end - agent.reward_min for end in expected.bracket)
         assert cases["optimism"].allowed[k] == pytest.approx(expected.high, **near)
