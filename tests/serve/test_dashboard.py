@@ -65,8 +65,8 @@ def typed(page: Any, key: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def lived(service: Running) -> str:
-    """An agent with a name that would do harm if it could, and a life; its key."""
+def agent_key(service: Running) -> str:
+    """The key of an agent with a hostile name and 40 observations."""
     wanted = {"id": "shown", "name": HOSTILE, "config": {**CONFIG, "bonus_scale": 0.02}}
     key = str(service.post("/agents", wanted).json()["key"])
     state = 0
@@ -79,14 +79,14 @@ def lived(service: Running) -> str:
     return key
 
 
-def test_the_page_shows_the_numbers_of_the_api(look: Look, service: Running, lived: str) -> None:
+def test_the_page_shows_the_numbers_of_the_api(look: Look, service: Running, agent_key: str) -> None:
     page = look("/")
-    typed(page, lived)
+    typed(page, agent_key)
     assert page.inner_text("#title") == HOSTILE
     assert page.locator("#list tr").count() == 1
     assert page.locator("#list td").nth(1).inner_text() == HOSTILE
     assert page.locator("main script, main img").count() == 0
-    found = service.ask("GET", "/agents/shown", lived).json()
+    found = service.ask("GET", "/agents/shown", agent_key).json()
     tiles = page.inner_text("#tiles")
     assert f"\n{found['observations']}\n" in tiles
     assert f"{found['confidence']['pairs_visited']} of {found['confidence']['pairs']}" in tiles
@@ -99,11 +99,11 @@ def test_the_page_shows_the_numbers_of_the_api(look: Look, service: Running, liv
         cells = rows.nth(s).locator("td").all_inner_texts()
         assert cells[:4] == [str(x) for x in (s, found["tables"]["policy"][s], *found["tables"]["visits"][s])]
     assert page.locator("#gain path.curve").get_attribute("d").startswith("M")
-    service.post("/agents/shown/observe", {"state": 5, "action": 0, "reward": 1.0, "next_state": 0}, lived)
+    service.post("/agents/shown/observe", {"state": 5, "action": 0, "reward": 1.0, "next_state": 0}, agent_key)
     page.wait_for_selector("#tiles dd:text-is('41')", timeout=8000)  # it asks again by itself
 
 
-def test_the_admin_key_shows_all_agents(look: Look, service: Running, lived: str) -> None:
+def test_the_admin_key_shows_all_agents(look: Look, service: Running, agent_key: str) -> None:
     service.make("another")
     page = look("/")
     typed(page, service.admin)
@@ -135,11 +135,11 @@ def test_a_gain_above_the_largest_reward_is_not_called_certified(look: Look, ser
     page = look("/")
     typed(page, key)
     tiles = page.inner_text("#tiles")
-    assert "above the largest reward: nothing is known yet" in tiles
+    assert "above the largest reward: not informative yet" in tiles
     assert "certified" not in tiles
 
 
-def test_the_details_of_another_agent_are_hidden_on_an_error(browser: Any, service: Running, lived: str) -> None:
+def test_the_details_of_another_agent_are_hidden_on_an_error(browser: Any, service: Running, agent_key: str) -> None:
     service.make("refusing")
     context = browser.new_context()
     page = context.new_page()
@@ -165,11 +165,11 @@ def test_the_details_of_another_agent_are_hidden_on_an_error(browser: Any, servi
 @pytest.mark.parametrize(("width", "scheme"), [(375, "light"), (375, "dark"), (1400, "dark")])
 @pytest.mark.parametrize("path", ["/", "/docs"])
 def test_it_fits_phones_and_the_dark(
-    path: str, width: int, scheme: str, look: Look, service: Running, lived: str, tmp_path: Path
+    path: str, width: int, scheme: str, look: Look, service: Running, agent_key: str, tmp_path: Path
 ) -> None:
     page = look(path, width, scheme)
     if path == "/":
-        typed(page, lived)
+        typed(page, agent_key)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
     assert dark == (scheme == "dark")

@@ -1,7 +1,7 @@
 "use strict";
 (() => {
-  const place = (id) => document.getElementById(id);
-  const EVERY = 2000, SHOWN = 200;
+  const byId = (id) => document.getElementById(id);
+  const REFRESH_MS = 2000, MAX_STATES = 200;
   let key = "", chosen = "", shown = "", timer = 0, round = 0;
 
   const element = (name, text, kind) => {
@@ -23,15 +23,15 @@
     const a = digits(low), b = digits(high);
     return a === b ? a : `${a} … ${b}`;
   };
-  const said = (text) => {
-    place("trouble").hidden = !text;
-    place("trouble").textContent = text;
+  const showTrouble = (text) => {
+    byId("trouble").hidden = !text;
+    byId("trouble").textContent = text;
   };
 
-  const hide = () => {  // the details of an agent that is not the one chosen
+  const hide = () => {  // the details of an agent that is no longer selected
     if (shown === chosen) return;
     shown = "";
-    place("agent").hidden = true;
+    byId("agent").hidden = true;
   };
 
   async function ask(path) {
@@ -52,7 +52,7 @@
         element("td", whole(agent.observations)), element("td", whole(agent.episodes)), element("td", bracket(agent.gain_low, agent.gain_high)));
       return row;
     });
-    place("list").replaceChildren(...rows);
+    byId("list").replaceChildren(...rows);
   }
 
   function tiles(agent) {
@@ -60,26 +60,26 @@
     const hoped = agent.gain && typeof most === "number" && agent.gain.estimate > most;
     const share = (n, of) => `${whole(n)} of ${whole(of)}`;
     const found = [
-      ["Observations", whole(agent.observations), `${whole(agent.pending)} decisions wait for outcomes`],
-      ["Optimistic gain", agent.gain ? digits(agent.gain.estimate) : "–", !agent.gain ? "no plan yet" : hoped ? "above the largest reward: nothing is known yet" : `certified ${bracket(agent.gain.low, agent.gain.high)}`],
+      ["Observations", whole(agent.observations), `${whole(agent.pending)} decisions waiting for outcomes`],
+      ["Optimistic gain", agent.gain ? digits(agent.gain.estimate) : "–", !agent.gain ? "no plan yet" : hoped ? "above the largest reward: not informative yet" : `certified ${bracket(agent.gain.low, agent.gain.high)}`],
       ["Mean reward so far", digits(agent.mean_reward), `${whole(agent.episodes)} episodes`],
-      ["Pairs seen", share(sure.pairs_visited, sure.pairs), `${share(sure.states_visited, agent.tables.n_states)} states`],
-      ["Pairs of which the data say nothing yet", sure.pairs_vacuous === null ? "–" : share(sure.pairs_vacuous, sure.pairs),
-        sure.bonus_median === null ? "this agent keeps no bonus" : `bonus ${digits(sure.bonus_least)} to ${digits(sure.bonus_greatest)}, median ${digits(sure.bonus_median)}`],
-      ["Regret so far, at most", digits(bound.value),
-        bound.value === null ? bound.reason : bound.value < bound.trivial ? `with probability ${digits(bound.probability)}` : `says nothing yet: no regret exceeds ${digits(bound.trivial)}`],
+      ["Pairs visited", share(sure.pairs_visited, sure.pairs), `${share(sure.states_visited, agent.tables.n_states)} states`],
+      ["Pairs without informative data", sure.pairs_vacuous === null ? "–" : share(sure.pairs_vacuous, sure.pairs),
+        sure.bonus_median === null ? "this agent has no bonus" : `bonus ${digits(sure.bonus_least)} to ${digits(sure.bonus_greatest)}, median ${digits(sure.bonus_median)}`],
+      ["Bound on the regret so far", digits(bound.value),
+        bound.value === null ? bound.reason : bound.value < bound.trivial ? `with probability ${digits(bound.probability)}` : `not informative yet: the regret is never above ${digits(bound.trivial)}`],
     ];
-    place("tiles").replaceChildren(...found.map(([name, value, note]) => {
+    byId("tiles").replaceChildren(...found.map(([name, value, note]) => {
       const tile = element("div");
       tile.append(element("dt", name), element("dd", value), element("dd", note));
       return tile;
     }));
   }
 
-  const width = () => Math.round(place("gain").getBoundingClientRect().width);
+  const width = () => Math.round(byId("gain").getBoundingClientRect().width);
 
   function chart(episodes, agent) {
-    const svg = place("gain"), W = Math.max(300, width()), H = 260, left = 60, right = 10, top = 10, bottom = 34;
+    const svg = byId("gain"), W = Math.max(300, width()), H = 260, left = 60, right = 10, top = 10, bottom = 34;
     svg.setAttribute("viewBox", `0 0 ${W} ${H}`);
     const points = episodes.step.map((step, i) => [step, episodes.low[i], episodes.gain[i], episodes.high[i]]).filter((p) => p.every((x) => x !== null));
     if (!points.length) {
@@ -118,11 +118,11 @@
   function states(tables) {
     const A = tables.n_actions, most = Math.min(A, 12), some = [...Array(most).keys()];
     const heads = element("tr");
-    heads.append(element("th", "state", "word"), element("th", "action"));
-    for (const a of some) heads.append(element("th", `visits of ${a}`));
-    if (tables.bonus) for (const a of some) heads.append(element("th", `bonus of ${a}`));
-    place("heads").replaceChildren(heads);
-    place("states").replaceChildren(...tables.visits.map((visits, i) => {
+    heads.append(element("th", "state", "word"), element("th", "greedy action"));
+    for (const a of some) heads.append(element("th", `visits, action ${a}`));
+    if (tables.bonus) for (const a of some) heads.append(element("th", `bonus, action ${a}`));
+    byId("heads").replaceChildren(heads);
+    byId("states").replaceChildren(...tables.visits.map((visits, i) => {
       const row = element("tr"), action = tables.policy ? tables.policy[i] : null;
       row.append(element("td", String(tables.first + i), "word"), element("td", action === null ? "–" : String(action)));
       for (const a of some) row.append(element("td", whole(visits[a]), a === action ? "chosen" : ""));
@@ -132,7 +132,7 @@
     const rest = [];
     if (tables.visits.length < tables.n_states) rest.push(`the first ${whole(tables.visits.length)} of ${whole(tables.n_states)} states`);
     if (most < A) rest.push(`the first ${most} of ${A} actions`);
-    place("about").textContent = `The visits of the action it would take now stand out. ${rest.length ? `Shown: ${rest.join(", ")}.` : ""}`;
+    byId("about").textContent = `The visits of the greedy action are highlighted. ${rest.length ? `Shown: ${rest.join(", ")}.` : ""}`;
   }
 
   async function show() {
@@ -146,46 +146,46 @@
       list(agents);
       listed = true;
       hide();
-      place("agents").hidden = false;
-      place("lead").textContent = agents.length ? `${whole(agents.length)} ${agents.length === 1 ? "agent" : "agents"}, asked again every ${EVERY / 1000} seconds.` : "There are no agents yet: POST /agents makes one.";
+      byId("agents").hidden = false;
+      byId("lead").textContent = agents.length ? `${whole(agents.length)} ${agents.length === 1 ? "agent" : "agents"}, refreshed every ${REFRESH_MS / 1000} seconds.` : "There are no agents yet: POST /agents creates one.";
       if (chosen) {
         const path = `/agents/${encodeURIComponent(chosen)}`;
-        const [agent, episodes] = await Promise.all([ask(`${path}?states=${SHOWN}`), ask(`${path}/episodes`)]);
+        const [agent, episodes] = await Promise.all([ask(`${path}?states=${MAX_STATES}`), ask(`${path}/episodes`)]);
         if (mine !== round) return;
-        place("title").textContent = agent.name || agent.id;
-        place("kind").textContent = `${agent.agent} with ${whole(agent.tables.n_states)} states and ${whole(agent.tables.n_actions)} actions, made ${agent.created || "by hand"}`;
-        place("agent").hidden = false;
+        byId("title").textContent = agent.name || agent.id;
+        byId("kind").textContent = `${agent.agent} with ${whole(agent.tables.n_states)} states and ${whole(agent.tables.n_actions)} actions, ${agent.created ? `created ${agent.created}` : "added by hand"}`;
+        byId("agent").hidden = false;
         shown = chosen;
         tiles(agent);
         chart(episodes, agent);
         states(agent.tables);
-        place("promise").textContent = agent.guarantee.holds ? `Guarantee: ${agent.guarantee.text}` : agent.guarantee.text;
+        byId("promise").textContent = agent.guarantee.holds ? `Guarantee: ${agent.guarantee.text}` : agent.guarantee.text;
         const notes = agent.changes.map((c) => `${c.name} was changed from ${c.old} to ${c.new} after ${whole(c.t)} observations${c.reason ? `: ${c.reason}` : ""}`);
-        place("notes").replaceChildren(...notes.concat(agent.notices, agent.trouble ? [agent.trouble] : []).map((text) => element("li", text)));
+        byId("notes").replaceChildren(...notes.concat(agent.notices, agent.trouble ? [agent.trouble] : []).map((text) => element("li", text)));
       }
-      place("agent").hidden = !chosen;
-      place("foot").textContent = `As of ${new Date().toLocaleTimeString("en-GB")}. This page asks nobody but its own service.`;
-      said("");
+      byId("agent").hidden = !chosen;
+      byId("foot").textContent = `As of ${new Date().toLocaleTimeString("en-GB")}. This page contacts only its own service.`;
+      showTrouble("");
     } catch (error) {
       if (mine !== round) return;
-      if (!(error instanceof TypeError)) {  // refused: what is shown is not the answer to what was asked
+      if (!(error instanceof TypeError)) {  // rejected: what is shown does not belong to this request
         shown = "";
-        place("agent").hidden = true;
-        if (!listed) place("agents").hidden = true;
+        byId("agent").hidden = true;
+        if (!listed) byId("agents").hidden = true;
       }
-      said(error instanceof TypeError ? "The service does not answer; trying again." : error.message);
+      showTrouble(error instanceof TypeError ? "The service does not respond; trying again." : error.message);
     }
     if (mine === round) {
       document.documentElement.dataset.round = String(mine);
-      timer = setTimeout(show, EVERY);
+      timer = setTimeout(show, REFRESH_MS);
     }
   }
 
-  place("form").addEventListener("submit", (event) => {
+  byId("form").addEventListener("submit", (event) => {
     event.preventDefault();
-    key = place("key").value.trim();
-    if (!/^[!-~]+$/.test(key)) { said("A key has no spaces and no letters beyond ASCII."); return; }
-    place("key").value = "";
+    key = byId("key").value.trim();
+    if (!/^[!-~]+$/.test(key)) { showTrouble("A key consists of printable ASCII characters without spaces."); return; }
+    byId("key").value = "";
     show();
   });
   document.documentElement.dataset.ready = "yes";
