@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -26,8 +25,7 @@ author = "The gainful developers"
 version = release = VERSION.group(1)
 project_copyright = author
 
-sys.path.insert(0, str(HERE))
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "reference.autodoc_plain"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build", "Thumbs.db", ".DS_Store"]
 suppress_warnings = ["myst.header"]  # tables written by benchmarks have their own level of headings
@@ -39,9 +37,15 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
-autodoc_type_aliases = {
-    name: name for name in ("ArrayLike", "NDArray", "Start", "RewardLaw", "Data", "Progress", "Ends")
-}
+TYPE_ALIASES = ("Array", "ArrayLike", "Band", "Bonus", "Data", "Ends", "Floats", "Mixture", "NDArray", "Outside")
+TYPE_ALIASES += ("Progress", "Replanning", "RewardLaw", "Start", "Stopping")
+autodoc_type_aliases = {name: name for name in TYPE_ALIASES}  # signatures say ArrayLike, not what it stands for
+default_role = "code"  # `name` in a docstring is code
+napoleon_google_docstring = False
+napoleon_use_param = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+napoleon_preprocess_types = False
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 100
 
@@ -85,6 +89,26 @@ def write_math(writer: Any, node: nodes.Element) -> None:
     raise nodes.SkipNode
 
 
+# ---------------------------------------------------------------------- docstrings
+
+FORWARD_REFERENCE = re.compile(r"[\w.~]*TypeAliasForwardRef\('(\w+)'\)")
+
+
+def tidy_type_names(*event: Any) -> tuple[str | None, str | None]:
+    """Unwrap the names of type aliases, which Sphinx wraps in unions; the last arguments are signature and result."""
+    signature, result = (text and FORWARD_REFERENCE.sub(r"\1", text) for text in event[-2:])
+    return signature, result
+
+
+def escape_bars(*event: Any) -> None:
+    """Keep |x| in the prose of a docstring an absolute value, which reStructuredText takes for a substitution."""
+    lines, example = event[-1], False
+    for i, line in enumerate(lines):
+        example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
+        if not example:
+            lines[i] = re.sub(r"(`[^`]*`)|\|(?=\S)|(?<=\S)\|", lambda found: found[1] or r"\|", line)
+
+
 # ---------------------------------------------------------------------- the list on the first page is the menu
 
 SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", flags=re.MULTILINE | re.DOTALL)
@@ -107,4 +131,6 @@ def setup(app: Any) -> dict[str, Any]:
     """Called by Sphinx."""
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
     app.connect("source-read", write_menu)
+    app.connect("autodoc-process-signature", tidy_type_names)
+    app.connect("autodoc-process-docstring", escape_bars)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -8,7 +8,6 @@ import inspect
 import math
 import re
 import shlex
-import sys
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -301,31 +300,3 @@ def test_the_numbers_of_an_environment_among_points(name: str) -> None:
     closed = re.search(r"exactly .* = ([\d.]+)", card["Gain"])
     if closed:
         assert found.bounds[0] <= float(closed.group(1)) <= found.bounds[1]
-
-
-# ---------------------------------------------------------------------- docstrings for Sphinx
-
-
-def converted(text: str) -> list[str]:
-    sys.path.insert(0, str(FOLDER.parent))
-    try:
-        module: Any = importlib.import_module("reference.autodoc_plain")
-    finally:
-        sys.path.pop(0)
-    lines: list[str] = module.converted(text.split("\n"))
-    return lines
-
-
-@pytest.mark.parametrize(
-    ("docstring", "expected"),
-    [
-        ("g* of `solve`, |x| ≤ r_max", ["g\\* of \\ ``solve``\\ , \\|x\\| ≤ r\\_max", ""]),
-        ("**No.** g*·h*", ["\\ **No.**\\  g\\*·h\\*", ""]),
-        (">>> 1 + 1\n2", [".. code-block:: pycon", "", "   >>> 1 + 1", "   2", ""]),
-        ("As follows::\n\n    a  b\n      c", ["As follows:", "", ".. code-block:: text", "", "   a  b", "     c", ""]),
-        ("name  meaning\n      more", [".. code-block:: text", "", "   name  meaning", "         more", ""]),
-        ("- one\n  and more\n- two", ["- one and more", "- two", ""]),
-    ],
-)
-def test_a_docstring_in_plain_text_is_kept_by_sphinx(docstring: str, expected: list[str]) -> None:
-    assert converted(docstring) == expected
