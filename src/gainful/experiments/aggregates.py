@@ -109,12 +109,15 @@ def bootstrap_interval(
     estimate is the statistic of all of them together, so a stratum counts by its number of runs. Runs are resampled
     with replacement within each stratum. `statistic` maps (n, b) to (b,) along axis 0.
 
-    percentile  the quantiles α/2 and 1 - α/2 of the resampled statistic, α = 1 - confidence.
-    expanded    the quantiles α'/2 and 1 - α'/2, α'/2 = Φ(-√(V/V*) t_{ν, 1-α/2}) (Hesterberg 2015 for one
-                stratum): V = Σᵢ (nᵢ/N)² sᵢ²/nᵢ estimates the variance of the pooled mean, V*, with sᵢ²(nᵢ-1)/nᵢ for
-                sᵢ², is what the bootstrap sees of it, ν are Satterthwaite's degrees of freedom. For one stratum
-                V/V* = n/(n-1) and ν = n - 1, and the mean of normal runs gets about Student's interval.
-    student     x̄ ± t_{ν, 1-α/2} √V: for `statistic=mean` only, needs no resampling.
+    percentile
+        the quantiles α/2 and 1 - α/2 of the resampled statistic, α = 1 - confidence.
+    expanded
+        the quantiles α'/2 and 1 - α'/2, α'/2 = Φ(-√(V/V*) t_{ν, 1-α/2}) (Hesterberg 2015 for one
+        stratum): V = Σᵢ (nᵢ/N)² sᵢ²/nᵢ estimates the variance of the pooled mean, V*, with sᵢ²(nᵢ-1)/nᵢ for
+        sᵢ², is what the bootstrap sees of it, ν are Satterthwaite's degrees of freedom. For one stratum
+        V/V* = n/(n-1) and ν = n - 1, and the mean of normal runs gets about Student's interval.
+    student
+        x̄ ± t_{ν, 1-α/2} √V: for `statistic=mean` only, needs no resampling.
 
     Measured coverage of nominal 95 % on normal and exponential runs (20,000 samples each, standard error at most 0.3 %;
     the tests repeat it for 5 and 10 runs)::

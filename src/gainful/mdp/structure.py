@@ -125,10 +125,12 @@ def structure(mdp: MDP) -> Structure:
 
     An end component is a set of states with actions that keep the process inside and connect all of it; the
     maximal ones (MECs) are disjoint. The answer is the first of
-      - 'communicating': every state can be reached from every other;
-      - 'unichain': one MEC, transient states beside it, and every policy proven to have one recurrent class;
-      - 'weakly communicating': one MEC;
-      - 'multichain': several MECs, so that the optimal gain may depend on the start.
+
+    - 'communicating': every state can be reached from every other;
+    - 'unichain': one MEC, transient states beside it, and every policy proven to have one recurrent class;
+    - 'weakly communicating': one MEC;
+    - 'multichain': several MECs, so that the optimal gain may depend on the start.
+
     `.unichain` answers that question by itself, also for communicating MDPs.
 
     One MEC is the same as weakly communicating (Puterman 1994, sec. 8.3: a closed set C whose states reach each

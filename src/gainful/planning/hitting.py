@@ -26,8 +26,10 @@ def hitting_times(
 
     (S,) for one target (a state's index or label), (S,S) for all of them, [s, target]; 0 on the target itself and inf
     where no policy reaches it with probability 1. Counted in steps: after `from_rates`, multiply by
-    `mdp.units.step_duration` for time. Solves the stochastic shortest path problem
+    `mdp.units.step_duration` for time. Solves the stochastic shortest path problem ::
+
         v(target) = 0,   v(s) = 1 + min_a sum_s' p(s'|s,a) v(s')
+
     by policy iteration from a policy that reaches the target (Bertsekas & Tsitsiklis 1991), over the states and
     actions from which it can be reached with probability 1. Each number is certified to the relative `precision`:
     if P_d v <= v - (1 - e1) for the policy d, its hitting time is at most v/(1 - e1); if P_a v >= v - (1 + e2) for
