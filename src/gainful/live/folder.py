@@ -1,11 +1,11 @@
-"""The folder of a durable agent: which files it has, what its description says, and how files become durable.
+"""The folder of a durable agent: which files it has, and what its description says.
 
-agent.json           who the agent is; written last when a folder is made, so a folder without it was never begun
+agent.json           what the agent is; written last when a folder is made: without it the agent was never begun
 journal-000001.log   segments of the journal, in order; a header of 32 bytes, then records (`gainful.live.records`)
 history-1-900.gz     records 1 … 900, compressed: what compaction makes of segments that a snapshot covers
 snapshot-900.npz     the whole state after record 900 (`gainful.archive`); the last two are kept
 lock                 held by the one writer
-unsynced             there while a sync has failed and the segments have not been written anew
+unsynced             there after a failed sync, until the segments have been written anew
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HEADER_SIZE = 32
 SALVAGED = "salvaged.csv"
 UNSYNCED = "unsynced"
 _unsynced: set[Path] = set()
-"""Folders of this process for which no `unsynced` could be made, perhaps."""
+"""Folders with a failed sync in this process: the file `unsynced` may not have been written."""
 _SEGMENT = re.compile(r"journal-(\d{6,})\.log")
 _HISTORY = re.compile(r"history-(\d+)-(\d+)\.gz")
 _SNAPSHOT = re.compile(r"snapshot-(\d+)\.npz")
@@ -36,7 +36,7 @@ _SNAPSHOT = re.compile(r"snapshot-(\d+)\.npz")
 
 @dataclass(frozen=True)
 class Description:
-    """What does not change in the life of a durable agent: `agent.json`."""
+    """What never changes about a durable agent: the contents of `agent.json`."""
 
     identity: str
     """32 hexadecimal digits, drawn when the folder is made."""
@@ -47,7 +47,7 @@ class Description:
     dim: int
     """0 where states are numbered, d where they are points."""
     initial: dict[str, Any] = field(default_factory=dict)
-    """What it knew when it began: `t`, the number of observations, and `digest`, of its statistics."""
+    """What it knew at the beginning: `t`, the number of observations, and `digest`, of its statistics."""
     prior: dict[str, Any] | None = None
     """Name and weight of the prior model, where there was one."""
     options: dict[str, Any] = field(default_factory=dict)
@@ -59,23 +59,27 @@ class Description:
 
     @property
     def salt(self) -> int:
-        """Where checksums of records start."""
+        """The number that the checksums of its records start from."""
         return crc32(bytes.fromhex(self.identity))
 
     def to_json(self) -> dict[str, Any]:
-        """As the file, and every snapshot, holds it."""
+        """The description as the file, and every snapshot, has it."""
         return {"format": FORMAT, "version": VERSION, **self.__dict__}
 
     @classmethod
     def from_json(cls, where: str | Path, kept: Any) -> Description:
-        """Back; a JournalError where it is not one."""
+        """Read what `to_json` gave; a JournalError where it is something else."""
         if not isinstance(kept, dict) or kept.get("format") != FORMAT:
-            raise JournalError(f"{where}: is not the description of a durable agent; restore a copy")
+            raise JournalError(
+                f"{where}: is not the description of a durable agent", name=str(where), hint="restore a copy"
+            )
         version = kept.get("version")
         if not isinstance(version, int) or version > VERSION:
             raise JournalError(
-                f"{where}: written in version {version!r} of the format, this gainful reads up to {VERSION}; "
-                "upgrade gainful"
+                f"{where}: written in version {version!r} of the format, this gainful reads up to {VERSION}",
+                name=str(where),
+                found=version,
+                hint="upgrade gainful",
             )
         rest = {name: value for name, value in kept.items() if name not in ("format", "version")}
         try:
@@ -83,21 +87,21 @@ class Description:
             if len(bytes.fromhex(made.identity)) != 16:
                 raise ValueError("its identity is not 32 digits")
         except (TypeError, ValueError) as error:
-            raise JournalError(f"{where}: damaged: {error}; run gainful recover") from error
+            raise JournalError(f"{where}: damaged: {error}", name=str(where), hint="run gainful recover") from error
         return made
 
 
 class Folder:
-    """Names and lists of files."""
+    """The names and lists of the files in a folder."""
 
     def __init__(self, path: str | Path) -> None:
         if "\0" in str(path):
-            raise InvalidArgumentError(f"path is {str(path)!r}, expected the name of a folder, without a zero byte")
+            raise InvalidArgumentError("path", str(path), "the name of a folder, without a zero byte")
         self.path = Path(path)
 
     @property
     def description_file(self) -> Path:
-        """agent.json."""
+        """The path of agent.json."""
         return self.path / DESCRIPTION
 
     def describe(self) -> Description:
@@ -107,18 +111,25 @@ class Folder:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError as error:
             raise JournalError(
-                f"{self.path}: no durable agent there (no {DESCRIPTION}); gf.open_agent(path, config) begins one"
+                f"{self.path}: there is no durable agent (no {DESCRIPTION})",
+                name="path",
+                found=str(self.path),
+                hint="gf.open_agent(path, config) creates one",
             ) from error
         except (OSError, UnicodeDecodeError) as error:
-            raise JournalError(f"{path}: cannot be read: {error}; check the path and its permissions") from error
+            raise JournalError(
+                f"{path}: cannot be read: {error}", name=str(path), hint="check the path and its permissions"
+            ) from error
         try:
             kept = json.loads(text)
         except ValueError as error:
-            raise JournalError(f"{path}: damaged: not JSON ({error}); run gainful recover {self.path} OUT") from error
+            raise JournalError(
+                f"{path}: damaged: not JSON ({error})", name=str(path), hint=f"run gainful recover {self.path} OUT"
+            ) from error
         return Description.from_json(path, kept)
 
     def segments(self) -> list[tuple[int, Path]]:
-        """(number, path) in order."""
+        """The segments of the journal, (number, path), in order."""
         return sorted((int(m[1]), p) for p, m in self._matching(_SEGMENT))
 
     def segment(self, number: int) -> Path:
@@ -126,7 +137,7 @@ class Folder:
         return self.path / f"journal-{number:06d}.log"
 
     def histories(self) -> list[tuple[int, int, Path]]:
-        """(first record, last record, path) in order; files that a larger one contains are left out."""
+        """The history files, (first record, last record, path), in order, without those that a larger one contains."""
         found = sorted((int(m[1]), -int(m[2]), p) for p, m in self._matching(_HISTORY))
         kept: list[tuple[int, int, Path]] = []
         for first, last, path in found:
@@ -145,7 +156,7 @@ class Folder:
         return self.path / f"history-{first}-{last}.gz"
 
     def snapshots(self) -> list[tuple[int, Path]]:
-        """(record covered, path), the newest first."""
+        """The snapshots, (record covered, path), the newest first."""
         return sorted(((int(m[1]), p) for p, m in self._matching(_SNAPSHOT)), reverse=True)
 
     def snapshot(self, sequence: int) -> Path:
@@ -158,34 +169,35 @@ class Folder:
     # ------------------------------------------------------------------ failed syncs
 
     def doubt(self) -> None:
-        """A sync has failed: what the files seem to hold may not be on the disk, whatever a later sync says."""
+        """Note a failed sync: what the files seem to hold may not be on the disk, whatever a later sync says."""
         _unsynced.add(self.path.resolve())
         with contextlib.suppress(OSError):
             (self.path / UNSYNCED).touch()
 
     @property
     def doubtful(self) -> bool:
-        """Whether the segments are to be written anew before anything is acknowledged."""
+        """Whether a sync has failed, so that the segments must be written anew before anything is acknowledged."""
         return self.path.resolve() in _unsynced or (self.path / UNSYNCED).exists()
 
     def trust(self) -> None:
-        """They have been."""
-        with contextlib.suppress(OSError):  # then they are written once more
+        """Note that the segments have been written anew."""
+        with contextlib.suppress(OSError):  # if the mark stays, they are written once more
             (self.path / UNSYNCED).unlink(missing_ok=True)
         _unsynced.discard(self.path.resolve())
 
     def strangers(self) -> list[str]:
-        """Names of files that are none of a durable agent."""
-        known = {DESCRIPTION, LOCK_FILE, SALVAGED, UNSYNCED}
-        return sorted(
-            p.name for p in self.path.iterdir()
-            if p.name not in known and not (p.name.startswith(".") and p.name.endswith(".tmp"))
-            and not any(pattern.fullmatch(p.name) for pattern in (_SEGMENT, _HISTORY, _SNAPSHOT))
-        )  # fmt: skip
+        """The names of files that do not belong to a durable agent."""
+        return sorted(path.name for path in self.path.iterdir() if not _belongs(path.name))
+
+
+def _belongs(name: str) -> bool:
+    temporary = name.startswith(".") and name.endswith(".tmp")
+    known = {DESCRIPTION, LOCK_FILE, SALVAGED, UNSYNCED}
+    return temporary or name in known or any(p.fullmatch(name) for p in (_SEGMENT, _HISTORY, _SNAPSHOT))
 
 
 def segment_header(identity: str) -> bytes:
-    """Magic word, identity of the agent, checksum, and room."""
+    """The first bytes of a segment: magic word, identity of the agent, checksum, padding."""
     text = MAGIC + bytes.fromhex(identity)
     return (text + crc32(text).to_bytes(4, "little")).ljust(HEADER_SIZE, b"\0")
 

@@ -1,4 +1,4 @@
-"""The journal of a durable agent: appended to by one writer, read by anybody."""
+"""The journal of a durable agent: one writer appends to it, anyone may read it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Journal:
         self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND)
         self.size = os.fstat(self._fd).st_size
         self.bytes_written = 0
-        """By this object, over all segments."""
+        """Bytes written by this object, over all segments."""
         self._prepared = 0  # the number of a segment made ready by `prepare`
         self._at_once = sync_seconds == 0
         self._synced = 0  # of bytes_written; what was there before is durable
@@ -72,12 +72,14 @@ class Journal:
         except OSError as second:
             self.trouble = (
                 f"{self._path}: a record was written in part and could not be cut off again ({second.strerror}); "
-                "close the agent and open it again: the part is dropped then"
+                "close the agent and open it again, which drops the part"
             )
         if isinstance(error, OSError):
             raise JournalError(
-                f"{self._path}: cannot be written at byte {self.size}: {error.strerror or error}; nothing was recorded "
-                "or applied, and all before is safe: " + (self.trouble or "make room (or mend the disk) and call again")
+                f"{self._path}: cannot be written at byte {self.size}: {error.strerror or error}",
+                name=str(self._path),
+                hint="nothing was recorded or applied, and everything before is safe: "
+                + (self.trouble or "make room (or repair the disk) and call again"),
             ) from error
 
     def sync(self) -> None:
@@ -98,8 +100,8 @@ class Journal:
                 self.folder.doubt()
                 self.trouble = (
                     f"{self._path}: could not be made durable: {error.strerror or error}; the last records may or may "
-                    "not be on the disk: close the agent, look after the disk, and open it again (calls with a "
-                    "request_id or decision_id can be repeated safely)"
+                    "not be on the disk: close the agent, check the disk, and open it again (calls with a request_id "
+                    "or decision_id can be repeated safely)"
                 )
                 raise JournalError(self.trouble) from error
             self._synced = written
@@ -125,7 +127,9 @@ class Journal:
             fd = os.open(path, os.O_WRONLY | os.O_APPEND)
         except OSError as error:
             raise JournalError(
-                f"{path}: cannot be opened: {error.strerror or error}; nothing was recorded: call again"
+                f"{path}: cannot be opened: {error.strerror or error}",
+                name=str(path),
+                hint="nothing was recorded: call again",
             ) from error
         with self._guard:
             old, self._fd = self._fd, fd
@@ -134,7 +138,7 @@ class Journal:
         os.close(old)
 
     def close(self) -> None:
-        """Make all durable, and let go of the file."""
+        """Make everything durable, and close the file."""
         if self._fd < 0:
             return
         self._over.set()
@@ -154,7 +158,7 @@ class Journal:
 
 @dataclass(frozen=True)
 class Torn:
-    """The end of a segment that is no whole record: what a kill or power cut leaves of an unfinished write."""
+    """The end of a segment that is not a whole record: what a kill or power cut leaves of an unfinished write."""
 
     path: Path
     offset: int
@@ -165,7 +169,7 @@ class Torn:
 
 @dataclass(frozen=True)
 class Segment:
-    """One segment as read."""
+    """A segment of the journal as it was read."""
 
     number: int
     path: Path
@@ -179,10 +183,14 @@ def damaged(
 ) -> DamagedJournalError:
     """The error for a journal that is not as it was written."""
     return DamagedJournalError(
-        f"{path}: damaged at byte {offset}: {problem}; {then}, so this is no unfinished last write. Records up to "
-        f"number {intact} are intact. Nothing was changed; gainful recover {folder.path} OUT saves what can be saved",
-        str(path), offset, intact,
-    )  # fmt: skip
+        f"{path}: damaged at byte {offset}: {problem}; {then}, so this is not an unfinished last write. Records up to "
+        f"number {intact} are intact. Nothing was changed",
+        str(path),
+        offset,
+        intact,
+        name=str(path),
+        hint=f"gainful recover {folder.path} OUT saves what can be saved",
+    )
 
 
 def read_segments(folder: Folder, description: Description, layout: Layout) -> tuple[list[Segment], Torn | None]:
@@ -196,7 +204,7 @@ def read_segments(folder: Folder, description: Description, layout: Layout) -> t
         if data[:HEADER_SIZE] != header:
             raise damaged(folder, path, 0, expected - 1, "its header is not that of this agent", "it was written whole")
         if torn is not None and len(data) > HEADER_SIZE:
-            raise damaged(folder, torn.path, torn.offset, expected - 1, "no whole record")
+            raise damaged(folder, torn.path, torn.offset, expected - 1, "not a whole record")
         if not expected:
             first = layout.record_at(data, HEADER_SIZE)
             expected = first.sequence if first else _after_history(folder, description)
@@ -223,27 +231,35 @@ def _after_history(folder: Folder, description: Description) -> int:
 def check_covered(folder: Folder, segments: list[Segment], torn: Torn | None, covered: int) -> None:
     """A DamagedJournalError where the journal ends before record `covered`, which a snapshot covers.
 
-    Before a snapshot is written the journal is synced, so this is no unfinished write; cut off and gone on with, it
+    The journal is synced before a snapshot is written, so this is not an unfinished write; cutting it off and going on
     would leave a gap.
     """
     told = [segment for segment in segments if segment.records]
     if torn is not None and torn.record <= covered:
         raise damaged(
-            folder, torn.path, torn.offset, torn.record - 1, f"record {torn.record} is not whole",
+            folder,
+            torn.path,
+            torn.offset,
+            torn.record - 1,
+            f"record {torn.record} is not whole",
             f"a snapshot covers records up to {covered}",
-        )  # fmt: skip
+        )
     if told and (last := told[-1].records[-1].sequence) < covered:
         raise damaged(
-            folder, told[-1].path, len(told[-1].data), last, f"it ends with record {last}",
+            folder,
+            told[-1].path,
+            len(told[-1].data),
+            last,
+            f"it ends with record {last}",
             f"a snapshot covers records up to {covered}",
-        )  # fmt: skip
+        )
 
 
 def make_durable(folder: Folder, segments: list[Segment], torn: Torn | None) -> None:
-    """Make what was read durable, and cut off the torn end: only then may anything rest on it.
+    """Make what was read durable, and cut off the torn end, before anything relies on it.
 
-    A killed process may have written records that it never synced. After a sync that failed the system counts pages as
-    written that are not, so another sync is no proof: the segments are written into new files. Raises JournalError.
+    A killed process may have written records that it never synced. After a failed sync the system counts pages as
+    written that are not, so another sync proves nothing: the segments are written into new files. Raises JournalError.
     """
     doubtful = folder.doubtful
     for segment in segments:
@@ -264,8 +280,9 @@ def make_durable(folder: Folder, segments: list[Segment], torn: Torn | None) -> 
                 os.close(fd)
         except OSError as error:
             raise JournalError(
-                f"{path}: the agent cannot be opened: {error.strerror or error}; its journal could not be made "
-                "durable: look after the disk and open it again"
+                f"{path}: the agent cannot be opened: {error.strerror or error}; its journal could not be made durable",
+                name=str(path),
+                hint="check the disk and open it again",
             ) from error
     if doubtful:
         folder.trust()
@@ -297,9 +314,13 @@ def read_all(folder: Folder, description: Description, layout: Layout) -> Iterat
                 continue
             if record.sequence != expected:
                 raise damaged(
-                    folder, segment.path, HEADER_SIZE, expected - 1,
-                    f"it begins with record {record.sequence}, not {expected}", "records are missing",
-                )  # fmt: skip
+                    folder,
+                    segment.path,
+                    HEADER_SIZE,
+                    expected - 1,
+                    f"it begins with record {record.sequence}, not {expected}",
+                    "records are missing",
+                )
             yield record
             expected += 1
 
@@ -310,9 +331,10 @@ def read_history(path: Path) -> bytes:
         return gzip.decompress(_bytes_of(path))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DamagedJournalError(
-            f"{path}: damaged: {error}; the agent itself is whole (its snapshot is another file); gainful recover "
-            "saves what can be saved of the table",
+            f"{path}: damaged: {error}; the agent itself is whole (its snapshot is another file)",
             str(path),
+            name=str(path),
+            hint="gainful recover saves what can be saved of the table",
         ) from error
 
 
@@ -320,7 +342,9 @@ def _bytes_of(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise JournalError(f"{path}: cannot be read: {error.strerror or error}; check the path and disk") from error
+        raise JournalError(
+            f"{path}: cannot be read: {error.strerror or error}", name=str(path), hint="check the path and the disk"
+        ) from error
 
 
 # ---------------------------------------------------------------------- compaction

@@ -1,4 +1,4 @@
-"""What a durable agent remembers beside the agent's own state: decisions waiting, outcomes told, requests answered."""
+"""The ledger of a durable agent: decisions that wait, outcomes reported, requests answered."""
 
 from __future__ import annotations
 
@@ -81,7 +81,10 @@ class Recent(Generic[K, V]):
 
 
 class Memory:
-    """All of it; the oldest is forgotten, by number alone, so that a replay forgets the same."""
+    """Decisions that wait, outcomes reported and requests answered, a limited number of each.
+
+    The oldest are forgotten, by number alone, so that a replay forgets the same ones.
+    """
 
     def __init__(self, layout: Layout, remember: int, max_pending: int) -> None:
         self._layout, self.remember, self.max_pending = layout, remember, max_pending
@@ -137,13 +140,14 @@ class Memory:
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """For a file: three arrays of bytes."""
         named = {
-            "pending": b"".join(self._packed.values()), "reported": self.reported.packed(),
+            "pending": b"".join(self._packed.values()),
+            "reported": self.reported.packed(),
             "requests": self.requests.packed(),
-        }  # fmt: skip
+        }
         return {name: np.frombuffer(data, dtype=np.uint8) for name, data in named.items()}
 
     def from_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Back; ValueError or struct.error where they are not such."""
+        """Read what `to_arrays` wrote; ValueError or struct.error where it is something else."""
         state, points = self._layout.state, self._layout.dim > 0
         data, at = arrays["pending"].tobytes(), 0
         while at < len(data):

@@ -27,11 +27,11 @@ from gainful.errors import InvalidArgumentError
 HEAD = struct.Struct("<IIQQBBH")
 CRC = struct.Struct("<I")
 LARGEST = 1 << 30
-"""Bytes of payload a record may have."""
+"""The largest payload of a record, in bytes."""
 
 
 class Kind(IntEnum):
-    """What a record tells."""
+    """What a record is about."""
 
     DECISION = 1
     OBSERVATION = 2
@@ -85,7 +85,13 @@ class Layout:
     def pack(self, kind: int, flags: int, sequence: int, time: int, payload: bytes, request: bytes = b"") -> bytes:
         """A whole record; an InvalidArgumentError where reading would not take it for one."""
         if len(payload) > LARGEST:
-            raise InvalidArgumentError(f"a record of {len(payload)} bytes, expected at most {LARGEST}; make it smaller")
+            raise InvalidArgumentError(
+                "payload",
+                len(payload),
+                f"at most {LARGEST} bytes",
+                "send less at once",
+                problem=f"a record would have {len(payload)} bytes",
+            )
         body = self._body.pack(len(payload), sequence, time, kind, flags, len(request)) + payload + request
         return CRC.pack(crc32(body, self.salt)) + body
 
@@ -131,26 +137,26 @@ class Layout:
         return b"".join(
             (
                 struct.pack("<Q", len(rows.actions)),
-                rows.states.astype(state).tobytes(), rows.actions.astype("<u4").tobytes(),
-                rows.rewards.astype("<f8").tobytes(), rows.next_states.astype(state).tobytes(),
+                rows.states.astype(state).tobytes(),
+                rows.actions.astype("<u4").tobytes(),
+                rows.rewards.astype("<f8").tobytes(),
+                rows.next_states.astype(state).tobytes(),
             )
-        )  # fmt: skip
+        )
 
     @property
     def most_rows(self) -> int:
-        """Of a batch: what one record has room for."""
+        """The number of transitions that one record has room for."""
         return (LARGEST - 8) // (20 if self.dim == 0 else 16 * self.dim + 12)
 
     def unpack_rows(self, payload: bytes) -> Rows:
-        """Back."""
+        """The transitions of a batch's payload."""
         (n,) = struct.unpack_from("<Q", payload)
         shape: tuple[int, ...] = (n,) if self.dim == 0 else (n, self.dim)
         state, width = ("<u4", 4) if self.dim == 0 else ("<f8", 8 * self.dim)
         at = 8
         columns = []
-        for dtype, size, shaped in (
-            (state, width, shape), ("<u4", 4, (n,)), ("<f8", 8, (n,)), (state, width, shape),
-        ):  # fmt: skip
+        for dtype, size, shaped in ((state, width, shape), ("<u4", 4, (n,)), ("<f8", 8, (n,)), (state, width, shape)):
             columns.append(np.frombuffer(payload, dtype=dtype, count=size * n // int(dtype[2]), offset=at))
             columns[-1] = columns[-1].reshape(shaped)
             at += size * n
@@ -194,7 +200,7 @@ def read_records(layout: Layout, data: bytes | memoryview, at: int, expected: in
         record = layout.record_at(data, at)
         if record is None:
             left = n - at
-            return Stretch(found, at, f"{left} bytes that are no whole record, or whose checksum is wrong")
+            return Stretch(found, at, f"{left} bytes that are not a whole record, or whose checksum is wrong")
         if record.sequence != expected:
             return Stretch(found, at, f"record {record.sequence} where {expected} was expected")
         found.append(record)

@@ -1,4 +1,4 @@
-"""What a durable agent gives back: decisions, receipts, changes."""
+"""What the methods of a durable agent return: decisions, receipts, changes."""
 
 from __future__ import annotations
 
@@ -7,17 +7,33 @@ from typing import Any, NamedTuple, Self
 
 
 class JournalWarning(UserWarning):
-    """Something about a journal that its owner should know; nothing acknowledged was lost."""
+    """Something about a journal that its owner should know; no acknowledged record was lost."""
 
 
 class Decision(int):
-    """An action, which is an int, with the `decision_id` to report its outcome by, and the `state` it is for."""
+    """An action that carries the id of its decision; it is an int, and can be used as one.
+
+    Parameters
+    ----------
+    action : int
+        The action.
+    decision_id : int
+        The number to report the outcome by.
+    state : int or array_like
+        The state that the decision was made for.
+
+    Examples
+    --------
+    >>> decision = Decision(1, decision_id=7, state=0)
+    >>> decision + 1, decision.decision_id
+    (2, 7)
+    """
 
     decision_id: int
     state: Any
 
     def __new__(cls, action: int, decision_id: int, state: Any) -> Self:
-        """One decision."""
+        """Attach the decision's id and state to its action."""
         made = super().__new__(cls, action)
         made.decision_id, made.state = decision_id, state
         return made
@@ -37,14 +53,34 @@ class Decision(int):
 
 
 class Receipt(NamedTuple):
-    """What became of an observation: the number of its record, and whether it was told before, and ignored now."""
+    """What became of a call that records something.
+
+    Attributes
+    ----------
+    sequence : int
+        The number of the record.
+    repeated : bool
+        Whether the same was recorded before, by an earlier call; it has no further effect then.
+    """
 
     sequence: int
     repeated: bool = False
 
 
 class Pending(NamedTuple):
-    """A decision whose outcome is not known, made after `t` observations."""
+    """A decision that waits for its outcome.
+
+    Attributes
+    ----------
+    decision_id : int
+        The number to report the outcome by.
+    state : int or array_like
+        The state that the decision was made for.
+    action : int
+        The action.
+    t : int
+        The number of observations when it was made.
+    """
 
     decision_id: int
     state: Any
@@ -54,13 +90,27 @@ class Pending(NamedTuple):
 
 @dataclass(frozen=True)
 class Change:
-    """A setting that was changed on the living agent, in force from the next episode on."""
+    """A setting that was changed while the agent was in use, in force from the next episode on.
+
+    Attributes
+    ----------
+    sequence : int
+        The number of the record.
+    time : int
+        When, in nanoseconds since 1970.
+    t : int
+        The number of observations made before.
+    name : str
+        The setting.
+    old, new : float
+        Its value before and after.
+    reason : str
+        Why, in the words of whoever changed it.
+    """
 
     sequence: int
     time: int
-    """Nanoseconds since 1970."""
     t: int
-    """Observations made before it."""
     name: str
     old: float
     new: float

@@ -20,24 +20,32 @@ LEAST_BYTES = 1 << 20
 
 
 class Snapshots:
-    """The snapshots of one agent, each written in a thread of its own.
+    """Writes the snapshots of one agent, each in a thread of its own.
 
-    `every` is the number of records between them, None to go by size; `last` the record that the newest one covers,
-    and `size` its length. A snapshot that fails is told of in `notices`, once, and tried again when the next is due:
-    the journal has everything.
+    `every` is the number of records between two snapshots, None to go by size; `last` is the record that the newest one
+    covers, and `size` its length in bytes. A snapshot that fails is reported once, in `notices`, and tried again when
+    the next is due: the journal has everything.
     """
 
     def __init__(
-        self, folder: Folder, description: Description, layout: Layout, journal: Journal, notices: list[str], *,
-        every: int | None, last: int, size: int,
-    ) -> None:  # fmt: skip
+        self,
+        folder: Folder,
+        description: Description,
+        layout: Layout,
+        journal: Journal,
+        notices: list[str],
+        *,
+        every: int | None,
+        last: int,
+        size: int,
+    ) -> None:
         self._folder, self._description, self._layout, self._journal = folder, description, layout, journal
         self._notices, self.every = notices, every
         self.last, self._size = last, size
         self._bytes_then = -(journal.size - HEADER_SIZE)
         self._thread: threading.Thread | None = None
         self.problem = ""
-        """Why the last one failed; empty where it did not."""
+        """Why the last snapshot failed; empty if it did not."""
 
     def due(self, sequence: int) -> bool:
         """Whether it is time for one, `sequence` being the last record."""
@@ -54,7 +62,7 @@ class Snapshots:
     def begin(self, sequence: int, life: Life) -> None:
         """Copy the state after record `sequence`, and begin to write it.
 
-        Raises nothing that a caller could be told: what it called for has been recorded.
+        Nothing is raised: the call that made a snapshot due has been recorded, and must not fail.
         """
         self.last, self._bytes_then = sequence, self._journal.bytes_written
         try:
@@ -92,7 +100,7 @@ class Snapshots:
         self.problem = str(error) or type(error).__name__
 
     def wait(self) -> None:
-        """Until none is being written."""
+        """Wait until no snapshot is being written."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None
