@@ -28,7 +28,7 @@ from gainful.experiments.execution import Task, agent_factory_of, environment_of
 from gainful.experiments.spec import read_spec
 from gainful.experiments.store import STORE_FILE, Store
 from gainful.experiments.sweep import facts_of
-from gainful.experiments.wire_format import pack, unpack
+from gainful.experiments.wire_format import RunResult, pack, unpack
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.parts import run_parts
@@ -153,7 +153,7 @@ def filled(folder: Path, seeds: int) -> None:
         store.plan(spec.text, spec.title, labelled)
         planned = time.process_time()
         for c, data in zip(runs, packed, strict=True):
-            store.keep(c, data, 1)
+            store.keep(c, RunResult.from_bytes(data), 1)
         ended = time.process_time()
     per_run, size = 1e3 * (ended - planned) / len(runs), sum(map(len, packed)) // len(runs)
     print(f"\n{len(runs):,} runs of {len(runs[0].checkpoints)} checkpoints, {size:,} bytes each when packed")

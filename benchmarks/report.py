@@ -29,7 +29,7 @@ from gainful.experiments.execution import Task, environment_of, execute
 from gainful.experiments.spec import read_spec
 from gainful.experiments.store import STORE_FILE, Store
 from gainful.experiments.sweep import facts_of
-from gainful.experiments.wire_format import pack, unpack
+from gainful.experiments.wire_format import RunResult, pack, unpack
 
 LIMITS = {"seconds": 60.0, "megabytes": 1000.0}
 
@@ -84,7 +84,7 @@ def fill(folder: Path, agents: int, environments: int, seeds: int) -> int:
                 **arrays, "rewards": arrays["rewards"] - noise,
                 "pseudo_regret": arrays["pseudo_regret"] * scale + noise,
             }  # fmt: skip
-            store.keep(c, pack({**values, "run_id": c.run_id}, changed), 1)
+            store.keep(c, RunResult.from_bytes(pack({**values, "run_id": c.run_id}, changed)), 1)
     return len(runs)
 
 

@@ -333,7 +333,7 @@ def test_single_values() -> None:
     assert not parse_span(3).is_oracle
     assert parse_horizon("auto", 5) == 5
     assert parse_horizon(1e3, 5) == 1000
-    assert parse_steps(1e15) == 10**15
+    assert parse_steps(1e18) == 10**18
     assert parse_bins("auto") is None
     assert checkpoint_steps([5, 2, 2], 10) == (2, 5, 10)
     assert checkpoint_steps(1, 1000) == (1, 10, 100, 1000)

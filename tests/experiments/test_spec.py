@@ -266,7 +266,7 @@ def test_bad_seeds(seeds: str, said: str) -> None:
     assert said in refused(f"horizon = 10\nseeds = {seeds}\n" + RIVER + SCAL_PLUS)
 
 
-@pytest.mark.parametrize("horizon", ["0", "-5", "1.5", "nan", "inf", "true", '"1e6"', "1e16", "[5]", "1" + 400 * "0"])
+@pytest.mark.parametrize("horizon", ["0", "-5", "1.5", "nan", "inf", "true", '"1e6"', "1e19", "[5]", "1" + 400 * "0"])
 def test_bad_horizons(horizon: str) -> None:
     assert "line 1: horizon: horizon is" in refused(f"horizon = {horizon}\nseeds = 1\n" + RIVER + SCAL_PLUS)
 

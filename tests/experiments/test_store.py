@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from gainful.errors import StoreError
 from gainful.experiments.configuration import RESULTS_VERSION, Configuration
 from gainful.experiments.execution import Task, execute
 from gainful.experiments.store import SCHEMA_VERSION, STORE_FILE, Store, without_seed
-from gainful.experiments.wire_format import pack, unpack
+from gainful.experiments.wire_format import RunResult, pack, unpack
 
 
 def configuration(seed: int = 0, **changes: Any) -> Configuration:
@@ -29,8 +29,8 @@ def configuration(seed: int = 0, **changes: Any) -> Configuration:
     return Configuration(**given)
 
 
-def result(c: Configuration, gain: float | None = 0.5) -> bytes:
-    return execute(Task(c.run_id, c.canonical(), gain, "given", 6.3))
+def result(c: Configuration, gain: float | None = 0.5) -> RunResult:
+    return RunResult.from_bytes(execute(Task(c.run_id, c.canonical(), gain, "given", 6.3)))
 
 
 @pytest.fixture
@@ -116,16 +116,16 @@ def test_it_can_be_read_while_it_is_written(folder: Path) -> None:
                 assert len(list(reader.runs())) == 3  # in the middle of a write
 
 
-def _delete_and_fail(store: Store) -> None:
-    with store.transaction():
-        store._connection.execute("DELETE FROM runs")
+def test_a_transaction_that_fails_leaves_nothing(folder: Path) -> None:
+    def runs_that_fail() -> Iterator[tuple[Configuration, str, str]]:
+        yield configuration(7), "environment", "agent"
         raise ZeroDivisionError
 
-
-def test_a_transaction_that_fails_leaves_nothing(folder: Path) -> None:
     with Store.open(folder) as store:
+        before = store.planned(), store.title, store.spec_text
         with pytest.raises(ZeroDivisionError):
-            _delete_and_fail(store)
+            store.plan("another text", "another title", runs_that_fail())
+        assert (store.planned(), store.title, store.spec_text) == before
         assert len(store.finished()) == 2
 
 
@@ -172,12 +172,20 @@ def test_a_damaged_store_is_told(folder: Path) -> None:
     assert path.read_bytes() == bytes(data)  # nothing was touched
 
 
-def test_a_full_disk_is_told_and_nothing_stored_is_lost(folder: Path) -> None:
+def test_a_full_disk_is_told_and_nothing_stored_is_lost(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def connect_to_a_full_disk(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*arguments, **options)
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages}")  # SQLite's own "disk is full"
+        return connection
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", connect_to_a_full_disk)
     with Store.open(folder) as store:
-        pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
-        store._connection.execute(f"PRAGMA max_page_count = {pages}")  # SQLite's own "disk is full"
-        values, arrays = unpack(result(configuration(2)))
-        large = pack(values, {**arrays, "noise": np.frombuffer(os.urandom(10**6), dtype=np.uint8)})
+        monkeypatch.undo()
+        small = result(configuration(2))
+        noise = np.frombuffer(os.urandom(10**6), dtype=np.uint8)
+        large = RunResult.from_bytes(pack(small.values, {**small.arrays, "noise": noise}))
         with pytest.raises(StoreError, match="make room, and run the same command again"):
             store.keep(configuration(2), large, tries=1)
         assert len(store.finished()) == 2

@@ -17,11 +17,11 @@ import pytest
 import gainful as gf
 from gainful.cli.main import run as gainful
 from gainful.errors import ExperimentError, InvalidArgumentError, StoreError
+from gainful.experiments.estimate import Workload
 from gainful.experiments.pool import RunFailed
 from gainful.experiments.results import export, results
 from gainful.experiments.store import STORE_FILE, Store
 from gainful.experiments.sweep import SilentWatcher, SweepProgress, run_experiment
-from gainful.experiments.workload import Workload
 from tests.experiments.sweeps import SPEC, bits, finished, started, workers_of, written
 
 RUNS = 21

@@ -16,13 +16,12 @@ from gainful.audit.audit import Audit, gathered
 from gainful.audit.run import AUDITED, RunAudit, auditor_class, truth_of
 from gainful.errors import ExperimentError, GainfulError, InvalidArgumentError, StoreError
 from gainful.experiments.configuration import Configuration, checkpoint_steps
-from gainful.experiments.execution import Task, agent_factory_of, environment_of
+from gainful.experiments.execution import Task, agent_factory_of, environment_of, provenance
 from gainful.experiments.pool import LocalPool, RunFailed, RunFinished, RunProgress
-from gainful.experiments.provenance import provenance
-from gainful.experiments.resources import default_jobs
 from gainful.experiments.spec import Spec
 from gainful.experiments.wire_format import unpack
 from gainful.files import write_file
+from gainful.machine import default_jobs
 
 AUDIT_FILE = "audit.json"
 AUDIT_FORMAT = "gainful-audit"

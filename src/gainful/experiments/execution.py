@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import platform
+import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,7 @@ from numpy.typing import NDArray
 from gainful.agents.scal_plus import SCALPlus
 from gainful.errors import GainfulError, InvalidRunError
 from gainful.experiments.agent_factory import AgentFactory
-from gainful.experiments.configuration import Configuration
-from gainful.experiments.provenance import provenance
+from gainful.experiments.configuration import RESULTS_VERSION, Configuration
 from gainful.experiments.wire_format import pack
 
 MAX_STORED_EPISODES = 1024
@@ -211,3 +212,46 @@ def evenly_in_log(steps: NDArray[np.int64], most: int) -> NDArray[np.int64]:
         return np.arange(n)
     wanted = np.logspace(0.0, math.log10(float(steps[-1])), most)
     return np.unique(np.append(np.searchsorted(steps, wanted).clip(0, n - 1), [0, n - 1]))
+
+
+# ---------------------------------------------------------------------- where a run was made
+
+
+@cache
+def provenance() -> dict[str, Any]:
+    """Version of gainful with its commit where it runs from a clone, of Python and of the packages that make bits."""
+    import numba
+    import numpy as np
+    import scipy
+
+    return {
+        "results_version": RESULTS_VERSION, "version": _version(), "commit": _commit(),
+        "python": platform.python_version(), "platform": f"{platform.system()} {platform.machine()}",
+        "packages": f"numpy {np.__version__}, scipy {scipy.__version__}, numba {numba.__version__}",
+    }  # fmt: skip
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("gainful")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _commit() -> str | None:
+    """The commit of the clone that this file is in, "+" after it if files differ from it; None outside of one."""
+    here = Path(__file__).resolve().parent
+
+    def git(*words: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(here), *words], capture_output=True, text=True, timeout=10, check=True
+        ).stdout.strip()
+
+    try:
+        if git("ls-files", "--error-unmatch", Path(__file__).name) == "":
+            return None
+        return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--", ".") else "")
+    except (OSError, subprocess.SubprocessError):
+        return None

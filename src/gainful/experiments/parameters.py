@@ -37,9 +37,8 @@ from gainful.errors import (
     UnknownEnvironmentError,
     suggestion,
 )
+from gainful.simulation.run import MAX_HORIZON
 
-MAX_HORIZON = 10**15
-"""Steps of the longest run: a year of the fastest loop there is makes fewer."""
 MAX_SEED = 2**63 - 1
 MAX_SHOWN_CHARACTERS = 60
 

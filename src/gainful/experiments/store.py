@@ -27,7 +27,7 @@ from typing import Any, Self
 
 from gainful.errors import StoreError
 from gainful.experiments.configuration import RESULTS_VERSION, Configuration, hash_of
-from gainful.experiments.wire_format import unpack
+from gainful.experiments.wire_format import RunResult
 
 STORE_FILE = "runs.sqlite"
 APPLICATION_ID = 0x6761696E
@@ -265,9 +265,9 @@ class Store:
         """The ids of the runs of this results version."""
         return {row[0] for row in self._rows("SELECT run_id FROM runs WHERE results_version = ?", RESULTS_VERSION)}
 
-    def keep(self, configuration: Configuration, data: bytes, tries: int) -> None:
-        """A finished run, once: the same run again changes nothing."""
-        values, arrays = unpack(data)
+    def keep(self, configuration: Configuration, result: RunResult, tries: int) -> None:
+        """Store a finished run; storing the same run again changes nothing."""
+        values, arrays = result.values, result.arrays
         gain = values["gain"]
         regret = None if gain is None else float(arrays["steps"][-1] * gain - arrays["rewards"][-1])
         pseudo_regret = None if gain is None else float(arrays["pseudo_regret"][-1])
@@ -283,7 +283,7 @@ class Store:
                     tries, gain, v["gain_source"], v["span"], v["span_is_oracle"], v["n_states"], v["n_actions"],
                     v["episodes"], v["vacuous"], v["guarantee"], v["guarantee_holds"], regret, pseudo_regret,
                     v["seconds"], v["planning_seconds"], v["acting_seconds"], v["version"], v["commit"], v["python"],
-                    v["platform"], v["packages"], data,
+                    v["platform"], v["packages"], result.data,
                 ),
             )  # fmt: skip
 

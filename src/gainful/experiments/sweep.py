@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 from gainful.errors import ExperimentError, GainfulError, InvalidArgumentError, StoreError
 from gainful.experiments.configuration import RESULTS_VERSION, Configuration, hash_of
 from gainful.experiments.differences import differences
-from gainful.experiments.estimate import Estimate, probe
+from gainful.experiments.estimate import Estimate, Workload, probe
 from gainful.experiments.execution import Task, environment_of
 from gainful.experiments.pool import Event, Executor, LocalPool, RunFailed, RunFinished, RunProgress, RunStopped
-from gainful.experiments.resources import default_jobs, free_disk
 from gainful.experiments.spec import Spec, read_spec
 from gainful.experiments.store import Store, without_seed
-from gainful.experiments.wire_format import unpack
+from gainful.experiments.wire_format import RunResult
 from gainful.experiments.worker import described
-from gainful.experiments.workload import Workload
 from gainful.files import write_file
 from gainful.locks import FolderLock, FolderLockedError
+from gainful.machine import default_jobs, free_disk
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -370,14 +369,17 @@ class _SweepRunner:
         """Store what has come of a run; whether it is to be tried again."""
         task, state = event.task, self.state
         if isinstance(event, RunFinished):
-            event = _checked(event)
+            result = RunResult.from_bytes(event.data)
+            problem = _made_by_other_code(task, result)
+            if problem:
+                event = RunFailed(task, "ResultsVersionError", problem, "", lost=False)
         if isinstance(event, RunFinished):
-            self.store.keep(configuration, event.data, self.attempts[task.run_id])
+            self.store.keep(configuration, result, self.attempts[task.run_id])
             with contextlib.suppress(OSError):
                 Path(task.checkpoint_file or "").unlink(missing_ok=True)
             state.finished += 1
             state.finished_by_agent[state.labels[task.run_id][1]] += 1
-            state.workload.finished(task.run_id, unpack(event.data)[0]["call_seconds"])
+            state.workload.finished(task.run_id, result.values["call_seconds"])
             return False
         if isinstance(event, RunStopped):
             return False
@@ -422,16 +424,15 @@ class _SweepRunner:
                 path.unlink(missing_ok=True)
 
 
-def _checked(event: RunFinished) -> RunFinished | RunFailed:
-    """A result made by other code (a worker elsewhere with another gainful) is a failure."""
-    values, _ = unpack(event.data)
-    if (values["run_id"], values["results_version"]) == (event.task.run_id, RESULTS_VERSION):
-        return event
-    message = (
+def _made_by_other_code(task: Task, result: RunResult) -> str:
+    """What is wrong with a result that a worker with another gainful made; "" for a good one."""
+    values = result.values
+    if (values["run_id"], values["results_version"]) == (task.run_id, RESULTS_VERSION):
+        return ""
+    return (
         f"made by gainful {values['version']} with results version {values['results_version']}, expected "
         f"{RESULTS_VERSION}; install the same gainful on every worker"
     )
-    return RunFailed(event.task, "ResultsVersionError", message, "", lost=False)
 
 
 def environment_key(configuration: Configuration) -> str:

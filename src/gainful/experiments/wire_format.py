@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -45,6 +46,20 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     except (zlib.error, struct.error, KeyError, TypeError, UnicodeDecodeError) as error:
         raise ValueError(f"not a packed result: {error}") from error
     return values, arrays
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A finished run on its way into the store: as bytes, and what they hold."""
+
+    data: bytes
+    values: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> RunResult:
+        """What `pack` made; ValueError for anything else."""
+        return cls(data, *unpack(data))
 
 
 def write_frame(stream: BinaryIO, data: bytes) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -12,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from gainful.machine import available_cores
 from gainful.mdp.model import DENSE_LIMIT_BYTES, MDP
 from gainful.planning import bellman, dense
 from gainful.planning.rounding import UNIT_ROUNDOFF, rounding_slack
@@ -23,14 +23,6 @@ LAZY_UP_TO = 0.1
 """The fraction of contested states up to which the lazy sweep is the faster one."""
 
 Floats = NDArray[np.float64]
-
-
-def available_cores() -> int:
-    """How many cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on this platform
-        return os.cpu_count() or 1
 
 
 class Sweeper:

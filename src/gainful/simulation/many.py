@@ -14,8 +14,8 @@ from gainful._compiled import inlined, kernel
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.stepwise import StepwiseAgent
 from gainful.errors import InvalidArgumentError
+from gainful.machine import available_cores
 from gainful.mdp.model import MDP
-from gainful.planning.sweeper import available_cores
 from gainful.rng import draw
 from gainful.simulation.base import PAUSE
 from gainful.simulation.counters import MEAN, NOT_LOADED, RECORD_SHIFT, SEEN, SQUARES, SUM, UNLIMITED, records

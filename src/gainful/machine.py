@@ -1,4 +1,4 @@
-"""What this machine can carry: processors, memory, disk."""
+"""What this machine offers to the process: cores, memory, disk."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ import shutil
 import sys
 from pathlib import Path
 
-import psutil
-
 MEMORY_SHARE = 0.8
-"""Of the memory that is free, so much may be used."""
+"""The share of the free memory that parallel runs may use."""
 
 
-def usable_cores() -> int:
-    """Processors this process may use: its affinity, and the quota of its control group."""
+def available_cores() -> int:
+    """The cores this process may use: its affinity, within the quota of its control group."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
     try:
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="utf-8").split()
@@ -26,7 +24,9 @@ def usable_cores() -> int:
 
 
 def free_memory() -> int:
-    """Bytes that can be had without swapping, within the control group's limit."""
+    """Bytes that can be allocated without swapping, within the limit of the control group."""
+    import psutil
+
     free = int(psutil.virtual_memory().available)
     group = Path("/sys/fs/cgroup")
     try:
@@ -43,18 +43,18 @@ def free_memory() -> int:
 
 
 def peak_memory() -> int:
-    """Bytes this process has used at most."""
+    """The largest number of bytes this process has used so far."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
 
 
 def default_jobs(memory_per_run: int) -> int:
-    """As many runs side by side as processors and memory allow, at least one."""
-    return max(1, min(usable_cores(), int(MEMORY_SHARE * free_memory() / max(1, memory_per_run))))
+    """How many runs fit side by side into cores and memory; at least one."""
+    return max(1, min(available_cores(), int(MEMORY_SHARE * free_memory() / max(1, memory_per_run))))
 
 
 def free_disk(folder: Path) -> int:
-    """Bytes free where `folder` is, or will be."""
+    """Bytes free on the disk where `folder` is, or will be."""
     while not folder.exists():
         folder = folder.parent
     return shutil.disk_usage(folder).free
