@@ -49,6 +49,24 @@ def whole(name: str, value: Any, at_least: int, at_most: int | None = None) -> i
     return number
 
 
+def number_of(things: str, name: str, value: Any, at_least: int = 1) -> int:
+    """A whole number of things, such as steps; 1e7 is accepted as an integer.
+
+    >>> number_of("steps", "horizon", 1e7)
+    10000000
+    """
+    if not (finite(value) and value >= at_least and int(value) == value):
+        raise InvalidArgumentError(name, value, f"a whole number of {things}, at least {at_least}")
+    return int(value)
+
+
+def positive_scale(name: str, value: Any) -> float:
+    """A factor for the widths or the bonus of an algorithm, which its theorem sets to 1."""
+    if not (finite(value) and value > 0.0):
+        raise InvalidArgumentError(name, value, "a positive number", "the theorem's is 1")
+    return float(value)
+
+
 def whole_below(name: str, value: Any, end: int) -> int:
     """An integer in 0 … end - 1; a whole number of any type is accepted."""
     if type(value) is int and 0 <= value < end:

@@ -19,18 +19,26 @@ class EmpiricalRows(NamedTuple):
     p: NDArray[np.float64]
 
 
+class Counts(NamedTuple):
+    """Transition counts: pair k has `length[k]` next states from `begin[k]` on."""
+
+    begin: Any
+    length: Any
+    next_state: Any
+    count: Any
+    visits: Any
+
+
 @kernel
-def _fill_rows(
-    begin: NDArray[Any], length: NDArray[Any], next_state: NDArray[Any], count: NDArray[Any], visits: NDArray[Any],
-    filler: int, indptr: NDArray[Any], indices: NDArray[Any], p: NDArray[Any],
-) -> None:  # fmt: skip
-    for k in range(visits.size):
-        at = indptr[k]
-        if indptr[k + 1] > at and visits[k] == 0:
-            indices[at], p[at] = filler, 1.0
-        for i in range(length[k]):
-            indices[at + i] = next_state[begin[k] + i]
-            p[at + i] = count[begin[k] + i] / visits[k]
+def fill_rows(counts: Counts, filler: int, rows: EmpiricalRows) -> None:
+    """Divide the counts by the visits; a pair never visited goes to `filler`."""
+    for k in range(counts.visits.size):
+        at, first = rows.indptr[k], counts.begin[k]
+        if rows.indptr[k + 1] > at and counts.visits[k] == 0:
+            rows.indices[at], rows.p[at] = filler, 1.0
+        for i in range(counts.length[k]):
+            rows.indices[at + i] = counts.next_state[first + i]
+            rows.p[at + i] = counts.count[first + i] / counts.visits[k]
 
 
 def empirical_rows(statistics: Statistics, allowed: NDArray[np.bool_], filler: int = 0) -> EmpiricalRows:
@@ -40,5 +48,5 @@ def empirical_rows(statistics: Statistics, allowed: NDArray[np.bool_], filler: i
     np.cumsum(lengths, out=indptr[1:])
     rows = EmpiricalRows(indptr, np.empty(indptr[-1], dtype=np.uint32), np.empty(indptr[-1]))
     s = statistics
-    _fill_rows(s.begin, s.length, s.next_state, s.count, s.visits, filler, *rows)
+    fill_rows(Counts(s.begin, s.length, s.next_state, s.count, s.visits), filler, rows)
     return rows

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gainful.agents.empirical import EmpiricalRows
+from gainful.agents.empirical import EmpiricalRows, empirical_rows
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
-from gainful.arguments import finite
-from gainful.errors import InvalidArgumentError, NotConvergedError
+from gainful.agents.sets import SIMPLEX, Balls, EntryIntervals, SetConstants
+from gainful.agents.statistics import Statistics
+from gainful.arguments import positive_scale
+from gainful.errors import NotConvergedError
 from gainful.mdp.model import MDP
-from gainful.planning.confidence import Confidence
+from gainful.planning.confidence import Confidence, Intervals, L1Ball
 from gainful.planning.extended import extended_value_iteration
 
 MAX_SWEEPS = 100_000_000  # nearly disconnected sets need many; Ctrl-C is heard between batches
+
+
+@dataclass(frozen=True)
+class PlausibleModels:
+    """The MDPs that what was seen does not rule out: rows in a set around p̄, and optimistic rewards."""
+
+    rows: EmpiricalRows
+    confidence: Confidence
+    rewards: NDArray[np.float64]
+    """(S*A,)"""
+    unrestricted: NDArray[np.bool_]
+    """(S*A,) the pairs whose set is the whole simplex."""
 
 
 class ExtendedAgent(EpisodicAgent):
@@ -33,9 +48,7 @@ class ExtendedAgent(EpisodicAgent):
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
-        if not (finite(width_scale) and width_scale > 0.0):
-            raise InvalidArgumentError(f"width_scale is {width_scale}, expected a positive number; 1 is the theorem's")
-        self.width_scale = float(width_scale)
+        self.width_scale = positive_scale("width_scale", width_scale)
         self._values = np.zeros(self.n_states)  # the last plan's v: a warm start
         self._vacuous = True
 
@@ -66,31 +79,59 @@ class ExtendedAgent(EpisodicAgent):
         """Why the guarantee is void, if it is for the constants' sake."""
         return f"width_scale is {self.width_scale:g}, the theorem needs 1" if self.width_scale != 1.0 else ""
 
-    def extended_plan(
-        self, rows: EmpiricalRows, confidence: Confidence, r: NDArray[np.float64], t: int, simplex: NDArray[np.bool_],
-        *, span: float | None = None, stop_on_new_state: bool = False,
-    ) -> EpisodePlan:  # fmt: skip
-        """The best policy over `confidence` with rewards r (S*A,); `simplex` marks the pairs that may go anywhere."""
+    @property
+    def set_constants(self) -> SetConstants:
+        """What the widths and radii depend on beside the step and the visits."""
+        return SetConstants(self.n_states, self.n_actions, self.delta, self.width_scale, self.reward_range)
+
+    def l1_models(self, statistics: Statistics, balls: Balls) -> PlausibleModels:
+        """The models whose rows lie in these ℓ₁ balls around the empirical ones."""
+        confidence = L1Ball(balls.radius.reshape(self.n_states, self.n_actions))
+        rows = empirical_rows(statistics, self.allowed)
+        return PlausibleModels(rows, confidence, balls.rewards, balls.radius >= SIMPLEX)
+
+    def interval_models(self, rows: EmpiricalRows, found: EntryIntervals, **options: Any) -> PlausibleModels:
+        """The models whose rows lie in these intervals; `options` are those of `Intervals`."""
+        unseen = found.unseen.reshape(self.n_states, self.n_actions)
+        confidence = Intervals(found.lower, found.upper, unseen, **options)
+        return PlausibleModels(rows, confidence, found.rewards, found.unseen >= 1.0)
+
+    def plan_over(
+        self, models: PlausibleModels, t: int, *, span: float | None = None, stop_on_new_state: bool = False
+    ) -> EpisodePlan:
+        """The best policy in the best of the plausible models, to precision r_max/√t."""
         shape = (self.n_states, self.n_actions)
-        rewards = r.reshape(shape)
+        rewards = models.rewards.reshape(shape)
         try:
             plan = extended_value_iteration(
-                MDP.from_rows(*rows, rewards), confidence, precision=self.reward_range / math.sqrt(t),
-                max_sweeps=MAX_SWEEPS, span=span, start_values=self._values,
-            )  # fmt: skip
+                MDP.from_rows(*models.rows, rewards),
+                models.confidence,
+                precision=self.reward_range / math.sqrt(t),
+                max_sweeps=MAX_SWEEPS,
+                span=span,
+                start_values=self._values,
+            )
         except NotConvergedError as error:
             raise NotConvergedError(
-                f"{type(self).__name__} cannot plan at step {t}: {error}. Some states are all but unreachable by now; "
-                "SCAL, SCALPlus and TUCRL are made for that",
+                f"{type(self).__name__} cannot plan at step {t}: {error}. Some states are all but unreachable by now",
                 error.plan,
+                found=error.found,
+                expected=error.expected,
+                hint="SCAL, SCALPlus and TUCRL are made for that",
             ) from error
         self._values = plan.bias.copy()
-        self._vacuous = bool(np.all(simplex.reshape(shape)[self.allowed]))
+        self._vacuous = bool(np.all(models.unrestricted.reshape(shape)[self.allowed]))
         low, high = plan.gain_bounds
         return EpisodePlan(
-            actions=plan.details["greedy"].copy(), gain_bounds=(low + self.reward_min, high + self.reward_min),
-            values=self._values.copy(), sweeps=plan.sweeps, stop_on_new_state=stop_on_new_state,
+            actions=plan.details["greedy"].copy(),
+            gain_bounds=(low + self.reward_min, high + self.reward_min),
+            values=self._values.copy(),
+            sweeps=plan.sweeps,
+            stop_on_new_state=stop_on_new_state,
             details={
-                "rewards": rewards, "rows": rows, "confidence": confidence, "optimistic_rows": plan.details["rows"],
+                "rewards": rewards,
+                "rows": models.rows,
+                "confidence": models.confidence,
+                "optimistic_rows": plan.details["rows"],
             },
-        )  # fmt: skip
+        )

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gainful._compiled import kernel
 from gainful.agents.empirical import empirical_rows
 from gainful.agents.episodic import EpisodePlan
-from gainful.agents.extended import ExtendedAgent
+from gainful.agents.extended import ExtendedAgent, PlausibleModels
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.sets import Balls, SetConstants, Sums, capped_reward, empty_balls, sums_of
 from gainful.agents.statistics import Statistics
-from gainful.arguments import finite
-from gainful.errors import InvalidArgumentError
+from gainful.arguments import number_of
 from gainful.optimism.kl import reward_constant, reward_width, transition_constant, transition_radius
 from gainful.planning.confidence import KLBall
 
@@ -23,19 +23,18 @@ UNINFORMATIVE = 2.0
 
 
 @kernel
-def kl_sets(
-    visits: NDArray[Any], reward_sum: NDArray[Any], n_states: int, n_actions: int, horizon: float, delta: float,
-    scale: float, reward_max: float, radius: NDArray[Any], r: NDArray[Any],
-) -> None:  # fmt: skip
+def kl_sets(sums: Sums, horizon: float, constants: SetConstants, out: Balls) -> None:
     """The KL radius and the optimistic reward of every pair."""
-    of_rows = transition_constant(n_states, n_actions, horizon, delta)
-    of_rewards = reward_constant(n_states, n_actions, horizon, delta)
-    for k in range(visits.size):
-        if visits[k] == 0:
-            radius[k], r[k] = np.inf, reward_max
+    c = constants
+    of_rows = transition_constant(c.n_states, c.n_actions, horizon, c.delta)
+    of_rewards = reward_constant(c.n_states, c.n_actions, horizon, c.delta)
+    for k in range(sums.visits.size):
+        n = sums.visits[k]
+        if n == 0:
+            out.radius[k], out.rewards[k] = np.inf, c.reward_max
             continue
-        radius[k] = transition_radius(of_rows, visits[k], scale)
-        r[k] = min(reward_max, reward_sum[k] / visits[k] + reward_width(of_rewards, visits[k], reward_max, scale))
+        out.radius[k] = transition_radius(of_rows, n, c.scale)
+        out.rewards[k] = capped_reward(sums, k, reward_width(of_rewards, n, c.reward_max, c.scale), c.reward_max)
 
 
 class KLUCRL(ExtendedAgent):
@@ -59,9 +58,7 @@ class KLUCRL(ExtendedAgent):
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed,
             width_scale=width_scale,
         )  # fmt: skip
-        if not (finite(horizon) and horizon >= 2 and horizon == int(horizon)):
-            raise InvalidArgumentError(f"horizon is {horizon}, expected a whole number of steps, at least 2")
-        self.horizon = int(horizon)
+        self.horizon = number_of("steps", "horizon", horizon, 2)
 
     def settings(self) -> dict[str, Any]:
         """The arguments that make this agent again."""
@@ -80,11 +77,8 @@ class KLUCRL(ExtendedAgent):
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
         """Extended value iteration over the Kullback-Leibler balls, to precision r_max/√t."""
-        radius, r = np.empty(statistics.visits.size), np.empty(statistics.visits.size)
-        kl_sets(
-            statistics.visits, statistics.reward_sum, self.n_states, self.n_actions, float(self.horizon), self.delta,
-            self.width_scale, self.reward_range, radius, r,
-        )  # fmt: skip
+        balls = empty_balls(statistics.visits.size)
+        kl_sets(sums_of(statistics), float(self.horizon), self.set_constants, balls)
         rows = empirical_rows(statistics, self.allowed)
-        ball = KLBall(radius.reshape(self.n_states, self.n_actions))
-        return self.extended_plan(rows, ball, r, t, radius >= UNINFORMATIVE)
+        confidence = KLBall(balls.radius.reshape(self.n_states, self.n_actions))
+        return self.plan_over(PlausibleModels(rows, confidence, balls.rewards, balls.radius >= UNINFORMATIVE), t)

@@ -12,9 +12,9 @@ from gainful._compiled import kernel
 from gainful.agents.empirical import empirical_rows
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.sets import SetConstants, Sums, sums_of
 from gainful.agents.statistics import Statistics
-from gainful.arguments import finite
-from gainful.errors import InvalidArgumentError
+from gainful.arguments import number_of, positive_scale, real
 from gainful.mdp.model import MDP
 from gainful.optimism.mbie_eb import bonus, coefficient, confidence_log
 from gainful.planning.discounted import discounted_value_iteration
@@ -23,15 +23,16 @@ MAX_SWEEPS = 1_000_000
 
 
 @kernel
-def optimistic_rewards(
-    visits: NDArray[Any], reward_sum: NDArray[Any], n_states: int, n_actions: int, m: int, delta: float,
-    discount: float, scale: float, reward_max: float, bonuses: NDArray[Any], r: NDArray[Any],
-) -> None:  # fmt: skip
+def rewards_with_bonus(
+    sums: Sums, m: int, discount: float, constants: SetConstants, bonuses: NDArray[Any], out: NDArray[Any]
+) -> None:
     """r̄ + β/√N for every pair; the largest such number, r_max + β, where N = 0."""
-    beta = coefficient(confidence_log(n_states, n_actions, m, delta), discount, reward_max, scale)
-    for k in range(visits.size):
-        bonuses[k] = bonus(beta, visits[k])
-        r[k] = bonuses[k] + (reward_sum[k] / visits[k] if visits[k] > 0 else reward_max)
+    c = constants
+    beta = coefficient(confidence_log(c.n_states, c.n_actions, m, c.delta), discount, c.reward_max, c.scale)
+    for k in range(sums.visits.size):
+        n = sums.visits[k]
+        bonuses[k] = bonus(beta, n)
+        out[k] = bonuses[k] + (sums.rewards[k] / n if n > 0 else c.reward_max)
 
 
 class MBIEEB(EpisodicAgent):
@@ -59,13 +60,8 @@ class MBIEEB(EpisodicAgent):
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
-        if not 0.0 <= discount < 1.0:
-            raise InvalidArgumentError(f"discount is {discount}, expected a number in [0, 1)")
-        if not (finite(m) and m >= 1 and int(m) == m):
-            raise InvalidArgumentError(f"m is {m!r}, expected a whole number of visits, at least 1")
-        if not (finite(bonus_scale) and bonus_scale > 0.0):
-            raise InvalidArgumentError(f"bonus_scale is {bonus_scale}, expected a positive number; 1 is the theorem's")
-        self.discount, self.m, self.bonus_scale = float(discount), int(m), float(bonus_scale)
+        self.discount = real("discount", discount, 0.0, 1.0, high_open=True)
+        self.m, self.bonus_scale = number_of("visits", "m", m), positive_scale("bonus_scale", bonus_scale)
 
     def settings(self) -> dict[str, Any]:
         """The arguments that make this agent again."""
@@ -91,10 +87,8 @@ class MBIEEB(EpisodicAgent):
     def _optimistic_rewards(self, statistics: Statistics) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(S*A,) bonuses and rewards with them."""
         bonuses, r = np.empty(statistics.visits.size), np.empty(statistics.visits.size)
-        optimistic_rewards(
-            statistics.visits, statistics.reward_sum, self.n_states, self.n_actions, self.m, self.delta, self.discount,
-            self.bonus_scale, self.reward_range, bonuses, r,
-        )  # fmt: skip
+        constants = SetConstants(self.n_states, self.n_actions, self.delta, self.bonus_scale, self.reward_range)
+        rewards_with_bonus(sums_of(statistics), self.m, self.discount, constants, bonuses, r)
         return bonuses, r
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:

@@ -12,9 +12,10 @@ from gainful._compiled import inlined, kernel
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.psrl import MAX_SWEEPS, check_size, dense_counts, sample_transitions
+from gainful.agents.sets import SetConstants, Sums, sums_of
 from gainful.agents.statistics import Statistics
-from gainful.arguments import finite
-from gainful.errors import InvalidArgumentError, MultichainError
+from gainful.arguments import number_of
+from gainful.errors import MultichainError
 from gainful.mdp.model import MDP
 from gainful.planning.solve import solve
 from gainful.rng import planning_generator
@@ -58,16 +59,14 @@ def lower_rows(counts: NDArray[Any], visits: NDArray[Any], out: NDArray[Any]) ->
 
 
 @kernel
-def optimistic_rewards(
-    visits: NDArray[Any], reward_sum: NDArray[Any], n_states: int, n_actions: int, horizon: int, delta: float,
-    reward_max: float, r: NDArray[Any],
-) -> None:  # fmt: skip
+def optimistic_means(sums: Sums, horizon: int, constants: SetConstants, out: NDArray[Any]) -> None:
     """min{ r̄ + r_max·sqrt(ln(SAT/δ)/(2N)), r_max }, r_max where N = 0 (Hoeffding, all pairs and visits at once)."""
-    log_term = math.log(float(n_states) * n_actions * horizon / delta)
-    for k in range(visits.size):
-        n = max(1, visits[k])
-        upper = reward_sum[k] / n + reward_max * math.sqrt(log_term / (2.0 * n))
-        r[k] = min(upper, reward_max) if visits[k] > 0 else reward_max
+    c = constants
+    log_term = math.log(float(c.n_states) * c.n_actions * horizon / c.delta)
+    for k in range(sums.visits.size):
+        n = max(1, sums.visits[k])
+        upper = sums.rewards[k] / n + c.reward_max * math.sqrt(log_term / (2.0 * n))
+        out[k] = min(upper, c.reward_max) if sums.visits[k] > 0 else c.reward_max
 
 
 class OptPSRL(EpisodicAgent):
@@ -98,12 +97,9 @@ class OptPSRL(EpisodicAgent):
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
-        if not (finite(horizon) and horizon >= 1 and int(horizon) == horizon):
-            raise InvalidArgumentError(f"horizon is {horizon!r}, expected a whole number of steps, at least 1")
-        if samples is not None and (int(samples) != samples or samples < 1):
-            raise InvalidArgumentError(f"samples is {samples!r}, expected an integer of at least 1")
-        self.horizon = int(horizon)
-        self.samples = max(1, n_samples(self.n_states, self.n_actions, self.delta)) if samples is None else int(samples)
+        self.horizon = number_of("steps", "horizon", horizon)
+        formula = max(1, n_samples(self.n_states, self.n_actions, self.delta))
+        self.samples = formula if samples is None else number_of("samples", "samples", samples)
         """ψ, the rows drawn for each pair."""
         self.omega = float(sharpness(self.horizon, self.delta))
         self.threshold = float(threshold(self.horizon, self.n_states, self.n_actions, self.omega))
@@ -141,10 +137,11 @@ class OptPSRL(EpisodicAgent):
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
         """The optimal policy of the MDP of all samples."""
         S, A, psi = self.n_states, self.n_actions, self.samples
-        visits, counts = statistics.visits, dense_counts(statistics)
+        counts = dense_counts(statistics)
         lower, known = self._evidence(statistics, counts)
         r = np.empty(S * A)
-        optimistic_rewards(visits, statistics.reward_sum, S, A, self.horizon, self.delta, self.reward_range, r)
+        constants = SetConstants(S, A, self.delta, 1.0, self.reward_range)
+        optimistic_means(sums_of(statistics), self.horizon, constants, r)
         rewards = np.repeat(r.reshape(S, A), psi, axis=1)
         rng = planning_generator(self.seed, len(self.records))
         for attempt in range(REDRAWS):

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gainful._compiled import kernel
-from gainful.agents.empirical import empirical_rows
+from gainful.agents.empirical import EmpiricalRows, empirical_rows
 from gainful.agents.episodic import EpisodePlan
 from gainful.agents.extended import ExtendedAgent
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.sets import (
+    EntryIntervals,
+    SetConstants,
+    Sums,
+    allow_everything,
+    bound_entry,
+    capped_reward,
+    empty_intervals,
+    sums_of,
+)
 from gainful.agents.statistics import Statistics
-from gainful.arguments import finite
-from gainful.errors import InvalidArgumentError
+from gainful.arguments import real
 from gainful.optimism.bernstein import entry_variance, reward_variance
 from gainful.optimism.scal import log_term, perturbation, width
-from gainful.planning.confidence import Intervals
 
 ATTRACTIVE = 0
 """s̄, the state on which every row keeps mass η_k."""
@@ -25,36 +32,32 @@ ATTRACTIVE = 0
 
 @kernel
 def scal_sets(
-    indptr: NDArray[Any], indices: NDArray[Any], p: NDArray[Any], visits: NDArray[Any], reward_sum: NDArray[Any],
-    reward_squares: NDArray[Any], n_states: int, n_actions: int, t: int, delta: float, scale: float, span: float,
-    reward_max: float, lower: NDArray[Any], upper: NDArray[Any], unseen: NDArray[Any], r: NDArray[Any],
-) -> float:  # fmt: skip
+    rows: EmpiricalRows, sums: Sums, t: int, span: float, constants: SetConstants, out: EntryIntervals
+) -> float:
     """Bounds of entries and of other next states, and optimistic rewards; returns η_k.
 
     Where the lower bounds leave less than η_k for s̄ (narrow sets, a small c), they are shrunk by a common factor
     until they do not.
     """
-    log, eta = log_term(n_states, n_actions, t, delta), perturbation(span, reward_max, t)
-    for k in range(visits.size):
-        n = visits[k]
+    c = constants
+    log, eta = log_term(c.n_states, c.n_actions, t, c.delta), perturbation(span, c.reward_max, t)
+    for k in range(sums.visits.size):
+        n = sums.visits[k]
         if n == 0:
-            unseen[k], r[k] = 1.0, reward_max
-            for j in range(indptr[k], indptr[k + 1]):
-                lower[j], upper[j] = 0.0, 1.0
+            allow_everything(rows.indptr, k, c.reward_max, out)
             continue
-        unseen[k] = min(1.0, width(0.0, log, n, 1.0, scale))
+        out.unseen[k] = min(1.0, width(0.0, log, n, 1.0, c.scale))
         others = 0.0
-        for j in range(indptr[k], indptr[k + 1]):
-            w = width(entry_variance(p[j]), log, n, 1.0, scale)
-            lower[j], upper[j] = max(0.0, p[j] - w), min(1.0, p[j] + w)
-            if indices[j] != ATTRACTIVE:
-                others += lower[j]
+        for j in range(rows.indptr[k], rows.indptr[k + 1]):
+            bound_entry(rows.p, j, width(entry_variance(rows.p[j]), log, n, 1.0, c.scale), out)
+            if rows.indices[j] != ATTRACTIVE:
+                others += out.lower[j]
         if others > 1.0 - eta:
-            for j in range(indptr[k], indptr[k + 1]):
-                if indices[j] != ATTRACTIVE:
-                    lower[j] *= (1.0 - eta) / others
-        spread = reward_variance(reward_sum[k], reward_squares[k], n)
-        r[k] = min(reward_max, reward_sum[k] / n + width(spread, log, n, reward_max, scale))
+            for j in range(rows.indptr[k], rows.indptr[k + 1]):
+                if rows.indices[j] != ATTRACTIVE:
+                    out.lower[j] *= (1.0 - eta) / others
+        spread = reward_variance(sums.rewards[k], sums.squares[k], n)
+        out.rewards[k] = capped_reward(sums, k, width(spread, log, n, c.reward_max, c.scale), c.reward_max)
     return eta
 
 
@@ -80,9 +83,7 @@ class SCAL(ExtendedAgent):
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed,
             width_scale=width_scale,
         )  # fmt: skip
-        if not (finite(span) and span > 0.0):
-            raise InvalidArgumentError(f"span is {span}, expected a finite number above 0")
-        self.span = float(span)
+        self.span = real("span", span, 0.0, low_open=True)
 
     def settings(self) -> dict[str, Any]:
         """The arguments that make this agent again."""
@@ -101,13 +102,7 @@ class SCAL(ExtendedAgent):
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
         """Span-constrained extended value iteration over the perturbed intervals, to precision r_max/√t."""
         rows = empirical_rows(statistics, self.allowed)
-        lower, upper = np.empty(rows.p.size), np.empty(rows.p.size)
-        unseen, r = np.empty(statistics.visits.size), np.empty(statistics.visits.size)
-        eta = scal_sets(
-            *rows, statistics.visits, statistics.reward_sum, statistics.reward_squares, self.n_states, self.n_actions,
-            t, self.delta, self.width_scale, self.span, self.reward_range, lower, upper, unseen, r,
-        )  # fmt: skip
-        sets = Intervals(
-            lower, upper, unseen.reshape(self.n_states, self.n_actions), floor_state=ATTRACTIVE, floor=float(eta)
-        )
-        return self.extended_plan(rows, sets, r, t, unseen >= 1.0, span=self.span)
+        found = empty_intervals(statistics.visits.size, rows.p.size)
+        eta = scal_sets(rows, sums_of(statistics), t, self.span, self.set_constants, found)
+        models = self.interval_models(rows, found, floor_state=ATTRACTIVE, floor=float(eta))
+        return self.plan_over(models, t, span=self.span)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gainful.arguments import finite
+from gainful.arguments import finite, number_of
 from gainful.errors import InvalidArgumentError
 from gainful.optimism.c_scal_plus import bins_for_horizon
 from gainful.partition import Outside, Partition
@@ -107,8 +107,4 @@ def box_to_cut(dim: int | None, low: Ends, high: Ends, box: Any, outside: Outsid
 
 def checked_horizon(horizon: float | None) -> int | None:
     """A number of steps, at least 1, or None; 1e7 is accepted as an integer."""
-    if horizon is None:
-        return None
-    if isinstance(horizon, bool) or not (finite(horizon) and horizon >= 1 and int(horizon) == horizon):
-        raise InvalidArgumentError("horizon", horizon, "a whole number of steps, at least 1")
-    return int(horizon)
+    return None if horizon is None else number_of("steps", "horizon", horizon)

@@ -13,7 +13,6 @@ from gainful.agents.guarantee import Guarantee
 from gainful.agents.statistics import Statistics
 from gainful.agents.ucrl2b import UCRL2B
 from gainful.optimism.bernstein import well_visited
-from gainful.planning.confidence import Intervals
 
 
 @kernel
@@ -63,7 +62,6 @@ class TUCRL(UCRL2B):
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
         """Extended value iteration over the truncated intervals, to precision r_max/√t."""
         known = self.visited.copy() if self.visited.any() else np.ones(self.n_states, dtype=bool)
-        truncated = self.truncation(statistics, t)
-        rows, lower, upper, unseen, r = self.bounds(statistics, int(np.argmax(known)))
-        sets = Intervals(lower, upper, unseen, reachable=known, truncated=truncated)
-        return self.extended_plan(rows, sets, r, t, unseen >= 1.0, stop_on_new_state=True)
+        found = self.intervals(statistics, filler=int(np.argmax(known)))
+        models = self.interval_models(*found, reachable=known, truncated=self.truncation(statistics, t))
+        return self.plan_over(models, t, stop_on_new_state=True)

@@ -12,24 +12,25 @@ from gainful._compiled import kernel
 from gainful.agents.empirical import empirical_rows
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.sets import SetConstants, Sums, sums_of
 from gainful.agents.statistics import Statistics
-from gainful.arguments import finite
-from gainful.errors import InvalidArgumentError
+from gainful.arguments import number_of, positive_scale
 from gainful.mdp.model import MDP
 from gainful.optimism.ucbvi import bonus, confidence_log
 from gainful.planning.finite_horizon import finite_horizon_value_iteration
 
 
 @kernel
-def optimistic_rewards(
-    visits: NDArray[Any], reward_sum: NDArray[Any], n_states: int, n_actions: int, episode_length: int, horizon: int,
-    delta: float, scale: float, reward_max: float, bonuses: NDArray[Any], r: NDArray[Any],
-) -> None:  # fmt: skip
+def rewards_with_bonus(
+    sums: Sums, episode_length: int, horizon: int, constants: SetConstants, bonuses: NDArray[Any], out: NDArray[Any]
+) -> None:
     """r̄ + b for every pair; H·r_max, the cap of all values, where N = 0."""
-    log_term = confidence_log(n_states, n_actions, horizon, delta)
-    for k in range(visits.size):
-        bonuses[k] = bonus(log_term, episode_length, visits[k], reward_max, scale)
-        r[k] = reward_sum[k] / visits[k] + bonuses[k] if visits[k] > 0 else episode_length * reward_max
+    c = constants
+    log_term = confidence_log(c.n_states, c.n_actions, horizon, c.delta)
+    for k in range(sums.visits.size):
+        n = sums.visits[k]
+        bonuses[k] = bonus(log_term, episode_length, n, c.reward_max, c.scale)
+        out[k] = sums.rewards[k] / n + bonuses[k] if n > 0 else episode_length * c.reward_max
 
 
 class UCBVI(EpisodicAgent):
@@ -58,12 +59,9 @@ class UCBVI(EpisodicAgent):
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
-        for name, number in (("episode_length", episode_length), ("horizon", horizon)):
-            if not (finite(number) and number >= 1 and int(number) == number):
-                raise InvalidArgumentError(f"{name} is {number!r}, expected a whole number of steps, at least 1")
-        if not (finite(bonus_scale) and bonus_scale > 0.0):
-            raise InvalidArgumentError(f"bonus_scale is {bonus_scale}, expected a positive number; 1 is the theorem's")
-        self.episode_length, self.horizon, self.bonus_scale = int(episode_length), int(horizon), float(bonus_scale)
+        self.episode_length = number_of("steps", "episode_length", episode_length)
+        self.horizon = number_of("steps", "horizon", horizon)
+        self.bonus_scale = positive_scale("bonus_scale", bonus_scale)
         self._table: NDArray[np.int64] = np.empty((0, self.n_states), dtype=np.int64)
         """(H,S) the actions of the present block, from step `_block` + 1 on; empty before the first plan."""
         self._block = 0
@@ -125,10 +123,8 @@ class UCBVI(EpisodicAgent):
         """Backward induction over the next H steps; the plan of its first steps."""
         S, A, pairs, H = self.n_states, self.n_actions, statistics.visits.size, self.episode_length
         bonuses, r = np.empty(pairs), np.empty(pairs)
-        optimistic_rewards(
-            statistics.visits, statistics.reward_sum, S, A, H, self.horizon, self.delta, self.bonus_scale,
-            self.reward_range, bonuses, r,
-        )  # fmt: skip
+        constants = SetConstants(S, A, self.delta, self.bonus_scale, self.reward_range)
+        rewards_with_bonus(sums_of(statistics), H, self.horizon, constants, bonuses, r)
         # r = H·r_max alone puts an unvisited pair at the cap, wherever its row leads
         model = MDP.from_rows(*empirical_rows(statistics, self.allowed, 0), r.reshape(S, A))
         found = finite_horizon_value_iteration(model, H, value_cap=np.full(H, H * self.reward_range))

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gainful._compiled import kernel
-from gainful.agents.empirical import empirical_rows
 from gainful.agents.episodic import EpisodePlan
 from gainful.agents.extended import ExtendedAgent
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.partitioned import PartitionedAgent
+from gainful.agents.sets import SIMPLEX, Balls, SetConstants, Sums, capped_reward, empty_balls, sums_of
 from gainful.agents.smoothness import Ends, Smoothness, box_to_cut, checked_horizon, checked_partition
 from gainful.agents.statistics import Statistics
-from gainful.agents.ucrl2 import SIMPLEX
-from gainful.arguments import finite
+from gainful.arguments import real
 from gainful.errors import InvalidArgumentError
 from gainful.optimism.c_scal_plus import regret_exponent
 from gainful.optimism.uccrl import cell_widening, reward_log, reward_width, transition_log, transition_radius
 from gainful.partition import Outside, Partition
-from gainful.planning.confidence import L1Ball
 
 UNPROVEN = (
     "the published algorithm cannot be implemented, and for this variant of it, which Qian, Fruit, Pirotta & Lazaric "
@@ -30,29 +27,26 @@ UNPROVEN = (
 
 
 @kernel
-def widened_sets(
-    visits: NDArray[Any], reward_sum: NDArray[Any], n_cells: int, n_actions: int, t: int, delta: float, scale: float,
-    reward_max: float, widening: float, radius: NDArray[Any], r: NDArray[Any],
-) -> None:  # fmt: skip
+def widened_sets(sums: Sums, t: int, widening: float, constants: SetConstants, out: Balls) -> None:
     """The ℓ₁ radius and the optimistic reward of every pair."""
-    of_rewards, of_rows = reward_log(n_cells, n_actions, t, delta), transition_log(n_actions, t, delta)
-    for k in range(visits.size):
-        if visits[k] == 0:
-            radius[k], r[k] = SIMPLEX, reward_max
+    c = constants
+    of_rewards, of_rows = reward_log(c.n_states, c.n_actions, t, c.delta), transition_log(c.n_actions, t, c.delta)
+    for k in range(sums.visits.size):
+        n = sums.visits[k]
+        if n == 0:
+            out.radius[k], out.rewards[k] = SIMPLEX, c.reward_max
             continue
-        radius[k] = min(SIMPLEX, transition_radius(n_cells, of_rows, visits[k], widening, scale))
-        width = reward_width(of_rewards, visits[k], reward_max, widening, scale)
-        r[k] = min(reward_max, reward_sum[k] / visits[k] + width)
+        out.radius[k] = min(SIMPLEX, transition_radius(c.n_states, of_rows, n, widening, c.scale))
+        width = reward_width(of_rewards, n, c.reward_max, widening, c.scale)
+        out.rewards[k] = capped_reward(sums, k, width, c.reward_max)
 
 
-class CellsOfUCCRL(ExtendedAgent):
+class TabularUCCRL(ExtendedAgent):
     """The tabular part: ℓ₁ balls widened by `widening` = L·n^{-α}, and a bound `span` on the optimistic bias."""
 
     def __init__(self, n_states: int, n_actions: int, *, span: float, widening: float, **options: Any) -> None:
         super().__init__(n_states, n_actions, **options)
-        if not (finite(span) and span >= 0.0):
-            raise InvalidArgumentError(f"span is {span}, expected a finite number of at least 0")
-        self.span, self.widening = float(span), float(widening)
+        self.span, self.widening = real("span", span, 0.0), float(widening)
 
     def settings(self) -> dict[str, Any]:
         """The arguments that make this agent again."""
@@ -60,14 +54,9 @@ class CellsOfUCCRL(ExtendedAgent):
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
         """Span-constrained extended value iteration over the widened balls, to precision r_max/√t."""
-        radius, r = np.empty(statistics.visits.size), np.empty(statistics.visits.size)
-        widened_sets(
-            statistics.visits, statistics.reward_sum, self.n_states, self.n_actions, t, self.delta, self.width_scale,
-            self.reward_range, self.widening, radius, r,
-        )  # fmt: skip
-        rows = empirical_rows(statistics, self.allowed)
-        ball = L1Ball(radius.reshape(self.n_states, self.n_actions))
-        return self.extended_plan(rows, ball, r, t, radius >= SIMPLEX, span=self.span)
+        balls = empty_balls(statistics.visits.size)
+        widened_sets(sums_of(statistics), t, self.widening, self.set_constants, balls)
+        return self.plan_over(self.l1_models(statistics, balls), t, span=self.span)
 
 
 class UCCRL(PartitionedAgent):
@@ -91,7 +80,7 @@ class UCCRL(PartitionedAgent):
     >>> agent.observe(0.31, agent.act(0.31), 0.5, 0.33)
     """
 
-    core: CellsOfUCCRL
+    core: TabularUCCRL
 
     def __init__(
         self, *, n_actions: int, span: float, partition: Partition | dict[str, Any] | None = None,
@@ -110,7 +99,7 @@ class UCCRL(PartitionedAgent):
             "seed": seed,
             "width_scale": width_scale,
         }
-        CellsOfUCCRL(1, widening=0.0, **options)  # its errors come before those of the cells
+        TabularUCCRL(1, widening=0.0, **options)  # its errors come before those of the cells
         if partition is not None:
             self.partition = checked_partition(partition, dim=dim, low=low, high=high, box=box, outside=outside)
         elif self.horizon is None:
@@ -126,7 +115,7 @@ class UCCRL(PartitionedAgent):
         widening = 0.0
         if self.smoothness.constants is not None:
             widening = cell_widening(*self.smoothness.constants, min(self.partition.bins))
-        self.core = CellsOfUCCRL(self.partition.n_cells, widening=widening, allowed=allowed, **options)
+        self.core = TabularUCCRL(self.partition.n_cells, widening=widening, allowed=allowed, **options)
 
     @property
     def lipschitz(self) -> float | None:

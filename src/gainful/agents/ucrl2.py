@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
 from gainful._compiled import kernel
-from gainful.agents.empirical import empirical_rows
 from gainful.agents.episodic import EpisodePlan
 from gainful.agents.extended import ExtendedAgent
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.sets import SIMPLEX, Balls, SetConstants, Sums, capped_reward, empty_balls, sums_of
 from gainful.agents.statistics import Statistics
 from gainful.optimism.ucrl2 import reward_log, reward_width, transition_log, transition_radius
-from gainful.planning.confidence import L1Ball
-
-SIMPLEX = 2.0  # an ℓ₁ ball of this radius is every distribution
 
 
 @kernel
-def l1_sets(
-    visits: NDArray[Any], reward_sum: NDArray[Any], n_states: int, n_actions: int, t: int, delta: float, scale: float,
-    reward_max: float, radius: NDArray[Any], r: NDArray[Any],
-) -> None:  # fmt: skip
+def l1_sets(sums: Sums, t: int, constants: SetConstants, out: Balls) -> None:
     """The ℓ₁ radius and the optimistic reward of every pair."""
-    of_rewards, of_rows = reward_log(n_states, n_actions, t, delta), transition_log(n_actions, t, delta)
-    for k in range(visits.size):
-        if visits[k] == 0:
-            radius[k], r[k] = SIMPLEX, reward_max
+    c = constants
+    of_rewards, of_rows = reward_log(c.n_states, c.n_actions, t, c.delta), transition_log(c.n_actions, t, c.delta)
+    for k in range(sums.visits.size):
+        n = sums.visits[k]
+        if n == 0:
+            out.radius[k], out.rewards[k] = SIMPLEX, c.reward_max
             continue
-        radius[k] = min(SIMPLEX, transition_radius(n_states, of_rows, visits[k], scale))
-        r[k] = min(reward_max, reward_sum[k] / visits[k] + reward_width(of_rewards, visits[k], reward_max, scale))
+        out.radius[k] = min(SIMPLEX, transition_radius(c.n_states, of_rows, n, c.scale))
+        out.rewards[k] = capped_reward(sums, k, reward_width(of_rewards, n, c.reward_max, c.scale), c.reward_max)
 
 
 class UCRL2(ExtendedAgent):
@@ -58,11 +49,6 @@ class UCRL2(ExtendedAgent):
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
         """Extended value iteration over the ℓ₁ balls, to precision r_max/√t."""
-        radius, r = np.empty(statistics.visits.size), np.empty(statistics.visits.size)
-        l1_sets(
-            statistics.visits, statistics.reward_sum, self.n_states, self.n_actions, t, self.delta, self.width_scale,
-            self.reward_range, radius, r,
-        )  # fmt: skip
-        rows = empirical_rows(statistics, self.allowed)
-        ball = L1Ball(radius.reshape(self.n_states, self.n_actions))
-        return self.extended_plan(rows, ball, r, t, radius >= SIMPLEX)
+        balls = empty_balls(statistics.visits.size)
+        l1_sets(sums_of(statistics), t, self.set_constants, balls)
+        return self.plan_over(self.l1_models(statistics, balls), t)

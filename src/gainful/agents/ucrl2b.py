@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
 from gainful._compiled import kernel
 from gainful.agents.empirical import EmpiricalRows, empirical_rows
 from gainful.agents.episodic import EpisodePlan
 from gainful.agents.extended import ExtendedAgent
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.sets import (
+    EntryIntervals,
+    SetConstants,
+    Sums,
+    allow_everything,
+    bound_entry,
+    capped_reward,
+    empty_intervals,
+    sums_of,
+)
 from gainful.agents.statistics import Statistics
 from gainful.optimism.bernstein import entry_variance, log_term, reward_variance, width
-from gainful.planning.confidence import Intervals
 
 
 @kernel
-def bernstein_sets(
-    indptr: NDArray[Any], p: NDArray[Any], visits: NDArray[Any], reward_sum: NDArray[Any], reward_squares: NDArray[Any],
-    n_states: int, n_actions: int, delta: float, scale: float, reward_max: float,
-    lower: NDArray[Any], upper: NDArray[Any], unseen: NDArray[Any], r: NDArray[Any],
-) -> None:  # fmt: skip
+def bernstein_sets(rows: EmpiricalRows, sums: Sums, constants: SetConstants, out: EntryIntervals) -> None:
     """Bounds of every entry of the rows, of the states that a row does not list, and optimistic rewards."""
-    for k in range(visits.size):
-        n = visits[k]
+    c = constants
+    for k in range(sums.visits.size):
+        n = sums.visits[k]
         if n == 0:
-            unseen[k], r[k] = 1.0, reward_max
-            for j in range(indptr[k], indptr[k + 1]):
-                lower[j], upper[j] = 0.0, 1.0
+            allow_everything(rows.indptr, k, c.reward_max, out)
             continue
-        log = log_term(n_states, n_actions, n, delta)
-        unseen[k] = min(1.0, width(0.0, log, n, 1.0, scale))
-        for j in range(indptr[k], indptr[k + 1]):
-            w = width(entry_variance(p[j]), log, n, 1.0, scale)
-            lower[j], upper[j] = max(0.0, p[j] - w), min(1.0, p[j] + w)
-        spread = reward_variance(reward_sum[k], reward_squares[k], n)
-        r[k] = min(reward_max, reward_sum[k] / n + width(spread, log, n, reward_max, scale))
+        log = log_term(c.n_states, c.n_actions, n, c.delta)
+        out.unseen[k] = min(1.0, width(0.0, log, n, 1.0, c.scale))
+        for j in range(rows.indptr[k], rows.indptr[k + 1]):
+            bound_entry(rows.p, j, width(entry_variance(rows.p[j]), log, n, 1.0, c.scale), out)
+        spread = reward_variance(sums.rewards[k], sums.squares[k], n)
+        out.rewards[k] = capped_reward(sums, k, width(spread, log, n, c.reward_max, c.scale), c.reward_max)
 
 
 class UCRL2B(ExtendedAgent):
@@ -61,20 +59,13 @@ class UCRL2B(ExtendedAgent):
             reason_void=self.scaled,
         )
 
-    def bounds(
-        self, statistics: Statistics, filler: int
-    ) -> tuple[EmpiricalRows, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Rows, lower and upper bounds of their entries, bounds (S,A) of other next states, rewards (S*A,)."""
+    def intervals(self, statistics: Statistics, filler: int = 0) -> tuple[EmpiricalRows, EntryIntervals]:
+        """The empirical rows, those never visited leading to `filler`, and the bounds around them."""
         rows = empirical_rows(statistics, self.allowed, filler)
-        lower, upper = np.empty(rows.p.size), np.empty(rows.p.size)
-        unseen, r = np.empty(statistics.visits.size), np.empty(statistics.visits.size)
-        bernstein_sets(
-            rows.indptr, rows.p, statistics.visits, statistics.reward_sum, statistics.reward_squares, self.n_states,
-            self.n_actions, self.delta, self.width_scale, self.reward_range, lower, upper, unseen, r,
-        )  # fmt: skip
-        return rows, lower, upper, unseen.reshape(self.n_states, self.n_actions), r
+        found = empty_intervals(statistics.visits.size, rows.p.size)
+        bernstein_sets(rows, sums_of(statistics), self.set_constants, found)
+        return rows, found
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
         """Extended value iteration over the intervals, to precision r_max/√t."""
-        rows, lower, upper, unseen, r = self.bounds(statistics, 0)
-        return self.extended_plan(rows, Intervals(lower, upper, unseen), r, t, unseen >= 1.0)
+        return self.plan_over(self.interval_models(*self.intervals(statistics)), t)
