@@ -155,7 +155,7 @@ def recovery(quick: bool) -> None:
                     thread.join()
             shutil.copytree(agent.path, path)  # what a kill leaves
             agent.close()
-            state = load(Folder(agent.path), Folder(agent.path).describe(), "inline").life
+            state = load(Folder(agent.path), Folder(agent.path).read_description(), "inline").machine
             copied = []
             for _ in range(9):
                 began = time.perf_counter()

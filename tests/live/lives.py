@@ -15,9 +15,9 @@ import numpy as np
 from gainful.agents.files import agent_state
 from gainful.errors import JournalError
 from gainful.live import DurableAgent, open_agent
-from gainful.live.folder import HEADER_SIZE, Folder, segment_header
+from gainful.live.folder import SEGMENT_HEADER_SIZE, Folder, segment_header
 from gainful.live.journal import read_all
-from gainful.live.records import Layout
+from gainful.live.records import RecordLayout
 
 S, A = 7, 3
 CONFIG: dict[str, Any] = {"agent": "scal-plus", "n_states": S, "n_actions": A, "span": 3.0, "bonus_scale": 0.2}
@@ -89,14 +89,14 @@ def opened(path: Path, config: Any = None, **options: Any) -> DurableAgent:
 def replayed_from_the_beginning(path: Path, first_snapshot: bytes, out: Path) -> DurableAgent:
     """The agent made from its first snapshot and every record of its journal, and nothing else."""
     folder = Folder(path)
-    description = folder.describe()
-    layout = Layout(description.salt, description.dim)
+    description = folder.read_description()
+    layout = RecordLayout(description.salt, description.dim)
     out.mkdir()
     shutil.copy(folder.description_file, out)
     new = Folder(out)
     new.snapshot(0).write_bytes(first_snapshot)
     data = segment_header(description.identity)
-    assert len(data) == HEADER_SIZE
+    assert len(data) == SEGMENT_HEADER_SIZE
     for r in read_all(folder, description, layout):
         data += layout.pack(r.kind, r.flags, r.sequence, r.time, r.payload, r.request)
     new.segment(1).write_bytes(data)

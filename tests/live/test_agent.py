@@ -22,7 +22,7 @@ from gainful.errors import (
     UnknownDecisionError,
 )
 from gainful.live import Decision, DurableAgent, Receipt, fit_log, open_agent, read_journal
-from gainful.live.configuration import make_agent
+from gainful.live.agent_config import make_agent
 from gainful.live.folder import Folder
 from tests.live.lives import CONFIG, QUICK, A, S, bits, killed, lived, opened, reward_at, state_at, wait_for
 
@@ -102,18 +102,23 @@ def test_plans_made_beside_the_decisions_are_replayed_to_the_same_bits(
 def test_a_twin_that_is_waited_for_makes_the_plans_of_the_agent_itself(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gainful.live import life
-    from gainful.live.planner import Twin
+    from gainful.live import state_machine
+    from gainful.live.background_planner import BackgroundPlanner
 
     begun = []
 
-    class Counting(Twin):
+    class Counting(BackgroundPlanner):
         def begin(self, agent: Any) -> None:
             begun.append(agent.t)
             super().begin(agent)
 
-    for name_there, value in (("TWIN_FROM", 0), ("QUICK", 0.0), ("PATIENCE", 60.0), ("Twin", Counting)):
-        monkeypatch.setattr(life, name_there, value)
+    for name_there, value in (
+        ("BACKGROUND_FROM_PAIRS", 0),
+        ("QUICK_PLAN_SECONDS", 0.0),
+        ("PLAN_WAIT_SECONDS", 60.0),
+        ("BackgroundPlanner", Counting),
+    ):
+        monkeypatch.setattr(state_machine, name_there, value)
     plain, _ = make_agent(config_of(name))
     lived(plain, 200)
     agent = opened(tmp_path / "a", config_of(name), planning="auto", snapshot_every=60)

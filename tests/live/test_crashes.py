@@ -18,7 +18,7 @@ import pytest
 
 from gainful.errors import AgentInUseError
 from gainful.live import open_agent, read_journal
-from gainful.live.configuration import make_agent
+from gainful.live.agent_config import make_agent
 from tests.live.lives import CONFIG, bits, lived, replayed_from_the_beginning, reward_at, state_at
 
 KILLS = int(os.environ.get("GAINFUL_KILLS", "3"))

@@ -18,8 +18,8 @@ from gainful.cli.live import export_journal
 from gainful.errors import AgentInUseError, DamagedJournalError, InvalidArgumentError, JournalError
 from gainful.live import JournalWarning, export, is_live, open_agent, read_journal, recover
 from gainful.live import snapshots as snapshots_module
-from gainful.live.folder import HEADER_SIZE, Folder
-from gainful.live.records import Layout, read_records
+from gainful.live.folder import SEGMENT_HEADER_SIZE, Folder
+from gainful.live.records import RecordLayout, read_records
 from tests.live.lives import CONFIG, QUICK, bits, killed, lived, opened, reward_at, state_at
 
 
@@ -37,9 +37,9 @@ def segment(path: Path) -> Path:
 
 def boundaries(path: Path) -> list[int]:
     """Where the records of the last segment begin, and the end."""
-    description = Folder(path).describe()
-    layout = Layout(description.salt, description.dim)
-    data, at, found = segment(path).read_bytes(), HEADER_SIZE, [HEADER_SIZE]
+    description = Folder(path).read_description()
+    layout = RecordLayout(description.salt, description.dim)
+    data, at, found = segment(path).read_bytes(), SEGMENT_HEADER_SIZE, [SEGMENT_HEADER_SIZE]
     first = layout.record_at(data, at)
     if first is not None:
         for record in read_records(layout, data, at, first.sequence).records:
@@ -117,7 +117,7 @@ def test_a_changed_byte_anywhere_before_the_last_record_is_refused(tmp_path: Pat
         with pytest.raises(DamagedJournalError, match=r"gainful recover") as error:
             opened(path)
         assert error.value.file == str(file)
-        if at >= HEADER_SIZE:
+        if at >= SEGMENT_HEADER_SIZE:
             assert error.value.intact == intact
             assert error.value.offset == places[intact]
         with pytest.raises(DamagedJournalError):
@@ -486,8 +486,8 @@ def test_a_journal_of_another_machine_is_told_of(tmp_path: Path) -> None:
     lived(agent, 5)
     d = agent.act(0)
     killed(agent)
-    description = Folder(path).describe()
-    layout = Layout(description.salt, description.dim)
+    description = Folder(path).read_description()
+    layout = RecordLayout(description.salt, description.dim)
     data = segment(path).read_bytes()
     begin = boundaries(path)[-2]
     record = layout.record_at(data, begin)

@@ -30,10 +30,10 @@ from gainful.live import Receipt, fit_log, is_live, open_agent, read_journal, re
 from gainful.live import folder as folder_module
 from gainful.live import journal as journal_module
 from gainful.live import records as records_module
-from gainful.live.configuration import make_agent
-from gainful.live.folder import UNSYNCED, Folder, lock_folder
-from gainful.live.memory import Answer, Memory
-from gainful.live.records import Kind, Layout
+from gainful.live.agent_config import make_agent
+from gainful.live.decision_ledger import DecisionLedger, RecordedAnswer
+from gainful.live.folder import UNSYNCED_FILE, Folder, lock_folder
+from gainful.live.records import RecordKind, RecordLayout
 from tests.live.lives import CONFIG, QUICK, A, S, bits, killed, lived, opened, reward_at, state_at, wait_for
 from tests.live.test_failures import Failing, input_output, no_space
 
@@ -109,7 +109,7 @@ def test_a_writer_without_a_number_was_process_0(tmp_path: Path) -> None:
 
 
 def test_a_batch_too_large_to_be_read_back_was_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records_module, "LARGEST", 2008)
+    monkeypatch.setattr(records_module, "MAX_PAYLOAD", 2008)
     agent = opened(tmp_path / "a", CONFIG)
     with pytest.raises(InvalidArgumentError, match="101 rows were given, expected at most 100 at once"):
         agent.observe_many([0] * 101, [1] * 101, [0.5] * 101, [2] * 101)
@@ -121,8 +121,8 @@ def test_a_batch_too_large_to_be_read_back_was_acknowledged(tmp_path: Path, monk
             again.set_span(2.0, reason="x" * 3000)
         assert again.changes == ()
         lived(again, 110)
-    layout = Layout(0, 2)
-    monkeypatch.setattr(records_module, "LARGEST", 8 + 44 * 3)
+    layout = RecordLayout(0, 2)
+    monkeypatch.setattr(records_module, "MAX_PAYLOAD", 8 + 44 * 3)
     assert layout.most_rows == 3
     with pytest.raises(InvalidArgumentError, match="expected at most"):
         layout.pack(3, 0, 1, 0, bytes(8 + 44 * 3 + 1))
@@ -219,7 +219,7 @@ def test_after_a_failed_sync_a_second_one_was_taken_for_proof(
         with pytest.raises(JournalError, match="could not be made durable"):
             agent.observe(0, 0, 0.5, 1, request_id="r")
     agent.close()
-    assert (path / UNSYNCED).exists() == marked
+    assert (path / UNSYNCED_FILE).exists() == marked
     if marked:
         monkeypatch.setattr(folder_module, "_unsynced", set())  # as for another process
     file = path / "journal-000001.log"
@@ -232,7 +232,7 @@ def test_after_a_failed_sync_a_second_one_was_taken_for_proof(
     again = open_agent(path, **QUICK)
     assert file.stat().st_ino != before
     assert file.read_bytes() == data
-    assert not Folder(path).doubtful
+    assert not Folder(path).unsynced
     assert again.observe(0, 0, 0.5, 1, request_id="r") == Receipt(again.sequence, True)
     again.close()
     inode = file.stat().st_ino
@@ -248,7 +248,7 @@ def test_a_sync_that_fails_in_opening_refuses_the_agent(tmp_path: Path, monkeypa
         patch.setattr(journal_module, "os", Failing(fsync=input_output))
         with pytest.raises(JournalError, match="cannot be opened: Input/output error"):
             opened(tmp_path / "a")
-    assert Folder(tmp_path / "a").doubtful
+    assert Folder(tmp_path / "a").unsynced
     with opened(tmp_path / "a") as again:
         assert again.t == 5
 
@@ -331,7 +331,7 @@ def test_damage_that_a_snapshot_covers_was_taken_for_a_torn_end(empty: bool, kee
             opened(path)
         assert error.value.intact == last - 1
         assert file.read_bytes() == data
-    layout = Layout(Folder(path).describe().salt)
+    layout = RecordLayout(Folder(path).read_description().salt)
     begin = layout.find(whole, 32, last - 1)
     assert 0 < len(whole) - begin < 60  # an observation
     file.write_bytes(whole[:begin])
@@ -363,7 +363,11 @@ def test_a_torn_first_record_of_the_only_segment_is_dropped(keep: bool, tmp_path
             other.unlink()
     else:
         journal_module.compact(
-            Folder(path), Folder(path).describe(), Layout(Folder(path).describe().salt), last, older[-1][0] + 1
+            Folder(path),
+            Folder(path).read_description(),
+            RecordLayout(Folder(path).read_description().salt),
+            last,
+            older[-1][0] + 1,
         )
     os.truncate(file, 40)
     with pytest.warns(UserWarning, match=f"unfinished record, number {last + 1};"):
@@ -468,21 +472,21 @@ def test_a_crash_between_decision_and_outcome_keeps_the_guarantee_of_a_plain_loo
 
 def test_copying_the_memory_of_requests_held_up_a_call() -> None:
     """Its bytes are kept packed: copying 10,000 of each takes less than a tenth of packing them."""
-    layout = Layout(1)
-    memory = Memory(layout, 10_000, 10_000)
+    layout = RecordLayout(1)
+    memory = DecisionLedger(layout, 10_000, 10_000)
     rng = np.random.default_rng(0)
     names: list[bytes] = []
     for i in range(1, 35_001):
-        memory.decided(i, int(rng.integers(S)), int(rng.integers(A)), i)
+        memory.decision_made(i, int(rng.integers(S)), int(rng.integers(A)), i)
         if i % 2:
             memory.closed(i, i + 1, layout.outcome.pack(0.5, 3))
         names.append(f"request {i}".encode())
-        memory.answered(names[-1], Answer(i, i, -1, 2))
+        memory.answered(names[-1], RecordedAnswer(i, i, -1, 2))
     assert len(memory.requests) == len(memory.reported) == len(memory.pending) == 10_000
-    assert memory.requests.get(names[-10_000]) == Answer(25_001, 25_001, -1, 2)
+    assert memory.requests.get(names[-10_000]) == RecordedAnswer(25_001, 25_001, -1, 2)
     assert names[-10_001] not in memory.requests
     kept = memory.to_arrays()
-    other = Memory(layout, 10_000, 10_000)
+    other = DecisionLedger(layout, 10_000, 10_000)
     began = time.thread_time()
     other.from_arrays(kept)
     unpacked = time.thread_time() - began
@@ -494,9 +498,9 @@ def test_copying_the_memory_of_requests_held_up_a_call() -> None:
     assert min(took) < unpacked / 10
     assert {k: v.tobytes() for k, v in again.items()} == {k: v.tobytes() for k, v in kept.items()}
     assert other.oldest(3, 1) == memory.oldest(3, 1) > 0
-    memory.answered(names[-1], Answer(1, 2, 3, 1))  # the same name again: one entry
+    memory.answered(names[-1], RecordedAnswer(1, 2, 3, 1))  # the same name again: one entry
     assert len(memory.requests) == 10_000
-    assert memory.requests.get(names[-1]) == Answer(1, 2, 3, 1)
+    assert memory.requests.get(names[-1]) == RecordedAnswer(1, 2, 3, 1)
 
 
 def test_a_snapshot_that_cannot_be_begun_failed_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -524,9 +528,9 @@ def test_joining_on_a_full_disk_kept_the_parts_and_the_whole(tmp_path: Path, mon
     path = tmp_path / "a"
     with opened(path, CONFIG) as agent:
         lived(agent, 40)
-    description = Folder(path).describe()
-    layout, folder = Layout(description.salt), Folder(path)
-    data = [layout.pack(int(Kind.PLAN), 0, i, 0, bytes(16)) for i in range(1, 4)]
+    description = Folder(path).read_description()
+    layout, folder = RecordLayout(description.salt), Folder(path)
+    data = [layout.pack(int(RecordKind.PLAN), 0, i, 0, bytes(16)) for i in range(1, 4)]
     for i, raw in enumerate(data, start=1):
         folder.history(i, i).write_bytes(raw)
     room = [1]
@@ -541,7 +545,7 @@ def test_joining_on_a_full_disk_kept_the_parts_and_the_whole(tmp_path: Path, mon
     with pytest.raises(OSError, match="No space"):
         journal_module.join_histories(folder)
     assert [p.name for *_, p in folder.histories()] == ["history-1-1.gz", "history-2-3.gz"]
-    assert not folder.leftovers()
+    assert not folder.unfinished_files()
     monkeypatch.undo()
     journal_module.join_histories(folder)
     assert sorted(p.name for p in path.glob("history*")) == ["history-1-3.gz"]

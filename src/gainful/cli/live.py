@@ -67,7 +67,7 @@ def _ranges(stretches: list[list[int]]) -> str:
 
 def export_journal(folder: Path, csv: Path | None, parquet: Path | None, as_json: bool) -> None:
     """Write the journal of a durable agent as a table: `gainful export` for the folder of an agent."""
-    from gainful.live.table import export_table, read_journal
+    from gainful.live.journal_table import export_table, read_journal
 
     frame = read_journal(folder)
     written = {str(file): export_table(frame, file) for file in (csv, parquet) if file is not None}

@@ -237,7 +237,7 @@ def export(
     from gainful.cli.live import export_journal
     from gainful.errors import InvalidArgumentError
     from gainful.experiments.results import export as write
-    from gainful.live.table import is_live
+    from gainful.live.journal_table import is_live
 
     if csv is None and parquet is None:
         raise InvalidArgumentError("say where to: --csv FILE, --parquet FILE, or both")

@@ -1,11 +1,11 @@
 """Durable agents: a journal, snapshots, recovery; decisions and outcomes that arrive out of step."""
 
 from gainful.live.agent import DurableAgent
+from gainful.live.journal_table import export, is_live, read_journal
 from gainful.live.logs import fit_log
 from gainful.live.opening import open_agent
+from gainful.live.receipts import Change, Decision, JournalWarning, Pending, Receipt
 from gainful.live.recovery import Recovered, recover
-from gainful.live.results import Change, Decision, JournalWarning, Pending, Receipt
-from gainful.live.table import export, is_live, read_journal
 
 __all__ = [
     "Change",

@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.statistics import Statistics
-from gainful.live.configuration import plain
+from gainful.live.agent_config import plain_settings
 from gainful.live.decisions import DecisionMaker
 from gainful.live.folder import Folder
 from gainful.live.inspection import greedy_actions, pair_bonuses, status_of
-from gainful.live.life import Planning
 from gainful.live.outcomes import OutcomeRecorder
-from gainful.live.results import Change, Decision, Pending, Receipt
+from gainful.live.receipts import Change, Decision, Pending, Receipt
 from gainful.live.session import JournalSession
 from gainful.live.settings_changes import change_settings
+from gainful.live.state_machine import Planning
 from gainful.locks import FolderLock
 
 
@@ -111,7 +111,7 @@ class DurableAgent:
         """The greedy action of the present policy in a state, without deciding or writing anything."""
         with self._mutex:
             self._session.make_ready()
-            return int(self._session.life.agent.predict(state))
+            return int(self._session.machine.agent.predict(state))
 
     # ------------------------------------------------------------------ observing
 
@@ -272,7 +272,7 @@ class DurableAgent:
 
     def set_bonus_scale(self, scale: float, *, reason: str = "", request_id: str | None = None) -> Receipt:
         """Change the factor of the bonus (`width_scale` for agents with confidence sets); see `change`."""
-        name = "bonus_scale" if "bonus_scale" in self._session.life.agent.settings() else "width_scale"
+        name = "bonus_scale" if "bonus_scale" in self._session.machine.agent.settings() else "width_scale"
         return self.change(reason=reason, request_id=request_id, **{name: scale})
 
     def change(self, *, reason: str = "", request_id: str | None = None, **settings: float) -> Receipt:
@@ -309,7 +309,7 @@ class DurableAgent:
     @property
     def changes(self) -> tuple[Change, ...]:
         """Every setting that was changed, in order."""
-        return tuple(self._session.life.changes)
+        return tuple(self._session.machine.changes)
 
     # ------------------------------------------------------------------ snapshots and files
 
@@ -355,7 +355,7 @@ class DurableAgent:
         with self._mutex:
             self._session.make_ready()
             self._session.settle()
-            return self._session.life.copy()
+            return self._session.machine.copy()
 
     # ------------------------------------------------------------------ what it is
 
@@ -372,17 +372,17 @@ class DurableAgent:
     @property
     def kind(self) -> str:
         """The name of the agent's class."""
-        return type(self._session.life.agent).__name__
+        return type(self._session.machine.agent).__name__
 
     @property
     def can_plan_in_background(self) -> bool:
         """Whether plans can be made in a thread while decisions go on."""
-        return self._session.life.apart
+        return self._session.machine.plans_in_background
 
     @property
     def t(self) -> int:
         """The number of observations so far, including those the agent began with."""
-        return self._session.life.core.t
+        return self._session.machine.core.t
 
     @property
     def sequence(self) -> int:
@@ -392,12 +392,12 @@ class DurableAgent:
     @property
     def n_states(self) -> int:
         """The number of states, or of cells."""
-        return self._session.life.core.n_states
+        return self._session.machine.core.n_states
 
     @property
     def n_actions(self) -> int:
         """The number of actions."""
-        return self._session.life.core.n_actions
+        return self._session.machine.core.n_actions
 
     @property
     def dim(self) -> int:
@@ -407,70 +407,70 @@ class DurableAgent:
     @property
     def allowed(self) -> NDArray[np.bool_]:
         """(S,A) the actions that each state has."""
-        return self._session.life.core.allowed
+        return self._session.machine.core.allowed
 
     @property
     def settings(self) -> dict[str, Any]:
         """The agent's present settings."""
-        return plain(self._session.life.agent.settings())
+        return plain_settings(self._session.machine.agent.settings())
 
     # ------------------------------------------------------------------ what it knows
 
     @property
     def statistics(self) -> Statistics:
         """The counts of everything observed; read it, do not change it."""
-        return self._session.life.core.statistics
+        return self._session.machine.core.statistics
 
     @property
     def n_episodes(self) -> int:
         """The number of episodes so far."""
-        return len(self._session.life.core.records)
+        return len(self._session.machine.core.records)
 
     @property
     def episodes(self) -> NDArray[Any]:
         """One record per episode, see `gainful.agents.episodic.EPISODE_RECORD`."""
-        return self._session.life.core.episodes
+        return self._session.machine.core.episodes
 
     @property
     def n_pending(self) -> int:
         """The number of decisions that wait for their outcomes."""
-        return len(self._session.life.memory.pending)
+        return len(self._session.machine.ledger.pending)
 
     @property
     def pending(self) -> tuple[Pending, ...]:
         """The decisions that wait for their outcomes, the oldest first."""
         with self._mutex:
-            waiting = self._session.life.memory.pending
+            waiting = self._session.machine.ledger.pending
             return tuple(Pending(i, w.state, w.action, w.t) for i, w in waiting.items())
 
     def answered(self, request_id: str) -> bool:
         """Whether a request with this id was answered before, among the last `remember`."""
-        return request_id.encode("utf-8", "surrogatepass") in self._session.life.memory.requests
+        return request_id.encode("utf-8", "surrogatepass") in self._session.machine.ledger.requests
 
     @property
     def planning_under_way(self) -> bool:
         """Whether a plan is being made in the background."""
-        return self._session.life.plan_under_way
+        return self._session.machine.plan_under_way
 
     @property
     def actions(self) -> NDArray[np.int64] | None:
         """(S,) the present policy's greedy actions; None before the first plan, or for agents that make no plans."""
-        return greedy_actions(self._session.life.core)
+        return greedy_actions(self._session.machine.core)
 
     @property
     def gain_bounds(self) -> tuple[float, float] | None:
         """The certified bracket of the present plan's optimistic gain; None before the first plan."""
-        plan = self._session.life.core.current
+        plan = self._session.machine.core.current
         return None if plan is None else plan.gain_bounds
 
     def bonuses(self) -> NDArray[np.float64] | None:
         """(S,A) the bonus of every pair if a plan were made now, without what a cell adds; None for other agents."""
-        return pair_bonuses(self._session.life.core)
+        return pair_bonuses(self._session.machine.core)
 
     @property
     def vacuous(self) -> bool:
         """Whether the present plan ignores the data, for agents that know."""
-        return self._session.life.vacuous
+        return self._session.machine.vacuous
 
     @property
     def guarantee(self) -> Guarantee:
@@ -481,7 +481,7 @@ class DurableAgent:
         after a plan was adopted later than the observations it was made from; and after an outcome was reported when
         other observations had been made since its decision.
         """
-        return self._session.life.guarantee
+        return self._session.machine.guarantee
 
     def status(self) -> dict[str, Any]:
         """Where the agent stands, in plain types for JSON."""

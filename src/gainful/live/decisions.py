@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from gainful.errors import JournalError
-from gainful.live.accepting import checked_number, checked_point
-from gainful.live.records import Kind
+from gainful.live.receipts import Decision
+from gainful.live.records import RecordKind
 from gainful.live.requests import receive, remember_answer
-from gainful.live.results import Decision
 from gainful.live.session import JournalSession
+from gainful.live.validation import checked_number, checked_point
 
-_DECISION = int(Kind.DECISION)
+_DECISION = int(RecordKind.DECISION)
 _NO_ACTION = bytes(4)
 
 
@@ -24,26 +24,26 @@ class DecisionMaker:
     def decide(self, state: Any, request_id: str | None) -> Decision:
         """Choose an action, beginning an episode where one is due, and record it."""
         session = self._session
-        life, layout = session.life, session.layout
+        machine, layout = session.machine, session.layout
         where: Any
-        if life.points:
-            where = checked_point(life.agent, state)
+        if machine.points:
+            where = checked_point(machine.agent, state)
             told = layout.state.pack(*where)
         else:
-            where = checked_number("state", state, life.core.n_states)
+            where = checked_number("state", state, machine.core.n_states)
             told = layout.state.pack(where)
-        request, known = receive(life.memory, layout, request_id, _DECISION, told + _NO_ACTION)
+        request, known = receive(machine.ledger, layout, request_id, _DECISION, told + _NO_ACTION)
         if known is not None:
             return Decision(known.action, known.sequence, state)
         try:
-            life.refine_if_due()
+            machine.refine_if_due()
             begin_plans = not session.snapshots.due(session.sequence)  # a snapshot needs a moment without a plan
-            action = life.choose(life.cell(where), begin_plans)
+            action = machine.choose(machine.cell(where), begin_plans)
             payload = told + action.to_bytes(4, "little")
             sequence = session.append(_DECISION, payload, request.id)
-            life.decided(sequence, where, action)
+            machine.apply_decision(sequence, where, action)
             if request.id:
-                remember_answer(life.memory, request, sequence, action)
+                remember_answer(machine.ledger, request, sequence, action)
         except JournalError:
             raise
         except BaseException:

@@ -21,12 +21,12 @@ from zlib import crc32
 from gainful.errors import AgentInUseError, InvalidArgumentError, JournalError
 from gainful.locks import LOCK_FILE, FolderLock, FolderLockedError
 
-DESCRIPTION = "agent.json"
-FORMAT, VERSION = "gainful-live", 1
-MAGIC = b"GFLIVE1\n"
-HEADER_SIZE = 32
-SALVAGED = "salvaged.csv"
-UNSYNCED = "unsynced"
+DESCRIPTION_FILE = "agent.json"
+DESCRIPTION_FORMAT, DESCRIPTION_VERSION = "gainful-live", 1
+SEGMENT_MAGIC = b"GFLIVE1\n"
+SEGMENT_HEADER_SIZE = 32
+SALVAGED_FILE = "salvaged.csv"
+UNSYNCED_FILE = "unsynced"
 _unsynced: set[Path] = set()
 """Folders with a failed sync in this process: the file `unsynced` may not have been written."""
 _SEGMENT = re.compile(r"journal-(\d{6,})\.log")
@@ -35,7 +35,7 @@ _SNAPSHOT = re.compile(r"snapshot-(\d+)\.npz")
 
 
 @dataclass(frozen=True)
-class Description:
+class AgentDescription:
     """What never changes about a durable agent: the contents of `agent.json`."""
 
     identity: str
@@ -64,19 +64,20 @@ class Description:
 
     def to_json(self) -> dict[str, Any]:
         """The description as the file, and every snapshot, has it."""
-        return {"format": FORMAT, "version": VERSION, **self.__dict__}
+        return {"format": DESCRIPTION_FORMAT, "version": DESCRIPTION_VERSION, **self.__dict__}
 
     @classmethod
-    def from_json(cls, where: str | Path, kept: Any) -> Description:
+    def from_json(cls, where: str | Path, kept: Any) -> AgentDescription:
         """Read what `to_json` gave; a JournalError where it is something else."""
-        if not isinstance(kept, dict) or kept.get("format") != FORMAT:
+        if not isinstance(kept, dict) or kept.get("format") != DESCRIPTION_FORMAT:
             raise JournalError(
                 f"{where}: is not the description of a durable agent", name=str(where), hint="restore a copy"
             )
         version = kept.get("version")
-        if not isinstance(version, int) or version > VERSION:
+        if not isinstance(version, int) or version > DESCRIPTION_VERSION:
             raise JournalError(
-                f"{where}: written in version {version!r} of the format, this gainful reads up to {VERSION}",
+                f"{where}: written in version {version!r} of the format",
+                expected=f"at most {DESCRIPTION_VERSION}",
                 name=str(where),
                 found=version,
                 hint="upgrade gainful",
@@ -102,16 +103,16 @@ class Folder:
     @property
     def description_file(self) -> Path:
         """The path of agent.json."""
-        return self.path / DESCRIPTION
+        return self.path / DESCRIPTION_FILE
 
-    def describe(self) -> Description:
+    def read_description(self) -> AgentDescription:
         """Read agent.json."""
         path = self.description_file
         try:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError as error:
             raise JournalError(
-                f"{self.path}: there is no durable agent (no {DESCRIPTION})",
+                f"{self.path}: there is no durable agent (no {DESCRIPTION_FILE})",
                 name="path",
                 found=str(self.path),
                 hint="gf.open_agent(path, config) creates one",
@@ -126,7 +127,7 @@ class Folder:
             raise JournalError(
                 f"{path}: damaged: not JSON ({error})", name=str(path), hint=f"run gainful recover {self.path} OUT"
             ) from error
-        return Description.from_json(path, kept)
+        return AgentDescription.from_json(path, kept)
 
     def segments(self) -> list[tuple[int, Path]]:
         """The segments of the journal, (number, path), in order."""
@@ -145,7 +146,7 @@ class Folder:
                 kept.append((first, -last, path))
         return kept
 
-    def leftovers(self) -> list[Path]:
+    def unfinished_files(self) -> list[Path]:
         """Files that were never finished, and history files that a larger one contains."""
         kept = {path for *_, path in self.histories()}
         inside = [p for p, _ in self._matching(_HISTORY) if p not in kept]
@@ -168,38 +169,38 @@ class Folder:
 
     # ------------------------------------------------------------------ failed syncs
 
-    def doubt(self) -> None:
+    def mark_unsynced(self) -> None:
         """Note a failed sync: what the files seem to hold may not be on the disk, whatever a later sync says."""
         _unsynced.add(self.path.resolve())
         with contextlib.suppress(OSError):
-            (self.path / UNSYNCED).touch()
+            (self.path / UNSYNCED_FILE).touch()
 
     @property
-    def doubtful(self) -> bool:
+    def unsynced(self) -> bool:
         """Whether a sync has failed, so that the segments must be written anew before anything is acknowledged."""
-        return self.path.resolve() in _unsynced or (self.path / UNSYNCED).exists()
+        return self.path.resolve() in _unsynced or (self.path / UNSYNCED_FILE).exists()
 
-    def trust(self) -> None:
+    def mark_synced(self) -> None:
         """Note that the segments have been written anew."""
         with contextlib.suppress(OSError):  # if the mark stays, they are written once more
-            (self.path / UNSYNCED).unlink(missing_ok=True)
+            (self.path / UNSYNCED_FILE).unlink(missing_ok=True)
         _unsynced.discard(self.path.resolve())
 
-    def strangers(self) -> list[str]:
+    def foreign_files(self) -> list[str]:
         """The names of files that do not belong to a durable agent."""
         return sorted(path.name for path in self.path.iterdir() if not _belongs(path.name))
 
 
 def _belongs(name: str) -> bool:
     temporary = name.startswith(".") and name.endswith(".tmp")
-    known = {DESCRIPTION, LOCK_FILE, SALVAGED, UNSYNCED}
+    known = {DESCRIPTION_FILE, LOCK_FILE, SALVAGED_FILE, UNSYNCED_FILE}
     return temporary or name in known or any(p.fullmatch(name) for p in (_SEGMENT, _HISTORY, _SNAPSHOT))
 
 
 def segment_header(identity: str) -> bytes:
     """The first bytes of a segment: magic word, identity of the agent, checksum, padding."""
-    text = MAGIC + bytes.fromhex(identity)
-    return (text + crc32(text).to_bytes(4, "little")).ljust(HEADER_SIZE, b"\0")
+    text = SEGMENT_MAGIC + bytes.fromhex(identity)
+    return (text + crc32(text).to_bytes(4, "little")).ljust(SEGMENT_HEADER_SIZE, b"\0")
 
 
 def lock_folder(folder: Path) -> FolderLock:

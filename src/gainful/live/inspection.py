@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gainful.agents.scal_plus import SCALPlus
 from gainful.agents.stepwise import StepwiseAgent
-from gainful.live.configuration import plain
+from gainful.live.agent_config import plain_settings
 from gainful.live.session import JournalSession
 
 
@@ -32,21 +32,21 @@ def pair_bonuses(core: Any) -> NDArray[np.float64] | None:
 
 def status_of(session: JournalSession) -> dict[str, Any]:
     """Where an agent stands, in plain types for JSON."""
-    life, core = session.life, session.life.core
+    machine, core = session.machine, session.machine.core
     bounds = None if core.current is None else core.current.gain_bounds
-    guarantee = life.guarantee
+    guarantee = machine.guarantee
     return {
-        "agent": type(life.agent).__name__,
-        "settings": plain(life.agent.settings()),
+        "agent": type(machine.agent).__name__,
+        "settings": plain_settings(machine.agent.settings()),
         "observations": core.t,
         "sequence": session.sequence,
         "episodes": len(core.records),
-        "pending": len(life.memory.pending),
-        "planning_under_way": life.plan_under_way,
+        "pending": len(machine.ledger.pending),
+        "planning_under_way": machine.plan_under_way,
         "gain_bounds": None if bounds is None else list(bounds),
         "guarantee": str(guarantee),
         "guarantee_holds": guarantee.holds,
-        "changes": [asdict(change) for change in life.changes],
+        "changes": [asdict(change) for change in machine.changes],
         "notices": list(session.notices),
         "trouble": session.journal.trouble,
     }

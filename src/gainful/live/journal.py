@@ -13,8 +13,8 @@ from pathlib import Path
 
 from gainful.errors import DamagedJournalError, JournalError
 from gainful.files import sync_folder, write_file
-from gainful.live.folder import HEADER_SIZE, Description, Folder, segment_header
-from gainful.live.records import Layout, Record, read_records
+from gainful.live.folder import SEGMENT_HEADER_SIZE, AgentDescription, Folder, segment_header
+from gainful.live.records import Record, RecordLayout, read_records
 
 
 class Journal:
@@ -97,7 +97,7 @@ class Journal:
             try:
                 os.fsync(self._fd)
             except OSError as error:
-                self.folder.doubt()
+                self.folder.mark_unsynced()
                 self.trouble = (
                     f"{self._path}: could not be made durable: {error.strerror or error}; the last records may or may "
                     "not be on the disk: close the agent, check the disk, and open it again (calls with a request_id "
@@ -133,7 +133,7 @@ class Journal:
             ) from error
         with self._guard:
             old, self._fd = self._fd, fd
-            self._path, self.number, self.size = path, self._prepared, HEADER_SIZE
+            self._path, self.number, self.size = path, self._prepared, SEGMENT_HEADER_SIZE
             self._prepared = 0
         os.close(old)
 
@@ -157,7 +157,7 @@ class Journal:
 
 
 @dataclass(frozen=True)
-class Torn:
+class TornRecord:
     """The end of a segment that is not a whole record: what a kill or power cut leaves of an unfinished write."""
 
     path: Path
@@ -193,33 +193,35 @@ def damaged(
     )
 
 
-def read_segments(folder: Folder, description: Description, layout: Layout) -> tuple[list[Segment], Torn | None]:
+def read_segments(
+    folder: Folder, description: AgentDescription, layout: RecordLayout
+) -> tuple[list[Segment], TornRecord | None]:
     """All segments, and the torn end of the last one; damage before the end is a DamagedJournalError."""
     found: list[Segment] = []
-    torn: Torn | None = None
+    torn: TornRecord | None = None
     expected = 0
     header = segment_header(description.identity)
     for number, path in folder.segments():
         data = _bytes_of(path)
-        if data[:HEADER_SIZE] != header:
+        if data[:SEGMENT_HEADER_SIZE] != header:
             raise damaged(folder, path, 0, expected - 1, "its header is not that of this agent", "it was written whole")
-        if torn is not None and len(data) > HEADER_SIZE:
+        if torn is not None and len(data) > SEGMENT_HEADER_SIZE:
             raise damaged(folder, torn.path, torn.offset, expected - 1, "not a whole record")
         if not expected:
-            first = layout.record_at(data, HEADER_SIZE)
+            first = layout.record_at(data, SEGMENT_HEADER_SIZE)
             expected = first.sequence if first else _after_history(folder, description)
-        stretch = read_records(layout, data, HEADER_SIZE, expected)
+        stretch = read_records(layout, data, SEGMENT_HEADER_SIZE, expected)
         if stretch.problem:
             last = expected + len(stretch.records) - 1
             if layout.record_at(data, stretch.end) is not None or layout.find(data, stretch.end + 1, last) >= 0:
                 raise damaged(folder, path, stretch.end, last, stretch.problem)
-            torn = Torn(path, stretch.end, len(data) - stretch.end, last + 1)
+            torn = TornRecord(path, stretch.end, len(data) - stretch.end, last + 1)
         found.append(Segment(number, path, stretch.records, data[: stretch.end]))
         expected += len(stretch.records)
     return found, torn
 
 
-def _after_history(folder: Folder, description: Description) -> int:
+def _after_history(folder: Folder, description: AgentDescription) -> int:
     """The number of the first record of the segments, where it cannot be read."""
     if not description.options.get("keep_history", True):  # what a snapshot covers goes
         return max((sequence for sequence, _ in folder.snapshots()), default=0) + 1
@@ -228,7 +230,7 @@ def _after_history(folder: Folder, description: Description) -> int:
     return gaps.get(last + 1, last) + 1
 
 
-def check_covered(folder: Folder, segments: list[Segment], torn: Torn | None, covered: int) -> None:
+def check_covered(folder: Folder, segments: list[Segment], torn: TornRecord | None, covered: int) -> None:
     """A DamagedJournalError where the journal ends before record `covered`, which a snapshot covers.
 
     The journal is synced before a snapshot is written, so this is not an unfinished write; cutting it off and going on
@@ -255,17 +257,17 @@ def check_covered(folder: Folder, segments: list[Segment], torn: Torn | None, co
         )
 
 
-def make_durable(folder: Folder, segments: list[Segment], torn: Torn | None) -> None:
+def make_durable(folder: Folder, segments: list[Segment], torn: TornRecord | None) -> None:
     """Make what was read durable, and cut off the torn end, before anything relies on it.
 
     A killed process may have written records that it never synced. After a failed sync the system counts pages as
     written that are not, so another sync proves nothing: the segments are written into new files. Raises JournalError.
     """
-    doubtful = folder.doubtful
+    unsynced = folder.unsynced
     for segment in segments:
         path = segment.path
         try:
-            if doubtful:
+            if unsynced:
                 write_file(path, segment.data)  # as replayed; read again, it might be something else
                 continue
             fd = os.open(path, os.O_RDWR)
@@ -274,7 +276,7 @@ def make_durable(folder: Folder, segments: list[Segment], torn: Torn | None) -> 
                     os.ftruncate(fd, torn.offset)
                 os.fsync(fd)
             except OSError:
-                folder.doubt()
+                folder.mark_unsynced()
                 raise
             finally:
                 os.close(fd)
@@ -284,11 +286,11 @@ def make_durable(folder: Folder, segments: list[Segment], torn: Torn | None) -> 
                 name=str(path),
                 hint="check the disk and open it again",
             ) from error
-    if doubtful:
-        folder.trust()
+    if unsynced:
+        folder.mark_synced()
 
 
-def read_all(folder: Folder, description: Description, layout: Layout) -> Iterator[Record]:
+def read_all(folder: Folder, description: AgentDescription, layout: RecordLayout) -> Iterator[Record]:
     """Every record since the beginning, history and segments, in order; a torn end is left out."""
     expected = 1
     gaps = {begin: end for begin, end in description.gaps}  # noqa: C416
@@ -316,7 +318,7 @@ def read_all(folder: Folder, description: Description, layout: Layout) -> Iterat
                 raise damaged(
                     folder,
                     segment.path,
-                    HEADER_SIZE,
+                    SEGMENT_HEADER_SIZE,
                     expected - 1,
                     f"it begins with record {record.sequence}, not {expected}",
                     "records are missing",
@@ -350,7 +352,7 @@ def _bytes_of(path: Path) -> bytes:
 # ---------------------------------------------------------------------- compaction
 
 
-def compact(folder: Folder, description: Description, layout: Layout, covered: int, current: int) -> None:
+def compact(folder: Folder, description: AgentDescription, layout: RecordLayout, covered: int, current: int) -> None:
     """Turn segments before `current` whose records are all covered by a durable snapshot into history.
 
     A history file is in place as a whole before the segment goes. History files are joined so that there are few.
@@ -361,18 +363,20 @@ def compact(folder: Folder, description: Description, layout: Layout, covered: i
         if number >= current:
             break
         data = path.read_bytes()
-        first = layout.record_at(data, HEADER_SIZE)
-        if first is None and len(data) != HEADER_SIZE:
-            raise damaged(folder, path, HEADER_SIZE, known, "its first record is not whole", "the segment was finished")
+        first = layout.record_at(data, SEGMENT_HEADER_SIZE)
+        if first is None and len(data) != SEGMENT_HEADER_SIZE:
+            raise damaged(
+                folder, path, SEGMENT_HEADER_SIZE, known, "its first record is not whole", "the segment was finished"
+            )
         if first is not None:
-            stretch = read_records(layout, data, HEADER_SIZE, first.sequence)
+            stretch = read_records(layout, data, SEGMENT_HEADER_SIZE, first.sequence)
             last = first.sequence + len(stretch.records) - 1
             if stretch.problem:
                 raise damaged(folder, path, stretch.end, last, stretch.problem, "the segment was finished")
             if last > covered:
                 break
             if keep and last > known:
-                write_file(folder.history(first.sequence, last), gzip.compress(data[HEADER_SIZE:], 6, mtime=0))
+                write_file(folder.history(first.sequence, last), gzip.compress(data[SEGMENT_HEADER_SIZE:], 6, mtime=0))
                 known = last
         path.unlink()
     if keep:
@@ -391,6 +395,6 @@ def join_histories(folder: Folder) -> None:
         left.unlink(missing_ok=True)
         right.unlink(missing_ok=True)
         files[-2:] = [(first, last, folder.history(first, last))]
-    for path in folder.leftovers():
+    for path in folder.unfinished_files():
         if path.suffix == ".gz":
             path.unlink(missing_ok=True)

@@ -6,17 +6,17 @@ from typing import NamedTuple
 
 from gainful.archive import read_archive
 from gainful.errors import DamagedJournalError, UnknownAgentError
-from gainful.live.folder import HEADER_SIZE, Description, Folder
-from gainful.live.journal import Segment, Torn, check_covered, damaged, make_durable, read_segments
-from gainful.live.life import Life, Planning
-from gainful.live.records import Layout
-from gainful.live.snapshots import SNAPSHOT
+from gainful.live.folder import SEGMENT_HEADER_SIZE, AgentDescription, Folder
+from gainful.live.journal import Segment, TornRecord, check_covered, damaged, make_durable, read_segments
+from gainful.live.records import RecordLayout
+from gainful.live.snapshots import SNAPSHOT_FORMAT
+from gainful.live.state_machine import AgentStateMachine, Planning
 
 
 class Loaded(NamedTuple):
     """A state that was read, what it was read from, and what its owner should be told."""
 
-    life: Life
+    machine: AgentStateMachine
     sequence: int
     """The last record applied."""
     covered: int
@@ -26,7 +26,7 @@ class Loaded(NamedTuple):
     notices: list[str]
 
 
-def load(folder: Folder, description: Description, planning: Planning) -> Loaded:
+def load(folder: Folder, description: AgentDescription, planning: Planning) -> Loaded:
     """Read the newest snapshot, apply every record since, and make all of them durable.
 
     Raises
@@ -36,20 +36,22 @@ def load(folder: Folder, description: Description, planning: Planning) -> Loaded
     JournalError
         If a file cannot be read or made durable.
     """
-    layout = Layout(description.salt, description.dim)
-    for path in folder.leftovers():
+    layout = RecordLayout(description.salt, description.dim)
+    for path in folder.unfinished_files():
         path.unlink(missing_ok=True)
     segments, torn = read_segments(folder, description, layout)
     if not segments:
         raise damaged(folder, folder.segment(1), 0, 0, "the journal has no segment", "a folder always has at least one")
-    life, covered = _newest_snapshot(folder, description, planning)
+    machine, covered = _newest_snapshot(folder, description, planning)
     check_covered(folder, segments, torn, covered)
-    sequence = _replay(folder, segments, life, covered)
+    sequence = _replay(folder, segments, machine, covered)
     make_durable(folder, segments, torn)
-    return Loaded(life, sequence, covered, segments[-1].number, _notices(folder, torn, life.differing))
+    return Loaded(machine, sequence, covered, segments[-1].number, _notices(folder, torn, machine.differing_decisions))
 
 
-def _newest_snapshot(folder: Folder, description: Description, planning: Planning) -> tuple[Life, int]:
+def _newest_snapshot(
+    folder: Folder, description: AgentDescription, planning: Planning
+) -> tuple[AgentStateMachine, int]:
     found = folder.snapshots()
     if not found:
         raise DamagedJournalError(
@@ -58,19 +60,19 @@ def _newest_snapshot(folder: Folder, description: Description, planning: Plannin
             hint=f"run gainful recover {folder.path} OUT, or restore a copy",
         )
     sequence, path = found[0]
-    header, arrays = read_archive(SNAPSHOT, path)
+    header, arrays = read_archive(SNAPSHOT_FORMAT, path)
     try:
         if int(header["sequence"]) != sequence:
             raise ValueError(f"it covers record {header['sequence']}, not {sequence}")
-        life = Life(description, planning, header, arrays)
+        machine = AgentStateMachine(description, planning, header, arrays)
     except UnknownAgentError:
         raise
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, MemoryError) as error:
-        raise SNAPSHOT.damaged(path, f"{type(error).__name__}: {error}; or run gainful recover") from error
-    return life, sequence
+        raise SNAPSHOT_FORMAT.damaged(path, f"{type(error).__name__}: {error}; or run gainful recover") from error
+    return machine, sequence
 
 
-def _replay(folder: Folder, segments: list[Segment], life: Life, sequence: int) -> int:
+def _replay(folder: Folder, segments: list[Segment], machine: AgentStateMachine, sequence: int) -> int:
     """Apply every record after `sequence`; the number of the last one."""
     for segment in segments:
         for record in segment.records:
@@ -80,13 +82,13 @@ def _replay(folder: Folder, segments: list[Segment], life: Life, sequence: int) 
                 raise damaged(
                     folder,
                     segment.path,
-                    HEADER_SIZE,
+                    SEGMENT_HEADER_SIZE,
                     sequence,
                     f"it goes on with record {record.sequence}, not {sequence + 1}",
                     "records are missing",
                 )
             try:
-                life.replay(record)
+                machine.replay(record)
             except DamagedJournalError as error:
                 raise DamagedJournalError(
                     f"{segment.path}: {error.problem}", str(segment.path), 0, error.intact, hint=error.hint
@@ -95,7 +97,7 @@ def _replay(folder: Folder, segments: list[Segment], life: Life, sequence: int) 
     return sequence
 
 
-def _notices(folder: Folder, torn: Torn | None, differing: int) -> list[str]:
+def _notices(folder: Folder, torn: TornRecord | None, differing: int) -> list[str]:
     notices = []
     if torn is not None:
         notices.append(

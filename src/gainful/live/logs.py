@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.errors import InvalidArgumentError, InvalidMDPError
-from gainful.live.configuration import core_of, make_agent
-from gainful.live.observing import cells_of, observe_rows
-from gainful.live.records import Rows
+from gainful.live.agent_config import make_agent
+from gainful.live.batch_counting import cells_of, observe_rows
+from gainful.live.records import TransitionRows
 
 if TYPE_CHECKING:
     from gainful.mdp.tables import Source
@@ -56,12 +56,12 @@ def read_log(
     *,
     states: Sequence[Any] | Mapping[Any, int] | None = None,
     actions: Sequence[Any] | Mapping[Any, int] | None = None,
-) -> Rows:
+) -> TransitionRows:
     """The rows of a log, every one checked against the agent's states, actions and range of rewards."""
     from gainful.mdp.tables import read_table  # pandas: only where a log is read
 
     source = read_table(table)
-    core = core_of(agent)
+    core = agent.core
     points = bool(agent.dim)
     source.require("action", "reward")
     origin: NDArray[Any]
@@ -75,7 +75,7 @@ def read_log(
     rewards = source.numbers("reward")
     low, high = core.reward_min, core.reward_max
     _check(source, "reward", (rewards < low) | (rewards > high), f"a number in [{low:g}, {high:g}]")
-    rows = Rows(origin, chosen.astype(np.uint32), rewards, target)
+    rows = TransitionRows(origin, chosen.astype(np.uint32), rewards, target)
     if not points:
         _check(source, "action", ~core.allowed[origin.astype(np.int64), chosen], "an action that the state has")
     else:
@@ -136,7 +136,7 @@ def _points(source: Source, name: str, agent: PartitionedAgent) -> NDArray[np.fl
     return points
 
 
-def digest_of(rows: Rows) -> str:
+def log_digest(rows: TransitionRows) -> str:
     """What tells one log from another."""
     found = hashlib.sha256()
     for column in (np.asarray(rows.states, dtype=np.float64), rows.actions, rows.rewards, rows.next_states):

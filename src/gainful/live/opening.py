@@ -19,25 +19,32 @@ from gainful.arguments import choice, finite, flag, whole
 from gainful.errors import GainfulError, InvalidArgumentError, JournalError
 from gainful.files import sync_folder, write_file
 from gainful.live.agent import DurableAgent
-from gainful.live.configuration import class_called, core_of, differences, digest, make_again, make_agent, plain
+from gainful.live.agent_config import (
+    class_named,
+    make_agent,
+    plain_settings,
+    rebuild_agent,
+    setting_differences,
+    statistics_digest,
+)
+from gainful.live.decision_ledger import DecisionLedger
 from gainful.live.folder import (
-    DESCRIPTION,
-    HEADER_SIZE,
-    Description,
+    DESCRIPTION_FILE,
+    SEGMENT_HEADER_SIZE,
+    AgentDescription,
     Folder,
     lock_folder,
     segment_header,
 )
-from gainful.live.life import Planning
-from gainful.live.logs import digest_of, read_log
-from gainful.live.memory import Memory
-from gainful.live.records import HISTORY, Kind, Layout, Rows
-from gainful.live.snapshots import SNAPSHOT
+from gainful.live.logs import log_digest, read_log
+from gainful.live.records import FROM_HISTORY, RecordKind, RecordLayout, TransitionRows
+from gainful.live.snapshots import SNAPSHOT_FORMAT
+from gainful.live.state_machine import Planning
 from gainful.locks import LOCK_FILE, FolderLock
 
-REMEMBER, MAX_PENDING = 4096, 10_000
-ROWS_AT_A_TIME = 1 << 16
-ATTEMPTS = 100
+DEFAULT_REMEMBER, DEFAULT_MAX_PENDING = 4096, 10_000
+MAX_HISTORY_ROWS = 1 << 16
+MAX_LOCK_ATTEMPTS = 100
 
 
 def open_agent(
@@ -135,20 +142,23 @@ def _check_place(folder: Folder, config: Any) -> None:
     if not path.is_dir():
         raise JournalError(f"{path}: is a file, expected a folder; choose another name")
     try:
-        strangers = [] if folder.description_file.exists() else folder.strangers()
+        foreign_files = [] if folder.description_file.exists() else folder.foreign_files()
     except OSError as error:
         raise JournalError(f"{path}: cannot be read: {error.strerror or error}; check permissions") from error
-    if strangers:
+    if foreign_files:
         raise JournalError(
-            f"{path}: holds other files ({', '.join(strangers[:3])}) and no durable agent; choose a folder of its own"
+            f"{path}: holds other files ({', '.join(foreign_files[:3])}) and no durable agent",
+            name="path",
+            found=str(path),
+            hint="choose a folder of its own",
         )
     if config is None and not folder.description_file.exists():
-        folder.describe()  # raises
+        folder.read_description()  # raises
 
 
 def _compare(folder: Folder, config: Any, history: Any, states: Any, actions: Any, options: dict[str, Any]) -> None:
     """An error where what is given is not what the folder holds."""
-    stored = folder.describe()
+    stored = folder.read_description()
     found = [
         f"{name}: stored {stored.options[name]!r}, given {value!r}"
         for name, value in options.items()
@@ -160,20 +170,22 @@ def _compare(folder: Folder, config: Any, history: Any, states: Any, actions: An
         if type(agent).__name__ != stored.agent:
             found.append(f"agent: stored {stored.agent}, given {type(agent).__name__}")
         else:
-            given = plain(agent.settings())
-            first = differences(stored.settings, given)
-            if first and differences(_present(folder, stored), given):
+            given = plain_settings(agent.settings())
+            first = setting_differences(stored.settings, given)
+            if first and setting_differences(_present(folder, stored), given):
                 found += first
-            elif not first and (core_of(agent).t != stored.initial["t"] or digest(agent) != stored.initial["digest"]):
+            elif not first and (
+                agent.core.t != stored.initial["t"] or statistics_digest(agent) != stored.initial["digest"]
+            ):
                 found.append(
-                    f"what it knew at first: stored {stored.initial['t']} observations, given {core_of(agent).t}"
-                    + (" others" if core_of(agent).t == stored.initial["t"] else "")
+                    f"what it knew at first: stored {stored.initial['t']} observations, given {agent.core.t}"
+                    + (" others" if agent.core.t == stored.initial["t"] else "")
                 )
         if prior != stored.prior:
             found.append(f"prior: stored {stored.prior}, given {prior}")
     if history is not None:
-        agent = agent if agent is not None else make_again(stored.agent, stored.settings, None)
-        if digest_of(read_log(history, agent, states=states, actions=actions)) != stored.history:
+        agent = agent if agent is not None else rebuild_agent(stored.agent, stored.settings, None)
+        if log_digest(read_log(history, agent, states=states, actions=actions)) != stored.history:
             found.append("history: not the log it began with; observe_many adds observations")
     if found:
         raise JournalError(
@@ -182,11 +194,11 @@ def _compare(folder: Folder, config: Any, history: Any, states: Any, actions: An
         )
 
 
-def _present(folder: Folder, stored: Description) -> dict[str, Any]:
+def _present(folder: Folder, stored: AgentDescription) -> dict[str, Any]:
     """The settings in force, changes included, as far as a snapshot knows."""
     for _, path in folder.snapshots()[:1]:
         with contextlib.suppress(GainfulError):
-            settings: dict[str, Any] = read_archive(SNAPSHOT, path)[0]["agent"]["settings"]
+            settings: dict[str, Any] = read_archive(SNAPSHOT_FORMAT, path)[0]["agent"]["settings"]
             return settings
     return stored.settings
 
@@ -194,61 +206,67 @@ def _present(folder: Folder, stored: Description) -> dict[str, Any]:
 def _begin(folder: Folder, config: Any, history: Any, states: Any, actions: Any, options: dict[str, Any]) -> None:
     """Make the files of a new agent; agent.json, the last, makes them one."""
     for number, path in folder.segments():
-        if path.stat().st_size > HEADER_SIZE:
+        if path.stat().st_size > SEGMENT_HEADER_SIZE:
             raise JournalError(
-                f"{folder.path}: segment {number} has records, but {DESCRIPTION} is missing; gainful recover "
+                f"{folder.path}: segment {number} has records, but {DESCRIPTION_FILE} is missing; gainful recover "
                 f"{folder.path} OUT makes it again from a snapshot"
             )
     if any(sequence > 0 for sequence, _ in folder.snapshots()):
         raise JournalError(
-            f"{folder.path}: has snapshots, but {DESCRIPTION} is missing; gainful recover {folder.path} OUT makes it "
-            "again"
+            f"{folder.path}: has snapshots, but {DESCRIPTION_FILE} is missing",
+            name="path",
+            found=str(folder.path),
+            hint=f"gainful recover {folder.path} OUT restores it",
         )
     agent, prior = make_agent(config)
-    if class_called(type(agent).__name__) is not type(agent):
+    if class_named(type(agent).__name__) is not type(agent):
         raise InvalidArgumentError(f"{type(agent)!r} is not the class of gainful with this name")
     rows = None if history is None else read_log(history, agent, states=states, actions=actions)
-    chosen = {"keep_history": True, "remember": REMEMBER, "max_pending": MAX_PENDING}
+    chosen = {"keep_history": True, "remember": DEFAULT_REMEMBER, "max_pending": DEFAULT_MAX_PENDING}
     chosen |= {name: value for name, value in options.items() if value is not None}
-    description = Description(
-        identity=secrets.token_hex(16), agent=type(agent).__name__, settings=plain(agent.settings()),
+    description = AgentDescription(
+        identity=secrets.token_hex(16), agent=type(agent).__name__, settings=plain_settings(agent.settings()),
         dim=agent.dim,
-        initial={"t": core_of(agent).t, "digest": digest(agent)}, prior=prior, options=chosen,
-        history="" if rows is None else digest_of(rows),
+        initial={"t": agent.core.t, "digest": statistics_digest(agent)}, prior=prior, options=chosen,
+        history="" if rows is None else log_digest(rows),
     )  # fmt: skip
     with _told(folder.path):
-        for old in [*folder.leftovers(), *(p for _, p in folder.segments()), *(p for _, p in folder.snapshots())]:
+        for old in [
+            *folder.unfinished_files(),
+            *(p for _, p in folder.segments()),
+            *(p for _, p in folder.snapshots()),
+        ]:
             old.unlink()
-        write_archive(SNAPSHOT, folder.snapshot(0), *first_state(agent, description))
+        write_archive(SNAPSHOT_FORMAT, folder.snapshot(0), *first_state(agent, description))
         data = segment_header(description.identity)
         if rows is not None:
-            data += _history_records(Layout(description.salt, description.dim), rows)
+            data += _history_records(RecordLayout(description.salt, description.dim), rows)
         write_file(folder.segment(1), data)
         write_file(folder.description_file, json.dumps(description.to_json(), indent=2, allow_nan=False).encode())
 
 
-def _history_records(layout: Layout, rows: Rows) -> bytes:
+def _history_records(layout: RecordLayout, rows: TransitionRows) -> bytes:
     now, parts = time.time_ns(), []
-    together = min(ROWS_AT_A_TIME, layout.most_rows)
+    together = min(MAX_HISTORY_ROWS, layout.most_rows)
     for i, at in enumerate(range(0, len(rows.actions), together)):
         some = slice(at, at + together)
-        part = Rows(rows.states[some], rows.actions[some], rows.rewards[some], rows.next_states[some])
-        parts.append(layout.pack(int(Kind.BATCH), HISTORY, i + 1, now, layout.pack_rows(part)))
+        part = TransitionRows(rows.states[some], rows.actions[some], rows.rewards[some], rows.next_states[some])
+        parts.append(layout.pack(int(RecordKind.BATCH), FROM_HISTORY, i + 1, now, layout.pack_rows(part)))
     return b"".join(parts)
 
 
-def first_state(agent: Any, description: Description) -> tuple[dict[str, Any], dict[str, Any]]:
+def first_state(agent: Any, description: AgentDescription) -> tuple[dict[str, Any], dict[str, Any]]:
     """The snapshot of an agent that has not lived in a folder yet."""
     header, arrays = agent_state(agent)
-    memory = Memory(Layout(description.salt, description.dim), 1, 1).to_arrays()
+    ledger = DecisionLedger(RecordLayout(description.salt, description.dim), 1, 1).to_arrays()
     live = {"decided": [-1, 0], "renew": False, "late_plans": 0, "late_outcomes": 0, "changes": []}
     return (
         {
             "sequence": 0, "description": description.to_json(), "live": live,
-            "agent": {**header, "settings": plain(header["settings"])},
+            "agent": {**header, "settings": plain_settings(header["settings"])},
         },
         {f"agent_{name}": np.array(array) for name, array in arrays.items()}
-        | {f"memory_{name}": array for name, array in memory.items()},
+        | {f"memory_{name}": array for name, array in ledger.items()},
     )  # fmt: skip
 
 
@@ -278,7 +296,9 @@ def _locked(folder: Folder) -> tuple[FolderLock, bool]:
         try:
             return lock_folder(folder.path), made_here
         except JournalError as error:
-            if isinstance(error.__cause__, FileNotFoundError) and attempt < ATTEMPTS:  # withdrawn by another process
+            if (
+                isinstance(error.__cause__, FileNotFoundError) and attempt < MAX_LOCK_ATTEMPTS
+            ):  # withdrawn by another process
                 continue
             if made_here:
                 with contextlib.suppress(OSError):
@@ -293,7 +313,7 @@ def _withdraw(folder: Folder) -> None:
     The lock goes last: from then on the folder may be another process's, and only an empty one is removed.
     """
     with contextlib.suppress(OSError):
-        if not folder.strangers():
+        if not folder.foreign_files():
             for file in folder.path.iterdir():
                 if file.name != LOCK_FILE:
                     file.unlink()

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from gainful.errors import ConflictError, InvalidArgumentError, JournalError, UnknownDecisionError
-from gainful.live.accepting import checked_outcome, checked_rows, checked_transition
-from gainful.live.records import NUMBERS, REPORTED, Kind, Layout
+from gainful.live.receipts import Decision, Receipt
+from gainful.live.records import BY_REPORT, TWO_NUMBERS, RecordKind, RecordLayout
 from gainful.live.requests import receive, remember_answer
-from gainful.live.results import Decision, Receipt
 from gainful.live.session import JournalSession
+from gainful.live.validation import checked_outcome, checked_rows, checked_transition
 
-_OBSERVATION, _BATCH, _ABANDONED = int(Kind.OBSERVATION), int(Kind.BATCH), int(Kind.ABANDONED)
+_OBSERVATION, _BATCH, _ABANDONED = int(RecordKind.OBSERVATION), int(RecordKind.BATCH), int(RecordKind.ABANDONED)
 
 
 class OutcomeRecorder:
@@ -32,15 +32,15 @@ class OutcomeRecorder:
         request_id: str | None,
     ) -> Receipt:
         """Record a transition, as the outcome of the decision that it belongs to, if any."""
-        life = self._session.life
-        memory, told = life.memory, 0
-        s, a, r, to = checked_transition(life.agent, state, action, reward, next_state)
+        machine = self._session.machine
+        ledger, told = machine.ledger, 0
+        s, a, r, to = checked_transition(machine.agent, state, action, reward, next_state)
         if decision_id is not None:
             told = decision_number(decision_id)
-            waiting = memory.pending.get(told)
+            waiting = ledger.pending.get(told)
             if waiting is None:
                 return self._told_before(told, r, to)
-            if waiting.action != a or not life.same(waiting.state, s):
+            if waiting.action != a or not machine.same(waiting.state, s):
                 raise ConflictError(
                     f"decision {told} was action {waiting.action} in state {waiting.state}, not {a} in {s}",
                     name="decision_id",
@@ -48,43 +48,43 @@ class OutcomeRecorder:
                     hint="report(decision_id, reward, next_state) needs neither",
                 )
         elif isinstance(action, Decision):
-            waiting = memory.pending.get(action.decision_id)
-            if waiting is not None and waiting.action == a and life.same(waiting.state, s):
+            waiting = ledger.pending.get(action.decision_id)
+            if waiting is not None and waiting.action == a and machine.same(waiting.state, s):
                 told = action.decision_id
-        elif memory.pending:
-            told = memory.oldest(s, a)
+        elif ledger.pending:
+            told = ledger.oldest(s, a)
         return self._record(s, a, r, to, told, 0, request_id)
 
     def report(self, decision_id: Any, reward: Any, next_state: Any, request_id: str | None) -> Receipt:
         """Record the outcome of a decision; the same outcome told again changes nothing."""
         session = self._session
-        life, i = session.life, decision_number(decision_id)
-        r, to = checked_outcome(life.agent, reward, next_state)
+        machine, i = session.machine, decision_number(decision_id)
+        r, to = checked_outcome(machine.agent, reward, next_state)
         if request_id is not None:
             contents = _pack(session.layout, None, 0, r, to, i)
-            _, known = receive(life.memory, session.layout, request_id, _OBSERVATION, contents, REPORTED)
+            _, known = receive(machine.ledger, session.layout, request_id, _OBSERVATION, contents, BY_REPORT)
             if known is not None:
                 return Receipt(known.sequence, True)
-        waiting = life.memory.pending.get(i)
+        waiting = machine.ledger.pending.get(i)
         if waiting is None:
             return self._told_before(i, r, to)
-        return self._record(waiting.state, waiting.action, r, to, i, REPORTED, request_id)
+        return self._record(waiting.state, waiting.action, r, to, i, BY_REPORT, request_id)
 
     def _record(
         self, s: Any, a: int, r: float, to: Any, decision_id: int, flags: int, request_id: str | None
     ) -> Receipt:
         """Write an observation that has been checked, then learn from it."""
         session = self._session
-        life = session.life
+        machine = session.machine
         payload = _pack(session.layout, s, a, r, to, decision_id)
-        request, known = receive(life.memory, session.layout, request_id, _OBSERVATION, payload, flags)
+        request, known = receive(machine.ledger, session.layout, request_id, _OBSERVATION, payload, flags)
         if known is not None:
             return Receipt(known.sequence, True)
         try:
             sequence = session.append(_OBSERVATION, payload, request.id, flags)
-            life.observed(s, a, r, to, decision_id, sequence, payload)
+            machine.apply_observation(s, a, r, to, decision_id, sequence, payload)
             if request.id:
-                remember_answer(life.memory, request, sequence)
+                remember_answer(machine.ledger, request, sequence)
         except JournalError:
             raise
         except BaseException:
@@ -95,19 +95,19 @@ class OutcomeRecorder:
 
     def _told_before(self, i: int, reward: float, next_state: Any) -> Receipt:
         """The receipt of a decision that no longer waits, if this is its very outcome; an error if it is not."""
-        memory, layout = self._session.life.memory, self._session.layout
-        known = memory.reported.get(i)
+        ledger, layout = self._session.machine.ledger, self._session.layout
+        known = ledger.reported.get(i)
         if known is None:
             raise UnknownDecisionError(
                 f"no decision {i} waits for its outcome: it was never made, or closed before the last "
-                f"{memory.remember} that were",
+                f"{ledger.remember} that were",
                 name="decision_id",
                 found=i,
                 hint="agent.pending lists those waiting",
             )
         sequence, outcome = known
         if not outcome:
-            crowded = "" if sequence else f": more than {memory.max_pending} decisions were waiting"
+            crowded = "" if sequence else f": more than {ledger.max_pending} decisions were waiting"
             raise UnknownDecisionError(
                 f"decision {i} was abandoned{crowded}",
                 name="decision_id",
@@ -132,7 +132,7 @@ class OutcomeRecorder:
     ) -> Receipt:
         """Record many transitions, the outcomes of no decision, in one record."""
         session = self._session
-        rows = checked_rows(session.life.agent, states, actions, rewards, next_states)
+        rows = checked_rows(session.machine.agent, states, actions, rewards, next_states)
         if len(rows.actions) > session.layout.most_rows:
             raise InvalidArgumentError(
                 "actions",
@@ -141,27 +141,27 @@ class OutcomeRecorder:
                 "observe them in parts",
                 problem=f"{len(rows.actions)} rows were given",
             )
-        payload, memory = session.layout.pack_rows(rows), session.life.memory
-        request, known = receive(memory, session.layout, request_id, _BATCH, payload)
+        payload, ledger = session.layout.pack_rows(rows), session.machine.ledger
+        request, known = receive(ledger, session.layout, request_id, _BATCH, payload)
         if known is not None:
             return Receipt(known.sequence, True)
         with session.recording():
             sequence = session.append(_BATCH, payload, request.id)
-            session.life.observed_rows(rows)
+            session.machine.apply_batch(rows)
             if request.id:
-                remember_answer(memory, request, sequence)
+                remember_answer(ledger, request, sequence)
         session.snapshot_if_due()
         return Receipt(sequence)
 
     def abandon(self, decision_id: Any, request_id: str | None) -> Receipt:
         """Record that the outcome of a decision will never be known."""
         session = self._session
-        i, memory = decision_number(decision_id), session.life.memory
-        payload = NUMBERS.pack(i, 0)
-        request, known = receive(memory, session.layout, request_id, _ABANDONED, payload)
+        i, ledger = decision_number(decision_id), session.machine.ledger
+        payload = TWO_NUMBERS.pack(i, 0)
+        request, known = receive(ledger, session.layout, request_id, _ABANDONED, payload)
         if known is not None:
             return Receipt(known.sequence, True)
-        if i not in memory.pending:
+        if i not in ledger.pending:
             raise UnknownDecisionError(
                 f"no decision {i} waits for its outcome",
                 name="decision_id",
@@ -170,9 +170,9 @@ class OutcomeRecorder:
             )
         with session.recording():
             sequence = session.append(_ABANDONED, payload, request.id)
-            memory.closed(i, sequence, b"")
+            ledger.closed(i, sequence, b"")
             if request.id:
-                remember_answer(memory, request, sequence)
+                remember_answer(ledger, request, sequence)
         session.snapshot_if_due()
         return Receipt(sequence)
 
@@ -198,7 +198,7 @@ def decision_number(decision_id: Any) -> int:
     return int(decision_id)
 
 
-def _pack(layout: Layout, s: Any, a: int, r: float, to: Any, decision_id: int) -> bytes:
+def _pack(layout: RecordLayout, s: Any, a: int, r: float, to: Any, decision_id: int) -> bytes:
     """The payload of an observation; `s` is None where it does not matter."""
     if layout.dim:
         origin = np.zeros(layout.dim) if s is None else s

@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 
 from gainful.errors import InvalidArgumentError
 
-HEAD = struct.Struct("<IIQQBBH")
-CRC = struct.Struct("<I")
-LARGEST = 1 << 30
+RECORD_HEAD = struct.Struct("<IIQQBBH")
+CHECKSUM = struct.Struct("<I")
+MAX_PAYLOAD = 1 << 30
 """The largest payload of a record, in bytes."""
 
 
-class Kind(IntEnum):
+class RecordKind(IntEnum):
     """What a record is about."""
 
     DECISION = 1
@@ -42,12 +42,12 @@ class Kind(IntEnum):
     ABANDONED = 7
 
 
-KINDS = frozenset(int(kind) for kind in Kind)
-HISTORY = 1
+RECORD_KINDS = frozenset(int(kind) for kind in RecordKind)
+FROM_HISTORY = 1
 """Flag of a batch: rows of a log from before the agent was live."""
-REPORTED = 2
+BY_REPORT = 2
 """Flag of an observation: it was told by `report`, so its state and action are those of the decision."""
-NUMBERS = struct.Struct("<QQ")
+TWO_NUMBERS = struct.Struct("<QQ")
 
 
 class Record(NamedTuple):
@@ -61,7 +61,7 @@ class Record(NamedTuple):
     request: bytes
 
 
-class Rows(NamedTuple):
+class TransitionRows(NamedTuple):
     """Transitions side by side: states (n,) uint32 or (n, d) float64, actions uint32, rewards float64."""
 
     states: NDArray[Any]
@@ -70,7 +70,7 @@ class Rows(NamedTuple):
     next_states: NDArray[Any]
 
 
-class Layout:
+class RecordLayout:
     """How the payloads of one agent are packed: `dim` is 0 for numbered states, d for points."""
 
     def __init__(self, salt: int, dim: int = 0) -> None:
@@ -84,26 +84,26 @@ class Layout:
 
     def pack(self, kind: int, flags: int, sequence: int, time: int, payload: bytes, request: bytes = b"") -> bytes:
         """A whole record; an InvalidArgumentError where reading would not take it for one."""
-        if len(payload) > LARGEST:
+        if len(payload) > MAX_PAYLOAD:
             raise InvalidArgumentError(
                 "payload",
                 len(payload),
-                f"at most {LARGEST} bytes",
+                f"at most {MAX_PAYLOAD} bytes",
                 "send less at once",
                 problem=f"a record would have {len(payload)} bytes",
             )
         body = self._body.pack(len(payload), sequence, time, kind, flags, len(request)) + payload + request
-        return CRC.pack(crc32(body, self.salt)) + body
+        return CHECKSUM.pack(crc32(body, self.salt)) + body
 
     def record_at(self, data: bytes | memoryview, at: int) -> Record | None:
         """The record that begins at byte `at`, if a whole one does."""
         end = len(data)
-        if at + HEAD.size > end:
+        if at + RECORD_HEAD.size > end:
             return None
-        crc, length, sequence, time, kind, flags, request = HEAD.unpack_from(data, at)
-        begin = at + HEAD.size
+        crc, length, sequence, time, kind, flags, request = RECORD_HEAD.unpack_from(data, at)
+        begin = at + RECORD_HEAD.size
         stop = begin + length + request
-        if kind not in KINDS or length > LARGEST or stop > end:
+        if kind not in RECORD_KINDS or length > MAX_PAYLOAD or stop > end:
             return None
         if crc32(data[at + 4 : stop], self.salt) != crc:
             return None
@@ -113,16 +113,18 @@ class Layout:
     @staticmethod
     def size(record: Record) -> int:
         """Its length in bytes."""
-        return HEAD.size + len(record.payload) + len(record.request)
+        return RECORD_HEAD.size + len(record.payload) + len(record.request)
 
     def find(self, data: bytes | memoryview, at: int, after: int) -> int:
         """The first byte from `at` on where a whole record with a sequence number above `after` begins, or -1."""
-        n = len(data) - at - HEAD.size + 1
+        n = len(data) - at - RECORD_HEAD.size + 1
         if n <= 0:
             return -1
         view = np.frombuffer(data, dtype=np.uint8)[at:]
         kinds = view[24 : 24 + n]
-        likely = (kinds >= min(KINDS)) & (kinds <= max(KINDS)) & (view[15 : 15 + n] == 0)  # nobody counts to 2⁵⁶
+        likely = (
+            (kinds >= min(RECORD_KINDS)) & (kinds <= max(RECORD_KINDS)) & (view[15 : 15 + n] == 0)
+        )  # nobody counts to 2⁵⁶
         for begin in np.flatnonzero(likely).tolist():
             found = self.record_at(data, at + begin)
             if found is not None and found.sequence > after:
@@ -131,7 +133,7 @@ class Layout:
 
     # ------------------------------------------------------------------ payloads
 
-    def pack_rows(self, rows: Rows) -> bytes:
+    def pack_rows(self, rows: TransitionRows) -> bytes:
         """The payload of a batch."""
         state = "<u4" if self.dim == 0 else "<f8"
         return b"".join(
@@ -147,9 +149,9 @@ class Layout:
     @property
     def most_rows(self) -> int:
         """The number of transitions that one record has room for."""
-        return (LARGEST - 8) // (20 if self.dim == 0 else 16 * self.dim + 12)
+        return (MAX_PAYLOAD - 8) // (20 if self.dim == 0 else 16 * self.dim + 12)
 
-    def unpack_rows(self, payload: bytes) -> Rows:
+    def unpack_rows(self, payload: bytes) -> TransitionRows:
         """The transitions of a batch's payload."""
         (n,) = struct.unpack_from("<Q", payload)
         shape: tuple[int, ...] = (n,) if self.dim == 0 else (n, self.dim)
@@ -160,7 +162,7 @@ class Layout:
             columns.append(np.frombuffer(payload, dtype=dtype, count=size * n // int(dtype[2]), offset=at))
             columns[-1] = columns[-1].reshape(shaped)
             at += size * n
-        return Rows(*columns)
+        return TransitionRows(*columns)
 
     def one_row(self, payload: bytes) -> tuple[Any, int, float, Any, int]:
         """State, action, reward, next state and decision id of an observation."""
@@ -182,7 +184,7 @@ def pack_change(change: dict[str, Any]) -> bytes:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class ReadRecords:
     """What was read of one file: whole records, and where and why reading stopped before the end."""
 
     records: list[Record]
@@ -192,7 +194,7 @@ class Stretch:
     """Empty where the file ends with a whole record."""
 
 
-def read_records(layout: Layout, data: bytes | memoryview, at: int, expected: int) -> Stretch:
+def read_records(layout: RecordLayout, data: bytes | memoryview, at: int, expected: int) -> ReadRecords:
     """The records from byte `at` on, numbered from `expected`, up to the first that is not as it should be."""
     found: list[Record] = []
     n = len(data)
@@ -200,19 +202,19 @@ def read_records(layout: Layout, data: bytes | memoryview, at: int, expected: in
         record = layout.record_at(data, at)
         if record is None:
             left = n - at
-            return Stretch(found, at, f"{left} bytes that are not a whole record, or whose checksum is wrong")
+            return ReadRecords(found, at, f"{left} bytes that are not a whole record, or whose checksum is wrong")
         if record.sequence != expected:
-            return Stretch(found, at, f"record {record.sequence} where {expected} was expected")
+            return ReadRecords(found, at, f"record {record.sequence} where {expected} was expected")
         found.append(record)
         at += layout.size(record)
         expected += 1
-    return Stretch(found, at)
+    return ReadRecords(found, at)
 
 
-def asked(layout: Layout, kind: int, flags: int, payload: bytes) -> int:
+def request_checksum(layout: RecordLayout, kind: int, flags: int, payload: bytes) -> int:
     """A checksum of what the caller asked: the same for a repeated request, whatever the journal added itself."""
-    if kind == Kind.DECISION:
+    if kind == RecordKind.DECISION:
         return crc32(payload[:-4])
-    if kind == Kind.OBSERVATION:
-        return crc32(payload[layout.state.size + 4 :] if flags & REPORTED else payload[:-8])
+    if kind == RecordKind.OBSERVATION:
+        return crc32(payload[layout.state.size + 4 :] if flags & BY_REPORT else payload[:-8])
     return crc32(payload)

@@ -16,18 +16,18 @@ from gainful.archive import read_archive
 from gainful.errors import GainfulError, InvalidArgumentError, JournalError
 from gainful.files import write_file, write_table
 from gainful.live.agent import DurableAgent
-from gainful.live.configuration import make_again
+from gainful.live.agent_config import rebuild_agent
 from gainful.live.folder import (
-    HEADER_SIZE,
-    SALVAGED,
-    Description,
+    SALVAGED_FILE,
+    SEGMENT_HEADER_SIZE,
+    AgentDescription,
     Folder,
     lock_folder,
     segment_header,
 )
-from gainful.live.records import Layout, Record
-from gainful.live.snapshots import SNAPSHOT
-from gainful.live.table import table_of
+from gainful.live.journal_table import records_table
+from gainful.live.records import Record, RecordLayout
+from gainful.live.snapshots import SNAPSHOT_FORMAT
 from gainful.locks import writer_of
 
 
@@ -73,7 +73,7 @@ def recover(path: str | Path, out: str | Path) -> Recovered:
         raise InvalidArgumentError(f"{out}: is the damaged folder itself; give the name of a new one")
     problems: list[str] = []
     description = _description(folder, problems)
-    layout = Layout(description.salt, description.dim)
+    layout = RecordLayout(description.salt, description.dim)
     records = _intact(folder, layout, problems)
     numbers = sorted(records)
     usable = _snapshots(folder, description, problems)
@@ -99,7 +99,7 @@ def recover(path: str | Path, out: str | Path) -> Recovered:
         write_file(new.segment(1), segment_header(made.identity) + tail)
         write_file(new.description_file, json.dumps(made.to_json(), indent=2).encode())
         if beyond:
-            write_table(table_of(layout, (records[n] for n in beyond), None), target / SALVAGED)
+            write_table(records_table(layout, (records[n] for n in beyond), None), target / SALVAGED_FILE)
     except OSError as error:
         raise JournalError(
             f"{out}: cannot be written: {error.strerror or error}; check space and permissions, and try again"
@@ -111,34 +111,34 @@ def recover(path: str | Path, out: str | Path) -> Recovered:
     return Recovered(target, agent.t, agent.sequence, start, gaps, lost, len(beyond), problems, in_use)
 
 
-def _description(folder: Folder, problems: list[str]) -> Description:
+def _description(folder: Folder, problems: list[str]) -> AgentDescription:
     """agent.json, or the copy in a snapshot."""
     try:
-        return folder.describe()
+        return folder.read_description()
     except JournalError as error:
         problems.append(str(error).partition(";")[0])
     for _, path in folder.snapshots():
         with contextlib.suppress(GainfulError, KeyError):
-            return Description.from_json(path, read_archive(SNAPSHOT, path)[0]["description"])
+            return AgentDescription.from_json(path, read_archive(SNAPSHOT_FORMAT, path)[0]["description"])
     raise JournalError(f"{folder.path}: neither agent.json nor a snapshot can be read; restore a copy of one of them")
 
 
-def _snapshots(folder: Folder, description: Description, problems: list[str]) -> list[int]:
+def _snapshots(folder: Folder, description: AgentDescription, problems: list[str]) -> list[int]:
     """The records that readable snapshots cover."""
     found = []
     for sequence, path in folder.snapshots():
         try:
-            header, arrays = read_archive(SNAPSHOT, path)
+            header, arrays = read_archive(SNAPSHOT_FORMAT, path)
             if header["description"]["identity"] != description.identity or header["sequence"] != sequence:
                 raise ValueError("it belongs to another agent")
-            make_again(header["agent"]["agent"], header["agent"]["settings"], arrays["agent_allowed"])
+            rebuild_agent(header["agent"]["agent"], header["agent"]["settings"], arrays["agent_allowed"])
             found.append(sequence)
         except (GainfulError, KeyError, TypeError, ValueError) as error:
             problems.append(f"{path.name}: {error}")
     return found
 
 
-def _intact(folder: Folder, layout: Layout, problems: list[str]) -> dict[int, Record]:
+def _intact(folder: Folder, layout: RecordLayout, problems: list[str]) -> dict[int, Record]:
     """Every whole record of every file, by its number."""
     records: dict[int, Record] = {}
     for _, _, path in folder.histories():
@@ -154,11 +154,13 @@ def _intact(folder: Folder, layout: Layout, problems: list[str]) -> dict[int, Re
         except OSError as error:
             problems.append(f"{path.name}: cannot be read: {error.strerror or error}")
             continue
-        _gather(layout, raw, min(HEADER_SIZE, len(raw)), path.name, records, problems)
+        _gather(layout, raw, min(SEGMENT_HEADER_SIZE, len(raw)), path.name, records, problems)
     return records
 
 
-def _gather(layout: Layout, data: bytes, at: int, name: str, records: dict[int, Record], problems: list[str]) -> None:
+def _gather(
+    layout: RecordLayout, data: bytes, at: int, name: str, records: dict[int, Record], problems: list[str]
+) -> None:
     while at < len(data):
         record = layout.record_at(data, at)
         if record is None:
@@ -189,7 +191,7 @@ def _inflated(data: bytes) -> bytes:
     return out
 
 
-def _raw(layout: Layout, record: Record) -> bytes:
+def _raw(layout: RecordLayout, record: Record) -> bytes:
     return layout.pack(record.kind, record.flags, record.sequence, record.time, record.payload, record.request)
 
 

@@ -9,13 +9,13 @@ import warnings
 from collections.abc import Iterator
 
 from gainful.errors import JournalError, PlanningError
-from gainful.live.folder import Description, Folder
+from gainful.live.folder import AgentDescription, Folder
 from gainful.live.journal import Journal
-from gainful.live.life import Life, Planning
 from gainful.live.loading import load
-from gainful.live.records import Layout
-from gainful.live.results import JournalWarning
-from gainful.live.snapshots import Snapshots
+from gainful.live.receipts import JournalWarning
+from gainful.live.records import RecordLayout
+from gainful.live.snapshots import SnapshotWriter
+from gainful.live.state_machine import AgentStateMachine, Planning
 from gainful.locks import FolderLock
 
 
@@ -27,9 +27,9 @@ class JournalSession:
     call reads the folder again.
     """
 
-    life: Life
+    machine: AgentStateMachine
     journal: Journal
-    snapshots: Snapshots
+    snapshots: SnapshotWriter
 
     def __init__(
         self,
@@ -41,8 +41,8 @@ class JournalSession:
         snapshot_every: int | None,
     ) -> None:
         self.folder, self._lock = folder, lock
-        self.description: Description = folder.describe()
-        self.layout = Layout(self.description.salt, self.description.dim)
+        self.description: AgentDescription = folder.read_description()
+        self.layout = RecordLayout(self.description.salt, self.description.dim)
         self._sync_seconds, self._planning, self._every = sync_seconds, planning, snapshot_every
         self.closed = self.stale = False
         self.sequence = self.written_at = 0
@@ -52,13 +52,13 @@ class JournalSession:
 
     def _load(self) -> None:
         loaded = load(self.folder, self.description, self._planning)
-        self.life, self.sequence = loaded.life, loaded.sequence
+        self.machine, self.sequence = loaded.machine, loaded.sequence
         for text in loaded.notices:
             self.notices.append(text)
             warnings.warn(text, JournalWarning, stacklevel=6)
-        self.life.ready()
+        self.machine.finish_replay()
         self.journal = Journal(self.folder, self.description.identity, loaded.segment, self._sync_seconds)
-        self.snapshots = Snapshots(
+        self.snapshots = SnapshotWriter(
             self.folder,
             self.description,
             self.layout,
@@ -96,13 +96,13 @@ class JournalSession:
             )
         sequence, pack = self.sequence + 1, self.layout.pack
         now = self.written_at = time.time_ns()
-        if owed := self.life.owed:
+        if unwritten := self.machine.unwritten:
             data = b""
-            for earlier, told in owed:
+            for earlier, told in unwritten:
                 data += pack(earlier, 0, sequence, now, told)
                 sequence += 1
             self.journal.append(data + pack(kind, flags, sequence, now, payload, request))
-            owed.clear()
+            unwritten.clear()
         else:
             self.journal.append(pack(kind, flags, sequence, now, payload, request))
         self.sequence = sequence
@@ -121,16 +121,16 @@ class JournalSession:
 
     def settle(self) -> None:
         """Adopt a plan under way, waiting for it, and write the records that are owed."""
-        life = self.life
+        machine = self.machine
         with self.recording():
-            if life.plan_under_way:
-                life.finish_plan()
-            if life.owed:
-                last = life.owed.pop()
+            if machine.plan_under_way:
+                machine.finish_plan()
+            if machine.unwritten:
+                last = machine.unwritten.pop()
                 try:
                     self.append(*last)
                 except JournalError:
-                    life.owed.append(last)
+                    machine.unwritten.append(last)
                     raise
 
     # ------------------------------------------------------------------ snapshots
@@ -139,16 +139,16 @@ class JournalSession:
         """Begin a snapshot in the background if one is due and nothing is in its way."""
         if not self.snapshots.due(self.sequence) or self.snapshots.busy:
             return
-        if self.life.twin is not None and self.life.twin.made:
+        if self.machine.planner is not None and self.machine.planner.made:
             with contextlib.suppress(JournalError, PlanningError):
                 self.settle()
         if self._consistent:
-            self.snapshots.begin(self.sequence, self.life)
+            self.snapshots.begin(self.sequence, self.machine)
 
     @property
     def _consistent(self) -> bool:
         """Whether memory and journal agree, and no plan is under way: the moment for a snapshot."""
-        return not (self.life.owed or self.life.plan_under_way or self.stale or self.journal.trouble)
+        return not (self.machine.unwritten or self.machine.plan_under_way or self.stale or self.journal.trouble)
 
     def snapshot(self) -> None:
         """Write a snapshot now, and compact the journal; on return it is durable."""
@@ -156,7 +156,7 @@ class JournalSession:
         self.snapshots.wait()
         if self.folder.snapshot(self.sequence).exists():
             return
-        self.snapshots.begin(self.sequence, self.life)
+        self.snapshots.begin(self.sequence, self.machine)
         self.snapshots.wait()
         if self.snapshots.problem:
             raise JournalError(
@@ -174,7 +174,7 @@ class JournalSession:
                     self.settle()
                 self.snapshots.wait()
                 if self._consistent and self.sequence > self.snapshots.last:
-                    self.snapshots.begin(self.sequence, self.life)
+                    self.snapshots.begin(self.sequence, self.machine)
             self.snapshots.wait()
         finally:
             self.closed = True

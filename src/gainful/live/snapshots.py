@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 
 from gainful.archive import Format, write_archive
 from gainful.errors import DamagedJournalError, GainfulError
-from gainful.live.folder import HEADER_SIZE, Description, Folder
+from gainful.live.folder import SEGMENT_HEADER_SIZE, AgentDescription, Folder
 from gainful.live.journal import Journal, compact
-from gainful.live.life import Life
-from gainful.live.records import Layout
+from gainful.live.records import RecordLayout
+from gainful.live.state_machine import AgentStateMachine
 
-SNAPSHOT = Format("gainful-live-snapshot", 1, "state of a durable agent", "gf.open_agent", DamagedJournalError)
-LEAST_BYTES = 1 << 20
+SNAPSHOT_FORMAT = Format("gainful-live-snapshot", 1, "state of a durable agent", "gf.open_agent", DamagedJournalError)
+MIN_JOURNAL_BYTES = 1 << 20
 """By default a snapshot is due when the journal since the last has outgrown it, and this."""
 
 
-class Snapshots:
+class SnapshotWriter:
     """Writes the snapshots of one agent, each in a thread of its own.
 
     `every` is the number of records between two snapshots, None to go by size; `last` is the record that the newest one
@@ -30,8 +30,8 @@ class Snapshots:
     def __init__(
         self,
         folder: Folder,
-        description: Description,
-        layout: Layout,
+        description: AgentDescription,
+        layout: RecordLayout,
         journal: Journal,
         notices: list[str],
         *,
@@ -42,7 +42,7 @@ class Snapshots:
         self._folder, self._description, self._layout, self._journal = folder, description, layout, journal
         self._notices, self.every = notices, every
         self.last, self._size = last, size
-        self._bytes_then = -(journal.size - HEADER_SIZE)
+        self._bytes_then = -(journal.size - SEGMENT_HEADER_SIZE)
         self._thread: threading.Thread | None = None
         self.problem = ""
         """Why the last snapshot failed; empty if it did not."""
@@ -52,21 +52,21 @@ class Snapshots:
         if self.every is not None:
             return sequence - self.last >= self.every
         written = self._journal.bytes_written - self._bytes_then
-        return written > LEAST_BYTES and written > self._size
+        return written > MIN_JOURNAL_BYTES and written > self._size
 
     @property
     def busy(self) -> bool:
         """Whether one is being written."""
         return self._thread is not None and self._thread.is_alive()
 
-    def begin(self, sequence: int, life: Life) -> None:
+    def begin(self, sequence: int, machine: AgentStateMachine) -> None:
         """Copy the state after record `sequence`, and begin to write it.
 
         Nothing is raised: the call that made a snapshot due has been recorded, and must not fail.
         """
         self.last, self._bytes_then = sequence, self._journal.bytes_written
         try:
-            header, arrays = life.state()
+            header, arrays = machine.state()
             header |= {"sequence": sequence, "description": self._description.to_json()}
             thread = threading.Thread(
                 target=self._write, args=(sequence, header, arrays), name="gainful-snapshot", daemon=True
@@ -81,7 +81,7 @@ class Snapshots:
         path = self._folder.snapshot(sequence)
         try:
             self._journal.sync()
-            write_archive(SNAPSHOT, path, header, arrays)
+            write_archive(SNAPSHOT_FORMAT, path, header, arrays)
             self._size = path.stat().st_size
             for _, old in self._folder.snapshots()[2:]:
                 old.unlink(missing_ok=True)

@@ -29,7 +29,7 @@ from typing import Any
 from gainful.errors import GainfulError, InvalidArgumentError, JournalError
 from gainful.files import sync_folder, write_file
 from gainful.live import DurableAgent, is_live, open_agent
-from gainful.live.folder import DESCRIPTION, HEADER_SIZE
+from gainful.live.folder import DESCRIPTION_FILE, SEGMENT_HEADER_SIZE
 from gainful.locks import LOCK_FILE, FolderLock
 from gainful.serve.agent_slot import AgentSlot, OpenOptions
 from gainful.serve.keys import Keyring, derived_key, hashed, new_key
@@ -327,7 +327,7 @@ def open_registry(
 
 # ---------------------------------------------------------------------- files
 
-_RECORD, _DESCRIPTION = re.escape(RECORD_FILE), re.escape(DESCRIPTION)
+_RECORD, _DESCRIPTION = re.escape(RECORD_FILE), re.escape(DESCRIPTION_FILE)
 _FIRST_FILES = r"snapshot-0\.npz|journal-000001\.log"
 _TEMPORARY = r"\.[0-9a-f]{12}\.tmp"
 _UNFINISHED_JOURNAL = re.compile(rf"{_FIRST_FILES}|{LOCK_FILE}|\.({_FIRST_FILES}|{_DESCRIPTION}){_TEMPORARY}")
@@ -354,7 +354,7 @@ def _foreign_file(folder: Path) -> str:
         return JOURNAL_FOLDER
     for found in sorted(journal.iterdir()):
         unfinished = _UNFINISHED_JOURNAL.fullmatch(found.name) and found.is_file() and not found.is_symlink()
-        if not unfinished or (found.suffix == ".log" and found.stat().st_size > HEADER_SIZE):
+        if not unfinished or (found.suffix == ".log" and found.stat().st_size > SEGMENT_HEADER_SIZE):
             return f"{JOURNAL_FOLDER}/{found.name}"
     with contextlib.suppress(OSError, ValueError, TypeError):
         if _read_record(folder).created:

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 
 from gainful.errors import GainfulError, JournalError
 from gainful.live import DurableAgent, open_agent
-from gainful.live.life import Planning
+from gainful.live.state_machine import Planning
 from gainful.serve.problem_details import ProblemError
 from gainful.serve.worker_pool import Results, WorkerPool
 

@@ -12,7 +12,7 @@ from gainful.agents.episodic import EpisodicAgent
 from gainful.agents.statistics import Statistics, mark
 from gainful.agents.stepwise import StepwiseAgent
 from gainful.growable_rows import add
-from gainful.live.records import Rows
+from gainful.live.records import TransitionRows
 
 
 @kernel
@@ -60,12 +60,12 @@ def count_many(
         statistics.enlarge()
 
 
-def cells_of(agent: Any, rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def cells_of(agent: Any, rows: TransitionRows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """States and next states as the numbers a tabular agent knows."""
     return agent.cells(rows.states), agent.cells(rows.next_states)
 
 
-def observe_rows(agent: Any, rows: Rows) -> None:
+def observe_rows(agent: Any, rows: TransitionRows) -> None:
     """`agent.observe` for every row in turn; the rows have been checked."""
     core: EpisodicAgent = agent.core
     if isinstance(core, StepwiseAgent):

@@ -14,17 +14,22 @@ from gainful.errors import InvalidArgumentError, JournalError
 from gainful.files import write_table
 from gainful.live.folder import Folder
 from gainful.live.journal import read_all
-from gainful.live.records import HISTORY, NUMBERS, Kind, Layout, Record
+from gainful.live.records import FROM_HISTORY, TWO_NUMBERS, Record, RecordKind, RecordLayout
 
 if TYPE_CHECKING:
     import pandas as pd
 
-NAMES = {
-    Kind.DECISION: "decision", Kind.OBSERVATION: "observation", Kind.BATCH: "observation", Kind.PLAN: "plan",
-    Kind.PLAN_BEGUN: "plan begun", Kind.CHANGE: "change", Kind.ABANDONED: "abandoned",
-}  # fmt: skip
+RECORD_NAMES = {
+    RecordKind.DECISION: "decision",
+    RecordKind.OBSERVATION: "observation",
+    RecordKind.BATCH: "observation",
+    RecordKind.PLAN: "plan",
+    RecordKind.PLAN_BEGUN: "plan begun",
+    RecordKind.CHANGE: "change",
+    RecordKind.ABANDONED: "abandoned",
+}
 
-PATIENCE = 100
+MAX_REREADS = 100
 """How often a journal is read again that its writer has compacted meanwhile."""
 
 
@@ -42,29 +47,39 @@ def read_journal(path: str | Path) -> pd.DataFrame:
     Raises JournalError where there is no agent, DamagedJournalError where the journal is damaged before its end.
     """
     folder = Folder(path)
-    description = folder.describe()
-    layout = Layout(description.salt, description.dim)
+    description = folder.read_description()
+    layout = RecordLayout(description.salt, description.dim)
     known = not description.gaps and bool(description.options.get("keep_history", True))
     first = int(description.initial["t"]) if known else None
-    for _ in range(PATIENCE):
+    for _ in range(MAX_REREADS):
         before = sorted(os.listdir(folder.path))
         try:
-            return table_of(layout, list(read_all(folder, description, layout)), first)
+            return records_table(layout, list(read_all(folder, description, layout)), first)
         except JournalError:
             if before == sorted(os.listdir(folder.path)):
                 raise
     raise JournalError(f"{path}: its files change faster than they can be read; try again, or close the agent")
 
 
-def table_of(layout: Layout, records: Iterable[Record], t: int | None) -> pd.DataFrame:
+def records_table(layout: RecordLayout, records: Iterable[Record], t: int | None) -> pd.DataFrame:
     """The table of some records, `t` observations having been made before the first; None where that is unknown."""
     import pandas as pd
 
     d = layout.dim
     states = ["state"] if d <= 1 else [f"state_{i}" for i in range(d)]
     nexts = ["next_state"] if d <= 1 else [f"next_state_{i}" for i in range(d)]
-    plain = ["sequence", "time", "kind", "step", "action", "reward", "decision_id", "planned_from", "adopted_at"]
-    columns: dict[str, list[Any]] = {name: [] for name in [*plain, "source", "request_id", "detail", *states, *nexts]}
+    leading = [
+        "sequence",
+        "time",
+        "kind",
+        "step",
+        "action",
+        "reward",
+        "decision_id",
+        "planned_from",
+        "adopted_at",
+    ]
+    columns: dict[str, list[Any]] = {name: [] for name in [*leading, "source", "request_id", "detail", *states, *nexts]}
     step = 0 if t is None else t
     blank = [None] * max(d, 1)
 
@@ -74,38 +89,48 @@ def table_of(layout: Layout, records: Iterable[Record], t: int | None) -> pd.Dat
         columns["kind"].append(kind)
         columns["step"].append(step if t is not None else None)
         columns["request_id"].append(record.request.decode("utf-8", "replace") if record.request else None)
-        for name in (*plain[4:], "source", "detail"):
+        for name in (*leading[4:], "source", "detail"):
             columns[name].append(values.get(name))
         for names, key in ((states, "state"), (nexts, "next_state")):
             for name, value in zip(names, values.get(key, blank), strict=True):
                 columns[name].append(value)
 
     for record in records:
-        name, payload = NAMES[Kind(record.kind)], record.payload
-        if record.kind == Kind.DECISION:
+        name, payload = RECORD_NAMES[RecordKind(record.kind)], record.payload
+        if record.kind == RecordKind.DECISION:
             state, action = layout.one_decision(payload)
             add(record, name, state=_parts(state), action=action, decision_id=record.sequence, source="live")
-        elif record.kind == Kind.OBSERVATION:
+        elif record.kind == RecordKind.OBSERVATION:
             state, action, reward, to, told = layout.one_row(payload)
             step += 1
             add(
                 record, name, state=_parts(state), action=action, reward=reward, next_state=_parts(to),
                 decision_id=told or None, source="live",
             )  # fmt: skip
-        elif record.kind == Kind.BATCH:
+        elif record.kind == RecordKind.BATCH:
             rows = layout.unpack_rows(payload)
-            source = "history" if record.flags & HISTORY else "batch"
+            source = "history" if record.flags & FROM_HISTORY else "batch"
             for s, a, r, to in zip(*(column.tolist() for column in rows), strict=True):
                 step += 1
                 add(record, name, state=_parts(s), action=a, reward=r, next_state=_parts(to), source=source)
-        elif record.kind in (Kind.PLAN, Kind.PLAN_BEGUN):
-            begun, adopted = NUMBERS.unpack(payload)
-            add(record, name, planned_from=begun, adopted_at=adopted if record.kind == Kind.PLAN else None)
-        elif record.kind == Kind.CHANGE:
+        elif record.kind in (RecordKind.PLAN, RecordKind.PLAN_BEGUN):
+            begun, adopted = TWO_NUMBERS.unpack(payload)
+            add(record, name, planned_from=begun, adopted_at=adopted if record.kind == RecordKind.PLAN else None)
+        elif record.kind == RecordKind.CHANGE:
             add(record, name, detail=json.dumps(json.loads(payload), ensure_ascii=False))
         else:
-            add(record, name, decision_id=NUMBERS.unpack(payload)[0])
-    order = [*plain[:4], *states, "action", "reward", *nexts, *plain[6:], "source", "request_id", "detail"]
+            add(record, name, decision_id=TWO_NUMBERS.unpack(payload)[0])
+    order = [
+        *leading[:4],
+        *states,
+        "action",
+        "reward",
+        *nexts,
+        *leading[6:],
+        "source",
+        "request_id",
+        "detail",
+    ]
     frame = pd.DataFrame({name: columns[name] for name in order})
     whole = ["step", "action", "decision_id", "planned_from", "adopted_at"]
     for name in whole + ([*states, *nexts] if d == 0 else []):

@@ -1,7 +1,7 @@
-"""Planning beside acting: a twin of the agent that sees the same transitions, later, and plans in a thread.
+"""Planning in the background: a copy of the agent sees the same transitions, a little later, and plans in a thread.
 
-An agent that plans changes what only planning uses (its warm start), so the thread has an agent of its own, the twin.
-Observations made meanwhile wait in a list and are given to the twin, in the order they came, when the next plan begins.
+Planning changes what only planning uses (the warm start), so the thread has a copy of the agent to itself.
+Observations made meanwhile wait in a list and are given to the copy, in the order they came, when the next plan begins.
 The same statistics, step and warm start give the same plan, whoever makes it: a journal need only say from which
 observation a plan was made and at which it was adopted.
 """
@@ -20,22 +20,22 @@ from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.files import agent_state, take_state
 from gainful.agents.scal_plus import SCALPlus
 from gainful.agents.stepwise import StepwiseAgent
-from gainful.live.observing import count_many
+from gainful.live.batch_counting import count_many
 
-MANY = 1 << 16
-"""Waiting observations that are given to the twin before the next plan, so that they do not fill the memory."""
+MAX_WAITING_OBSERVATIONS = 1 << 16
+"""Waiting observations that the copy is given before the next plan, so that they do not fill the memory."""
 
 
-def copy_of(agent: EpisodicAgent, **settings: Any) -> EpisodicAgent:
+def copy_agent(agent: EpisodicAgent, **settings: Any) -> EpisodicAgent:
     """A new agent with the same state; with some settings changed, its next plan has no warm start.
 
-    A warm start made with other settings may prove nothing (the band of a local plan), and where plans are made by a
-    twin this agent's own is old.
+    A warm start made with other settings may prove nothing (the band of a local plan), and where plans are made in the
+    background this agent's own is outdated.
     """
     header, arrays = agent_state(agent)
     header = {**header, "settings": {**header["settings"], **settings}}
     made: EpisodicAgent = type(agent)(**header["settings"], allowed=agent.allowed)
-    if settings and plans_plainly(agent):
+    if settings and makes_only_plans(agent):
         kept = {name: array for name, array in arrays.items() if not name.startswith("own_") or "_log_" in name}
         arrays = kept | {f"own_{name}": array for name, array in made.own_arrays().items() if "log_" not in name}
     if isinstance(made, SCALPlus) and isinstance(agent, SCALPlus):
@@ -44,19 +44,22 @@ def copy_of(agent: EpisodicAgent, **settings: Any) -> EpisodicAgent:
     return made
 
 
-def plans_plainly(agent: Any) -> bool:
-    """Whether an episode is a plan and nothing else, so that a twin can make it."""
+def makes_only_plans(agent: Any) -> bool:
+    """Whether beginning an episode only makes a plan, so that the plan can be made in the background."""
     core = agent.core
     return type(core).begin_episode is EpisodicAgent.begin_episode and not isinstance(core, StepwiseAgent)
 
 
-class Twin:
-    """The twin of `agent`, and the plan it is making."""
+class BackgroundPlanner:
+    """A copy of an agent that makes its plans in a thread, one at a time.
+
+    `changed` are the pairs observed since the last plan was made, where that is not the last one adopted.
+    """
 
     def __init__(self, agent: EpisodicAgent, changed: NDArray[np.int64] | None = None) -> None:
-        self._planner = copy_of(agent)
-        if changed is not None:  # since the twin's last plan, not since the last adoption
-            self._planner.statistics.set_changes(changed)
+        self._copy = copy_agent(agent)
+        if changed is not None:
+            self._copy.statistics.set_changes(changed)
         self._pairs: list[int] = []
         self._to: list[int] = []
         self._rewards: list[float] = []
@@ -66,15 +69,15 @@ class Twin:
         """The number of observations that the plan under way is made from; -1 where there is none."""
 
     def observe(self, pair: int, to: int, reward: float) -> None:
-        """A transition, reward in internal units."""
+        """Note a transition, its reward in internal units, for the next plan."""
         self._pairs.append(pair)
         self._to.append(to)
         self._rewards.append(reward)
-        if len(self._pairs) >= MANY and self.planned_from < 0:
+        if len(self._pairs) >= MAX_WAITING_OBSERVATIONS and self.planned_from < 0:
             self._catch_up(*self._taken())
 
     def observe_many(self, pairs: NDArray[np.int64], to: NDArray[np.int64], rewards: NDArray[np.float64]) -> None:
-        """Many of them."""
+        """Note many transitions for the next plan."""
         self._pairs += pairs.tolist()
         self._to += to.tolist()
         self._rewards += rewards.tolist()
@@ -87,28 +90,28 @@ class Twin:
     def _catch_up(self, pairs: list[int], to: list[int], rewards: list[float]) -> None:
         if pairs:
             count_many(
-                self._planner.statistics, np.array(pairs, dtype=np.int64), np.array(to, dtype=np.int64),
+                self._copy.statistics, np.array(pairs, dtype=np.int64), np.array(to, dtype=np.int64),
                 np.array(rewards),
             )  # fmt: skip
 
     def begin(self, agent: EpisodicAgent) -> None:
-        """Begin a plan from what `agent` has seen now; `wait` tells when it is made."""
-        twin = self._planner
-        twin.t, twin.current, twin.records = agent.t, agent.current, agent.records
-        twin.visited[:] = agent.visited
+        """Begin a plan from what `agent` has seen until now; `wait` says when it is made."""
+        copy = self._copy
+        copy.t, copy.current, copy.records = agent.t, agent.current, agent.records
+        copy.visited[:] = agent.visited
         self.planned_from, self._made = agent.t, None
         waiting = self._taken()
         self._thread = threading.Thread(target=self._work, args=waiting, name="gainful-planning", daemon=True)
         self._thread.start()
 
     def _work(self, pairs: list[int], to: list[int], rewards: list[float]) -> None:
-        twin = self._planner
+        copy = self._copy
         try:
             began = time.thread_time()
             self._catch_up(pairs, to, rewards)
-            plan = twin.plan(twin.statistics, twin.t + 1)
-            twin.statistics.forget_changes()
-            # a local plan's arrays are the twin's own, and change with its next plan
+            plan = copy.plan(copy.statistics, copy.t + 1)
+            copy.statistics.forget_changes()
+            # a local plan's arrays belong to the copy, and change with its next plan
             plan = replace(plan, actions=plan.actions.copy(), values=plan.values.copy())
             self._made = plan, time.thread_time() - began
         except BaseException as error:
@@ -142,19 +145,19 @@ class Twin:
         if isinstance(made, BaseException):
             raise made
         assert made is not None
-        self._planner.current = made[0]
+        self._copy.current = made[0]
         return made
 
     @property
     def vacuous(self) -> bool:
         """Whether the last plan ignored the data."""
-        return self._planner.vacuous
+        return self._copy.vacuous
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
-        """What the next plan starts from; no plan is under way."""
-        return self._planner.own_arrays()
+        """The warm start of the next plan; no plan may be under way."""
+        return self._copy.own_arrays()
 
     def changed_pairs(self) -> NDArray[np.int64]:
         """The pairs observed since the last plan was made."""
         waiting = np.array(self._pairs, dtype=np.int64)
-        return np.union1d(self._planner.statistics.changed_pairs(), waiting)
+        return np.union1d(self._copy.statistics.changed_pairs(), waiting)

@@ -9,17 +9,17 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful.live.records import Layout
+from gainful.live.records import RecordLayout
 
 _WAITING = struct.Struct("<QQI")
 _TOLD = struct.Struct("<QQH")
 _ANSWER = struct.Struct("<QIiBH")
-LONGEST_REQUEST = 200
+MAX_REQUEST_ID_BYTES = 200
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Waiting(NamedTuple):
+class WaitingDecision(NamedTuple):
     """A decision whose outcome is not known: what it was, and the number of observations when it was made."""
 
     state: Any
@@ -27,16 +27,16 @@ class Waiting(NamedTuple):
     t: int
 
 
-class Answer(NamedTuple):
+class RecordedAnswer(NamedTuple):
     """What was answered to a request: the record, a checksum of what was asked, the action (-1: none), the kind."""
 
     sequence: int
-    asked: int
+    request_checksum: int
     action: int
     kind: int
 
 
-class Recent(Generic[K, V]):
+class RecentEntries(Generic[K, V]):
     """The last `limit` entries of a mapping, each with the bytes that a snapshot has of it.
 
     The bytes lie in a list, so that all of them are copied at once, while a caller waits.
@@ -80,25 +80,25 @@ class Recent(Generic[K, V]):
         return b"".join(self._packed[self._begin :])
 
 
-class Memory:
+class DecisionLedger:
     """Decisions that wait, outcomes reported and requests answered, a limited number of each.
 
     The oldest are forgotten, by number alone, so that a replay forgets the same ones.
     """
 
-    def __init__(self, layout: Layout, remember: int, max_pending: int) -> None:
+    def __init__(self, layout: RecordLayout, remember: int, max_pending: int) -> None:
         self._layout, self.remember, self.max_pending = layout, remember, max_pending
-        self.pending: OrderedDict[int, Waiting] = OrderedDict()
+        self.pending: OrderedDict[int, WaitingDecision] = OrderedDict()
         self._packed: dict[int, bytes] = {}  # of every decision waiting, for a snapshot
         self._alike: dict[tuple[int, Any], dict[int, None]] = {}  # action and state -> decisions waiting, in order
-        self.reported: Recent[int, tuple[int, bytes]] = Recent(remember)
+        self.reported: RecentEntries[int, tuple[int, bytes]] = RecentEntries(remember)
         """Decision id -> the record that told its outcome, and the outcome; empty for one that was abandoned."""
-        self.requests: Recent[bytes, Answer] = Recent(remember)
+        self.requests: RecentEntries[bytes, RecordedAnswer] = RecentEntries(remember)
 
-    def decided(self, decision_id: int, state: Any, action: int, t: int) -> None:
+    def decision_made(self, decision_id: int, state: Any, action: int, t: int) -> None:
         """A decision was made; beyond `max_pending` the oldest is abandoned."""
         told = self._layout.state.pack(*state) if self._layout.dim else self._layout.state.pack(state)
-        self.pending[decision_id] = Waiting(state, action, t)
+        self.pending[decision_id] = WaitingDecision(state, action, t)
         self._packed[decision_id] = _WAITING.pack(decision_id, t, action) + told
         self._alike.setdefault(self._key(state, action), {})[decision_id] = None
         if len(self.pending) > self.max_pending:
@@ -116,9 +116,11 @@ class Memory:
         packed = _TOLD.pack(decision_id, sequence, len(outcome)) + outcome
         self.reported.put(decision_id, (sequence, outcome), packed)
 
-    def answered(self, request: bytes, answer: Answer) -> None:
+    def answered(self, request: bytes, answer: RecordedAnswer) -> None:
         """A request was answered."""
-        packed = _ANSWER.pack(answer.sequence, answer.asked, answer.action, answer.kind, len(request)) + request
+        packed = (
+            _ANSWER.pack(answer.sequence, answer.request_checksum, answer.action, answer.kind, len(request)) + request
+        )
         self.requests.put(request, answer, packed)
 
     # ------------------------------------------------------------------ decisions by what they were
@@ -130,7 +132,7 @@ class Memory:
         """The oldest decision waiting that was `action` in `state`; 0 if there is none."""
         return next(iter(self._alike.get(self._key(state, action), (0,))))
 
-    def newest_like(self, decision_id: int) -> Waiting:
+    def newest_like(self, decision_id: int) -> WaitingDecision:
         """The newest decision waiting that was the same action in the same state, perhaps itself."""
         waiting = self.pending[decision_id]
         return self.pending[next(reversed(self._alike[self._key(waiting.state, waiting.action)]))]
@@ -153,7 +155,7 @@ class Memory:
         while at < len(data):
             i, t, action = _WAITING.unpack_from(data, at)
             where = state.unpack_from(data, at + _WAITING.size)
-            self.decided(i, np.array(where) if points else where[0], action, t)
+            self.decision_made(i, np.array(where) if points else where[0], action, t)
             at += _WAITING.size + state.size
         data, at = arrays["reported"].tobytes(), 0
         while at < len(data):
@@ -163,7 +165,9 @@ class Memory:
             self.reported.put(i, (sequence, data[at - length : at]), data[begin:at])
         data, at = arrays["requests"].tobytes(), 0
         while at < len(data):
-            sequence, asked, action, kind, length = _ANSWER.unpack_from(data, at)
+            sequence, request_checksum, action, kind, length = _ANSWER.unpack_from(data, at)
             begin = at
             at += _ANSWER.size + length
-            self.requests.put(data[at - length : at], Answer(sequence, asked, action, kind), data[begin:at])
+            self.requests.put(
+                data[at - length : at], RecordedAnswer(sequence, request_checksum, action, kind), data[begin:at]
+            )

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.arguments import whole_below
 from gainful.errors import InvalidArgumentError, describe
-from gainful.live.configuration import core_of
-from gainful.live.observing import cells_of
-from gainful.live.records import Rows
+from gainful.live.batch_counting import cells_of
+from gainful.live.records import TransitionRows
 
 
 def checked_number(name: str, value: Any, n: int) -> int:
@@ -40,7 +39,7 @@ def checked_transition(
 ) -> tuple[Any, int, float, Any]:
     """State, action, reward and next state that the agent would accept, in plain types."""
     s: Any
-    core = core_of(agent)
+    core = agent.core
     a = checked_number("action", action, core.n_actions)
     if core is agent:
         cell = s = checked_number("state", state, core.n_states)
@@ -57,7 +56,7 @@ def checked_transition(
 
 def checked_outcome(agent: Any, reward: Any, next_state: Any) -> tuple[float, Any]:
     """Reward and next state."""
-    core = core_of(agent)
+    core = agent.core
     to: Any
     if core is agent:
         to = checked_number("next_state", next_state, core.n_states)
@@ -82,9 +81,9 @@ def checked_outcome(agent: Any, reward: Any, next_state: Any) -> tuple[float, An
     return r, to
 
 
-def checked_rows(agent: Any, states: Any, actions: Any, rewards: Any, next_states: Any) -> Rows:
+def checked_rows(agent: Any, states: Any, actions: Any, rewards: Any, next_states: Any) -> TransitionRows:
     """Columns of transitions; an error names the first bad row."""
-    core = core_of(agent)
+    core = agent.core
     chosen = _whole_numbers("actions", actions, core.n_actions)
     n = len(chosen)
     try:
@@ -108,7 +107,7 @@ def checked_rows(agent: Any, states: Any, actions: Any, rewards: Any, next_state
             f"a number in [{core.reward_min:g}, {core.reward_max:g}]",
             f"{int(bad.sum())} of {n} rows are wrong",
         )
-    rows = Rows(origin, chosen.astype(np.uint32), paid, target)
+    rows = TransitionRows(origin, chosen.astype(np.uint32), paid, target)
     missing = ~core.allowed[cells_of(agent, rows)[0], chosen]
     if missing.any():
         at = int(np.flatnonzero(missing)[0])
@@ -123,7 +122,7 @@ def checked_rows(agent: Any, states: Any, actions: Any, rewards: Any, next_state
 def _states(agent: Any, name: str, values: Any) -> NDArray[Any]:
     """(n,) numbers of states, or (n, d) points."""
     if agent.dim == 0:
-        return _whole_numbers(name, values, core_of(agent).n_states)
+        return _whole_numbers(name, values, agent.core.n_states)
     partition = agent.partition
     try:
         partition.index_many(values)

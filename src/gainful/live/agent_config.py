@@ -18,18 +18,7 @@ from gainful.arguments import whole
 from gainful.errors import InvalidArgumentError, UnknownAgentError, suggestion
 from gainful.mdp.model import MDP
 
-LARGEST_PRIOR = 10**6
-
-
-def is_points(agent: Any) -> bool:
-    """Whether its states are points of a box."""
-    return bool(agent.dim)
-
-
-def core_of(agent: Any) -> EpisodicAgent:
-    """The tabular agent: itself, or the one on cells."""
-    core: EpisodicAgent = agent.core
-    return core
+MAX_PRIOR_WEIGHT = 10**6
 
 
 def make_agent(config: Any) -> tuple[Any, dict[str, Any] | None]:
@@ -89,7 +78,7 @@ def _class_of(name: str) -> Any:
     return registry.agent_class(name)
 
 
-def class_called(name: str) -> Any:
+def class_named(name: str) -> Any:
     """The class by its own name, such as 'SCALPlus', as files have it; an UnknownAgentError where there is none."""
     for key, (_, attribute) in {**registry.AGENTS, **registry.PARTITIONED}.items():
         if attribute == name:
@@ -97,9 +86,9 @@ def class_called(name: str) -> Any:
     raise UnknownAgentError(f"'{name}': this gainful does not know this agent; upgrade gainful")
 
 
-def make_again(name: str, settings: dict[str, Any], allowed: NDArray[np.bool_] | None) -> Any:
+def rebuild_agent(name: str, settings: dict[str, Any], allowed: NDArray[np.bool_] | None) -> Any:
     """A new agent from what a file holds; TypeError, ValueError or KeyError where that cannot be."""
-    return class_called(name)(**settings, **({} if allowed is None else {"allowed": allowed}))
+    return class_named(name)(**settings, **({} if allowed is None else {"allowed": allowed}))
 
 
 # ---------------------------------------------------------------------- a prior model
@@ -127,7 +116,7 @@ def observe_prior(agent: Any, prior: MDP, weight: Any) -> None:
     lowest state), so that counts stay whole; the rewards are n times the mean r(s,a). The clock t counts them too. They
     are invented, not seen: no theorem covers what is learned from them.
     """
-    n, core = whole("config['prior_weight']", weight, 1, LARGEST_PRIOR), core_of(agent)
+    n, core = whole("config['prior_weight']", weight, 1, MAX_PRIOR_WEIGHT), agent.core
     if isinstance(core, StepwiseAgent) or agent.log is not None:
         raise InvalidArgumentError(f"{type(agent).__name__} keeps more than counts, and cannot begin with a prior")
     if (prior.n_states, prior.n_actions) != (core.n_states, core.n_actions):
@@ -171,17 +160,17 @@ def observe_prior(agent: Any, prior: MDP, weight: Any) -> None:
 # ---------------------------------------------------------------------- is it the same?
 
 
-def digest(agent: Any) -> str:
+def statistics_digest(agent: Any) -> str:
     """Of what the agent has seen."""
-    arrays = core_of(agent).statistics.to_arrays()
+    arrays = agent.core.statistics.to_arrays()
     found = hashlib.sha256()
     for name in sorted(arrays):
         found.update(name.encode() + arrays[name].tobytes())
-    found.update(np.packbits(core_of(agent).allowed).tobytes())
+    found.update(np.packbits(agent.core.allowed).tobytes())
     return found.hexdigest()[:32]
 
 
-def plain(settings: dict[str, Any]) -> dict[str, Any]:
+def plain_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings as JSON gives them back."""
     kept: dict[str, Any] = json.loads(json.dumps(settings, default=_simple))
     return kept
@@ -191,7 +180,7 @@ def _simple(value: Any) -> Any:
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)
 
 
-def differences(stored: dict[str, Any], given: dict[str, Any]) -> list[str]:
+def setting_differences(stored: dict[str, Any], given: dict[str, Any]) -> list[str]:
     """Every setting that differs, in words."""
     return [
         f"{name}: stored {stored.get(name)!r}, given {given.get(name)!r}"
