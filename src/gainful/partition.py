@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gainful._compiled import inlined, kernel
-from gainful.errors import InvalidArgumentError
+from gainful.errors import InvalidArgumentError, describe
 
 if TYPE_CHECKING:
     import gymnasium
@@ -103,15 +103,32 @@ def locate_one(point: Any, table: Any) -> int:
 
 @dataclass(frozen=True)
 class Partition:
-    """A box cut into equal cells, n per axis: made by `uniform` or `from_box`; immutable.
+    """A box cut into equal cells: the states that a tabular agent has on a continuous state space.
 
-    On [0, 1] the cells of one axis are I_1 = [0, 1/n], I_k = ((k-1)/n, k/n]: right-closed, the edges the doubles
+    On [0, 1] the cells of one axis are I_1 = [0, 1/n], I_k = ((k-1)/n, k/n]: right-closed, the edges being the doubles
     nearest to k/n. On [low, high] the edges are (low·(n-k) + high·k)/n. In d dimensions a cell is a product of such
-    intervals, numbered row-major (the last axis fastest), from 0.
+    intervals. Cells are numbered from 0, row-major (the last axis fastest). A partition is immutable; `uniform` and
+    `from_box` make one.
 
-    `outside="error"` refuses points outside the box, "clip" gives them the cell nearest to them; NaN is always refused.
+    Parameters
+    ----------
+    bins : tuple of int
+        The number of intervals on each axis.
+    low, high : tuple of float
+        The ends of the box, one number per axis.
+    outside : {"error", "clip"}
+        What becomes of points outside the box: an error, or the cell nearest to them. NaN is always an error.
 
-    >>> part = Partition.uniform(bins=100)
+    Raises
+    ------
+    InvalidArgumentError
+        If the lengths differ, an axis has no extent or is too narrow for its cells in floating point, or there are
+        more than 2³¹ - 1 cells.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> part = gf.Partition.uniform(bins=100)
     >>> part.index(0.07), part.index(0.070001), part.n_cells
     (6, 7, 100)
     """
@@ -126,16 +143,16 @@ class Partition:
         object.__setattr__(self, "low", _numbers("low", self.low))
         object.__setattr__(self, "high", _numbers("high", self.high))
         if self.outside not in get_args(Outside):
-            raise InvalidArgumentError(f"outside is {self.outside!r}, expected 'error' or 'clip'")
+            raise InvalidArgumentError("outside", self.outside, "'error' or 'clip'")
         if not (len(self.bins) == len(self.low) == len(self.high) >= 1):
-            raise InvalidArgumentError(
-                f"bins, low and high have {len(self.bins)}, {len(self.low)} and {len(self.high)} entries, "
-                "expected one each per axis"
-            )
+            raise _uneven(self.bins, self.low, self.high, "", "one each per axis")
         if math.prod(self.bins) > MAX_CELLS:
             raise InvalidArgumentError(
-                f"bins {_short(self.bins)} make {_rounded(math.prod(self.bins))} cells, expected at most {MAX_CELLS}; "
-                "take fewer bins"
+                "bins",
+                self.bins,
+                f"at most {MAX_CELLS}",
+                "take fewer bins",
+                problem=f"bins {_short(self.bins)} make {_rounded(math.prod(self.bins))} cells",
             )
         for i in range(self.dim):
             self._check_axis(i)
@@ -151,8 +168,25 @@ class Partition:
         high: float | ArrayLike | None = None,
         outside: Outside = "error",
     ) -> Self:
-        """`bins` intervals on each of `dim` axes (or one number per axis) of [low, high], by default [0, 1].
+        """Cut a box into equal cells.
 
+        Parameters
+        ----------
+        bins : int or sequence of int
+            Intervals on every axis, or on each.
+        dim : int, optional
+            The number of axes d; by default as many as `bins`, `low` and `high` have entries.
+        low, high : float or array_like, optional
+            The ends of the box, for every axis or for each; by default [0, 1].
+        outside : {"error", "clip"}
+            What becomes of points outside the box.
+
+        Returns
+        -------
+        Partition
+
+        Examples
+        --------
         >>> Partition.uniform(bins=3, dim=2).centers[1].tolist() == [1 / 6, 1 / 2]
         True
         """
@@ -162,12 +196,9 @@ class Partition:
         lengths = {len(counts), len(below), len(above)} - {1}
         d = max(lengths, default=1) if dim is None else dim
         if isinstance(d, bool) or not isinstance(d, Integral) or d < 1:
-            raise InvalidArgumentError(f"dim is {dim!r}, expected an integer of at least 1")
+            raise InvalidArgumentError("dim", dim, "an integer of at least 1")
         if lengths - {d}:
-            raise InvalidArgumentError(
-                f"bins, low and high have {len(counts)}, {len(below)} and {len(above)} entries for dim {d}, "
-                "expected one or one per axis"
-            )
+            raise _uneven(counts, below, above, f" for dim {d}", "one or one per axis")
         return cls(_spread(counts, d), _spread(below, d), _spread(above, d), outside)
 
     @classmethod
@@ -179,20 +210,47 @@ class Partition:
         high: ArrayLike | Sequence[float | None] | None = None,
         outside: Outside | None = None,
     ) -> Self:
-        """From a Gymnasium Box (of shape (d,) or ()), whose observations then have cells.
+        """Cut a Gymnasium Box into equal cells, so that every observation has one.
 
-        An axis without bounds needs `low` and `high` (a number, or one per axis; None keeps the box's own).
-        Where they are tighter than the box, observations beyond them fall into the end cells: `outside` is then
-        "clip" unless given, and "error" if the box is used as it is.
+        Parameters
+        ----------
+        box : gymnasium.spaces.Box
+            A space of shape (d,) or ().
+        bins : int or sequence of int
+            Intervals on every axis, or on each.
+        low, high : float or array_like, optional
+            Other ends, for every axis or for each; None keeps the box's own. An axis without bounds needs them.
+        outside : {"error", "clip"}, optional
+            What becomes of points outside the ends. By default "clip" where `low` or `high` is tighter than the box,
+            so that observations beyond them fall into the end cells, and "error" otherwise.
+
+        Returns
+        -------
+        Partition
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the space is not such a Box, or an axis has no bounds.
+
+        Examples
+        --------
+        >>> from gymnasium import spaces
+        >>> Partition.from_box(spaces.Box(-1.0, 1.0, (2,)), bins=4, high=0.5).outside
+        'clip'
         """
         from gymnasium import spaces
 
         if not isinstance(box, spaces.Box):
-            hint = "; a Discrete space needs no partition" if isinstance(box, spaces.Discrete) else ""
-            raise InvalidArgumentError(f"the space is {box}, expected a gymnasium.spaces.Box{hint}")
+            hint = "a Discrete space needs no partition" if isinstance(box, spaces.Discrete) else ""
+            raise InvalidArgumentError("box", box, "a gymnasium.spaces.Box", hint, problem=f"the space is {box}")
         if len(box.shape) > 1:
             raise InvalidArgumentError(
-                f"the box has shape {box.shape}, expected (d,) or (); choose a few features of the observation first"
+                "box",
+                box.shape,
+                "(d,) or ()",
+                "choose a few features of the observation first",
+                problem=f"the box has shape {box.shape}",
             )
         d = math.prod(box.shape)
         ends = []
@@ -208,8 +266,11 @@ class Partition:
         if unbounded:
             axes = f"ax{'is' if len(unbounded) == 1 else 'es'} {', '.join(map(str, unbounded))}"
             raise InvalidArgumentError(
-                f"the box has no bounds on {axes} (low {np.asarray(box.low).reshape(-1)}, high "
-                f"{np.asarray(box.high).reshape(-1)}); give low= and high=, beyond which the end cells go on"
+                "box",
+                box,
+                hint="give low= and high=, beyond which the end cells go on",
+                problem=f"the box has no bounds on {axes} (low {np.asarray(box.low).reshape(-1)}, high "
+                f"{np.asarray(box.high).reshape(-1)})",
             )
         if outside is None:
             tighter = np.any(below > np.asarray(box.low, dtype=np.float64).reshape(-1)) or np.any(
@@ -219,7 +280,22 @@ class Partition:
         return cls(_spread(_bins(bins), d, "bins"), tuple(below.tolist()), tuple(above.tolist()), outside)
 
     def with_bins(self, bins: int | Sequence[int]) -> Self:
-        """The same box with other cells."""
+        """Cut the same box into other cells.
+
+        Parameters
+        ----------
+        bins : int or sequence of int
+            Intervals on every axis, or on each.
+
+        Returns
+        -------
+        Partition
+
+        Examples
+        --------
+        >>> Partition.uniform(bins=3).with_bins(5).n_cells
+        5
+        """
         return type(self)(_spread(_bins(bins), self.dim, "bins"), self.low, self.high, self.outside)
 
     # ------------------------------------------------------------------ what it is
@@ -240,9 +316,25 @@ class Partition:
         return 1.0 / min(self.bins)
 
     def edges(self, axis: int = 0) -> NDArray[np.float64]:
-        """The n + 1 edges of the intervals of one axis; edge k ≥ 1 belongs to interval k - 1."""
+        """Edges of the intervals of one axis.
+
+        Parameters
+        ----------
+        axis : int
+            The axis, from 0.
+
+        Returns
+        -------
+        ndarray of shape (n + 1,)
+            Edge k ≥ 1 belongs to interval k - 1.
+
+        Examples
+        --------
+        >>> Partition.uniform(bins=2).edges()
+        array([0. , 0.5, 1. ])
+        """
         if not 0 <= axis < self.dim:
-            raise InvalidArgumentError(f"axis is {axis}, expected 0 … {self.dim - 1}")
+            raise InvalidArgumentError("axis", axis, f"0 … {self.dim - 1}")
         return _edges(self.bins[axis], self.low[axis], self.high[axis])
 
     @cached_property
@@ -267,12 +359,32 @@ class Partition:
     # ------------------------------------------------------------------ points
 
     def index(self, point: ArrayLike) -> int:
-        """The cell of a point: a sequence of d numbers, or a number if d = 1."""
+        """Find the cell of a point.
+
+        Parameters
+        ----------
+        point : array_like
+            d numbers; a plain number if d = 1.
+
+        Returns
+        -------
+        int
+            The number of its cell, from 0.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the point has another shape, is NaN, or lies outside the box where `outside` is "error".
+
+        Examples
+        --------
+        >>> Partition.uniform(bins=10, dim=2).index([0.05, 0.95])
+        9
+        """
         array = _array(point)
         if array.shape != (self.dim,) and not (array.ndim == 0 and self.dim == 1):
-            raise InvalidArgumentError(
-                f"the point has shape {array.shape}, expected ({self.dim},)" + (" or a number" if self.dim == 1 else "")
-            )
+            expected = f"({self.dim},)" + (" or a number" if self.dim == 1 else "")
+            raise InvalidArgumentError("point", point, expected, problem=f"the point has shape {array.shape}")
         flat = self._flat(array)
         cell = locate_one(flat, self._table(array.dtype))
         if cell < 0:
@@ -280,12 +392,32 @@ class Partition:
         return int(cell)
 
     def index_many(self, points: ArrayLike) -> NDArray[np.int64]:
-        """The cells of many points, (N, d), or (N,) if d = 1."""
+        """Find the cells of many points at once.
+
+        Parameters
+        ----------
+        points : array_like of shape (N, d)
+            The points; (N,) if d = 1.
+
+        Returns
+        -------
+        ndarray of int64, shape (N,)
+            The numbers of their cells.
+
+        Raises
+        ------
+        InvalidArgumentError
+            As for `index`; the message says which point is meant.
+
+        Examples
+        --------
+        >>> Partition.uniform(bins=10).index_many([0.05, 0.95])
+        array([0, 9])
+        """
         array = _array(points)
         if array.shape != (len(array) if array.ndim else -1, self.dim) and not (array.ndim == 1 and self.dim == 1):
-            raise InvalidArgumentError(
-                f"the points have shape {array.shape}, expected (N, {self.dim})" + (" or (N,)" if self.dim == 1 else "")
-            )
+            expected = f"(N, {self.dim})" + (" or (N,)" if self.dim == 1 else "")
+            raise InvalidArgumentError("points", points, expected, problem=f"the points have shape {array.shape}")
         flat = self._flat(array)
         cells = np.empty(len(array), dtype=np.int64)
         first = locate(flat, self._table(array.dtype), cells)
@@ -295,7 +427,7 @@ class Partition:
 
     def _flat(self, array: NDArray[Any]) -> NDArray[np.float64]:
         if array.dtype.kind not in "fiub":
-            raise InvalidArgumentError(f"the point is {array.tolist()!r}, expected {self.dim} finite number(s)")
+            raise InvalidArgumentError("the point", array.tolist(), f"{self.dim} finite number(s)")
         return array.astype(np.float64).reshape(-1)
 
     def _table(self, dtype: np.dtype[Any]) -> NDArray[np.float64]:
@@ -323,41 +455,100 @@ class Partition:
         _, _, _, least, greatest = self._table(dtype)
         i = next(i for i in range(self.dim) if not least[i] <= point[i] <= greatest[i])
         where = f"axis {i}" if number is None else f"axis {i} of point {number}"
-        if math.isnan(point[i]):
-            return InvalidArgumentError(f"{where} is NaN, expected a number in [{self.low[i]:g}, {self.high[i]:g}]")
+        value = float(point[i])
+        if math.isnan(value):
+            accepted = f"a number in [{self.low[i]:g}, {self.high[i]:g}]"
+            return InvalidArgumentError(where, value, accepted, problem=f"{where} is NaN")
         return InvalidArgumentError(
-            f"{where} is {float(point[i])!r}, outside [{self.low[i]!r}, {self.high[i]!r}]; "
-            'widen low and high, or say outside="clip" to count it to the nearest cell'
+            where,
+            value,
+            hint='widen low and high, or say outside="clip" to count it to the nearest cell',
+            problem=f"{where} is {value!r}, outside [{self.low[i]!r}, {self.high[i]!r}]",
         )
 
     # ------------------------------------------------------------------ files
 
     def settings(self) -> dict[str, Any]:
-        """A dictionary for JSON, which `from_settings` reads."""
+        """Describe the partition as a dictionary for JSON, which `from_settings` reads.
+
+        Returns
+        -------
+        dict
+            With the keys bins, low, high and outside.
+
+        Examples
+        --------
+        >>> Partition.uniform(bins=2).settings()
+        {'bins': [2], 'low': [0.0], 'high': [1.0], 'outside': 'error'}
+        """
         return {
-            "bins": list(self.bins), "low": list(self.low), "high": list(self.high), "outside": self.outside,
-        }  # fmt: skip
+            "bins": list(self.bins),
+            "low": list(self.low),
+            "high": list(self.high),
+            "outside": self.outside,
+        }
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> Self:
-        """The partition of such a dictionary."""
+        """Make the partition that `settings` described.
+
+        Parameters
+        ----------
+        settings : dict
+            What `settings` returned.
+
+        Returns
+        -------
+        Partition
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the keys or their values are not those of a partition.
+
+        Examples
+        --------
+        >>> part = Partition.uniform(bins=2)
+        >>> Partition.from_settings(part.settings()) == part
+        True
+        """
         wanted = {"bins", "low", "high", "outside"}
         if not isinstance(settings, dict) or set(settings) != wanted:  # type: ignore[redundant-expr]
-            raise InvalidArgumentError(f"settings of a partition are {settings!r}, expected the keys {sorted(wanted)}")
+            raise InvalidArgumentError(
+                "settings",
+                settings,
+                f"the keys {sorted(wanted)}",
+                problem=f"settings of a partition are {describe(settings)}",
+            )
         return cls(**settings)
 
     def _check_axis(self, i: int) -> None:
         n, low, high = self.bins[i], self.low[i], self.high[i]
         if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
-            raise InvalidArgumentError(f"bins of axis {i} is {n!r}, expected an integer of at least 1")
+            raise InvalidArgumentError(f"bins of axis {i}", n, "an integer of at least 1")
         if not (
             math.isfinite(low) and math.isfinite(high) and low < high and math.isfinite((abs(low) + abs(high)) * n)
         ):
-            raise InvalidArgumentError(f"axis {i} is [{low:g}, {high:g}], expected finite numbers with low < high")
+            raise InvalidArgumentError(
+                f"axis {i}",
+                (low, high),
+                "finite numbers with low < high",
+                problem=f"axis {i} is [{low:g}, {high:g}]",
+            )
         if (high - low) / n <= 8 * 2.0**-53 * max(-low, high):  # an edge is off by 3 roundings at most
             raise InvalidArgumentError(
-                f"axis {i}, [{low!r}, {high!r}], is too narrow for {n} cells in floating point; take fewer bins"
+                f"axis {i}",
+                (low, high),
+                hint="take fewer bins",
+                problem=f"axis {i}, [{low!r}, {high!r}], is too narrow for {n} cells in floating point",
             )
+
+
+def _uneven(bins: Any, low: Any, high: Any, where: str, expected: str) -> InvalidArgumentError:
+    """The error for sequences of different lengths."""
+    lengths = len(bins), len(low), len(high)
+    problem = f"bins, low and high have {lengths[0]}, {lengths[1]} and {lengths[2]} entries{where}"
+    return InvalidArgumentError("bins, low and high", lengths, expected, problem=problem)
 
 
 def _edges(n: int, low: float, high: float) -> NDArray[np.float64]:
@@ -371,7 +562,7 @@ def _array(points: ArrayLike) -> NDArray[Any]:
     try:
         return np.asarray(points)
     except ValueError as error:
-        raise InvalidArgumentError(f"the point is {points!r}, expected numbers in one row") from error
+        raise InvalidArgumentError("the point", points, "numbers in one row") from error
 
 
 def _short(bins: tuple[int, ...]) -> str:
@@ -387,9 +578,9 @@ def _bins(bins: Any) -> tuple[int, ...]:
     counts = (bins,) if np.ndim(bins) == 0 else tuple(bins)
     for n in counts:
         if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
-            raise InvalidArgumentError(f"bins is {bins!r}, expected an integer of at least 1, or one per axis")
+            raise InvalidArgumentError("bins", bins, "an integer of at least 1, or one per axis")
     if not counts:
-        raise InvalidArgumentError("bins is empty, expected an integer of at least 1, or one per axis")
+        raise InvalidArgumentError("bins", bins, "an integer of at least 1, or one per axis", problem="bins is empty")
     return tuple(int(n) for n in counts)
 
 
@@ -400,10 +591,10 @@ def _numbers(name: str, values: Any, *, nan: bool = False) -> tuple[float, ...]:
         if x is None and nan:
             x = math.nan
         if isinstance(x, (bool, np.bool_)) or not isinstance(x, Real):
-            raise InvalidArgumentError(f"{name} is {values!r}, expected a number, or one per axis")
+            raise InvalidArgumentError(name, values, "a number, or one per axis")
         numbers.append(float(x))
     if not numbers:
-        raise InvalidArgumentError(f"{name} is empty, expected a number, or one per axis")
+        raise InvalidArgumentError(name, values, "a number, or one per axis", problem=f"{name} is empty")
     return tuple(numbers)
 
 
@@ -412,4 +603,5 @@ def _spread(values: tuple[Any, ...], d: int, name: str = "low, high or bins") ->
         return values
     if len(values) == 1:
         return values * d
-    raise InvalidArgumentError(f"{name} has {len(values)} entries, expected one or {d}, one per axis")
+    problem = f"{name} has {len(values)} entries"
+    raise InvalidArgumentError(name, values, f"one or {d}, one per axis", problem=problem)

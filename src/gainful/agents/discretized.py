@@ -27,9 +27,13 @@ class Discretized(PartitionedAgent):
     """
 
     def __init__(
-        self, agent_class: type[EpisodicAgent] | str, partition: Partition | dict[str, Any], *, n_actions: int,
+        self,
+        agent_class: type[EpisodicAgent] | str,
+        partition: Partition | dict[str, Any],
+        *,
+        n_actions: int,
         **settings: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         made = _class_of(agent_class)
         self.partition = checked_partition(partition)
         parameters = inspect.signature(made).parameters

@@ -25,9 +25,16 @@ if TYPE_CHECKING:
 NEVER = np.iinfo(np.int64).max
 
 EPISODE_RECORD = np.dtype(
-    [("step", "i8"), ("gain", "f8"), ("gain_low", "f8"), ("gain_high", "f8"), ("span", "f8"), ("sweeps", "i8"),
-     ("planning_seconds", "f8")]
-)  # fmt: skip
+    [
+        ("step", "i8"),
+        ("gain", "f8"),
+        ("gain_low", "f8"),
+        ("gain_high", "f8"),
+        ("span", "f8"),
+        ("sweeps", "i8"),
+        ("planning_seconds", "f8"),
+    ]
+)
 """One record per episode: first step t_k (from 1), planner's gain with its bracket, sp(v_k), sweeps, CPU seconds."""
 
 
@@ -120,9 +127,16 @@ class EpisodicAgent:
     """The number of steps after which the next decision refines the partition: never."""
 
     def __init__(
-        self, n_states: int, n_actions: int, *, reward_max: float = 1.0, reward_min: float = 0.0, delta: float = 0.05,
-        seed: int = 0, allowed: ArrayLike | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        n_states: int,
+        n_actions: int,
+        *,
+        reward_max: float = 1.0,
+        reward_min: float = 0.0,
+        delta: float = 0.05,
+        seed: int = 0,
+        allowed: ArrayLike | None = None,
+    ) -> None:
         for name, size in (("n_states", n_states), ("n_actions", n_actions)):
             if not isinstance(size, int | np.integer) or size < 1:  # type: ignore[redundant-expr]
                 raise InvalidArgumentError(f"{name} is {size!r}, expected an integer of at least 1")
@@ -201,9 +215,13 @@ class EpisodicAgent:
     def settings(self) -> dict[str, Any]:
         """The arguments that make this agent again (what a saved file holds beside the arrays)."""
         return {
-            "n_states": self.n_states, "n_actions": self.n_actions, "reward_max": self.reward_max,
-            "reward_min": self.reward_min, "delta": self.delta, "seed": self.seed,
-        }  # fmt: skip
+            "n_states": self.n_states,
+            "n_actions": self.n_actions,
+            "reward_max": self.reward_max,
+            "reward_min": self.reward_min,
+            "delta": self.delta,
+            "seed": self.seed,
+        }
 
     def resize(self, settings: dict[str, Any]) -> None:
         """Take the size of an agent with these settings, where that changes in the course of a life."""
@@ -332,9 +350,12 @@ def choose(cumulative: NDArray[Any], s: int, key: Any, number: Any) -> int:
 
 @kernel
 def grant(
-    visits: NDArray[Any], is_changed: NDArray[Any], changed: NDArray[Any], n_changed: NDArray[Any],
+    visits: NDArray[Any],
+    is_changed: NDArray[Any],
+    changed: NDArray[Any],
+    n_changed: NDArray[Any],
     remaining: NDArray[Any],
-) -> None:  # fmt: skip
+) -> None:
     """Give every pair max{1, N} executions: those not observed since the last plan have used none of theirs."""
     for i in range(n_changed[0]):
         k = changed[i]

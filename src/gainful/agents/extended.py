@@ -42,9 +42,17 @@ class ExtendedAgent(EpisodicAgent):
     """
 
     def __init__(
-        self, n_states: int, n_actions: int, *, reward_max: float = 1.0, reward_min: float = 0.0, delta: float = 0.05,
-        seed: int = 0, allowed: ArrayLike | None = None, width_scale: float = 1.0,
-    ) -> None:  # fmt: skip
+        self,
+        n_states: int,
+        n_actions: int,
+        *,
+        reward_max: float = 1.0,
+        reward_min: float = 0.0,
+        delta: float = 0.05,
+        seed: int = 0,
+        allowed: ArrayLike | None = None,
+        width_scale: float = 1.0,
+    ) -> None:
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )

@@ -29,9 +29,17 @@ class Fixed(EpisodicAgent):
     """
 
     def __init__(
-        self, n_states: int, n_actions: int, *, policy: ArrayLike | Plan | None = None, reward_max: float = 1.0,
-        reward_min: float = 0.0, delta: float = 0.05, seed: int = 0, allowed: ArrayLike | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        n_states: int,
+        n_actions: int,
+        *,
+        policy: ArrayLike | Plan | None = None,
+        reward_max: float = 1.0,
+        reward_min: float = 0.0,
+        delta: float = 0.05,
+        seed: int = 0,
+        allowed: ArrayLike | None = None,
+    ) -> None:
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
@@ -100,5 +108,8 @@ class Fixed(EpisodicAgent):
         return EpisodePlan(
             actions=self.policy.argmax(axis=1) if mixed else self.policy.copy(),
             probabilities=self.policy if mixed else None,
-            gain_bounds=(self.reward_min, self.reward_max), values=np.zeros(self.n_states), sweeps=0, doubling=False,
-        )  # fmt: skip
+            gain_bounds=(self.reward_min, self.reward_max),
+            values=np.zeros(self.n_states),
+            sweeps=0,
+            doubling=False,
+        )

@@ -53,10 +53,19 @@ class MBIEEB(EpisodicAgent):
     """
 
     def __init__(
-        self, n_states: int, n_actions: int, *, discount: float, m: int, reward_max: float = 1.0,
-        reward_min: float = 0.0, delta: float = 0.05, seed: int = 0, allowed: ArrayLike | None = None,
+        self,
+        n_states: int,
+        n_actions: int,
+        *,
+        discount: float,
+        m: int,
+        reward_max: float = 1.0,
+        reward_min: float = 0.0,
+        delta: float = 0.05,
+        seed: int = 0,
+        allowed: ArrayLike | None = None,
         bonus_scale: float = 1.0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
@@ -107,13 +116,18 @@ class MBIEEB(EpisodicAgent):
             start[:S] = self.current.values
             start[S:] = start[:S].max()
         found = discounted_value_iteration(
-            MDP.from_rows(indptr, indices, probabilities, table), self.discount,
-            precision=self.reward_range / math.sqrt(t), max_sweeps=MAX_SWEEPS, start_values=start,
-        )  # fmt: skip
+            MDP.from_rows(indptr, indices, probabilities, table),
+            self.discount,
+            precision=self.reward_range / math.sqrt(t),
+            max_sweeps=MAX_SWEEPS,
+            start_values=start,
+        )
         lower, upper = found.value_bounds
         low, high = (1.0 - self.discount) * float(lower.min()), (1.0 - self.discount) * float(upper.max())
         return EpisodePlan(
-            actions=found.actions[:S].copy(), gain_bounds=(low + self.reward_min, high + self.reward_min),
-            values=found.values[:S].copy(), sweeps=found.sweeps,
+            actions=found.actions[:S].copy(),
+            gain_bounds=(low + self.reward_min, high + self.reward_min),
+            values=found.values[:S].copy(),
+            sweeps=found.sweeps,
             details={"bonus": bonuses.reshape(S, A), "rewards": r},
-        )  # fmt: skip
+        )

@@ -91,9 +91,18 @@ class OptPSRL(EpisodicAgent):
     """
 
     def __init__(
-        self, n_states: int, n_actions: int, *, horizon: float, reward_max: float = 1.0, reward_min: float = 0.0,
-        delta: float = 0.05, seed: int = 0, allowed: ArrayLike | None = None, samples: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        n_states: int,
+        n_actions: int,
+        *,
+        horizon: float,
+        reward_max: float = 1.0,
+        reward_min: float = 0.0,
+        delta: float = 0.05,
+        seed: int = 0,
+        allowed: ArrayLike | None = None,
+        samples: int | None = None,
+    ) -> None:
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
@@ -146,14 +155,18 @@ class OptPSRL(EpisodicAgent):
         rng = planning_generator(self.seed, len(self.records))
         for attempt in range(REDRAWS):
             model = MDP(
-                self._samples(counts, lower, known, rng).reshape(S, A * psi, S), rewards,
+                self._samples(counts, lower, known, rng).reshape(S, A * psi, S),
+                rewards,
                 allowed=np.repeat(self.allowed, psi, axis=1),
-            )  # fmt: skip
+            )
             try:
                 found = solve(
-                    model, precision=self.reward_range / math.sqrt(t), max_sweeps=MAX_SWEEPS, threads=1,
+                    model,
+                    precision=self.reward_range / math.sqrt(t),
+                    max_sweeps=MAX_SWEEPS,
+                    threads=1,
                     start_values=None if self.current is None else self.current.values,
-                )  # fmt: skip
+                )
                 break
             except MultichainError:
                 if attempt == REDRAWS - 1:
@@ -161,15 +174,20 @@ class OptPSRL(EpisodicAgent):
         assert found.actions is not None
         low, high = found.gain_bounds
         return EpisodePlan(
-            actions=found.actions // psi, gain_bounds=(low + self.reward_min, high + self.reward_min),
-            values=found.bias, sweeps=found.sweeps,
+            actions=found.actions // psi,
+            gain_bounds=(low + self.reward_min, high + self.reward_min),
+            values=found.bias,
+            sweeps=found.sweeps,
             details={"rewards": r, "samples": found.actions % psi},
-        )  # fmt: skip
+        )
 
     def _samples(
-        self, counts: NDArray[np.float64], lower: NDArray[np.float64], known: NDArray[np.bool_],
+        self,
+        counts: NDArray[np.float64],
+        lower: NDArray[np.float64],
+        known: NDArray[np.bool_],
         rng: np.random.Generator,
-    ) -> NDArray[np.float64]:  # fmt: skip
+    ) -> NDArray[np.float64]:
         """(S*A, ψ, S) rows: from the posterior where `known`, else p⁻ with the missing mass on one random state."""
         psi = self.samples
         rows = np.repeat(lower[:, None, :], psi, axis=1)

@@ -47,9 +47,12 @@ def sample_transitions(counts: NDArray[np.float64], prior: float, rng: np.random
 
 
 def sample_mean_rewards(
-    visits: NDArray[np.int64], reward_sum: NDArray[np.float64], reward_max: float, prior: float,
+    visits: NDArray[np.int64],
+    reward_sum: NDArray[np.float64],
+    reward_max: float,
+    prior: float,
     rng: np.random.Generator,
-) -> NDArray[np.float64]:  # fmt: skip
+) -> NDArray[np.float64]:
     """r_max·Beta(prior + Σr/r_max, prior + N - Σr/r_max) for every pair, r in [0, r_max]."""
     successes = np.minimum(reward_sum / reward_max, visits)  # rounding may put the sum above N·r_max
     return reward_max * rng.beta(prior + successes, prior + (visits - successes))
@@ -75,9 +78,18 @@ class PSRL(EpisodicAgent):
     """
 
     def __init__(
-        self, n_states: int, n_actions: int, *, reward_max: float = 1.0, reward_min: float = 0.0, delta: float = 0.05,
-        seed: int = 0, allowed: ArrayLike | None = None, transition_prior: float = 1.0, reward_prior: float = 1.0,
-    ) -> None:  # fmt: skip
+        self,
+        n_states: int,
+        n_actions: int,
+        *,
+        reward_max: float = 1.0,
+        reward_min: float = 0.0,
+        delta: float = 0.05,
+        seed: int = 0,
+        allowed: ArrayLike | None = None,
+        transition_prior: float = 1.0,
+        reward_prior: float = 1.0,
+    ) -> None:
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
@@ -90,8 +102,10 @@ class PSRL(EpisodicAgent):
     def settings(self) -> dict[str, Any]:
         """The arguments that make this agent again."""
         return {
-            **super().settings(), "transition_prior": self.transition_prior, "reward_prior": self.reward_prior,
-        }  # fmt: skip
+            **super().settings(),
+            "transition_prior": self.transition_prior,
+            "reward_prior": self.reward_prior,
+        }
 
     @property
     def guarantee(self) -> Guarantee:
@@ -111,17 +125,22 @@ class PSRL(EpisodicAgent):
         p = sample_transitions(dense_counts(statistics), self.transition_prior, rng)
         r = sample_mean_rewards(
             statistics.visits, statistics.reward_sum, self.reward_range, self.reward_prior, rng
-        ).reshape(shape)  # fmt: skip
+        ).reshape(shape)
         found = solve(
             MDP(p.reshape(*shape, self.n_states), r, allowed=self.allowed),
-            precision=self.reward_range / math.sqrt(t), max_sweeps=MAX_SWEEPS, threads=1,
+            precision=self.reward_range / math.sqrt(t),
+            max_sweeps=MAX_SWEEPS,
+            threads=1,
             start_values=None if self.current is None else self.current.values,
-        )  # fmt: skip
+        )
         assert found.actions is not None
         low, high = found.gain_bounds
         previous = self.records[-1][0] if self.records else 0  # t_{k-1}; 0 makes T_0 = 1
         return EpisodePlan(
-            actions=found.actions.copy(), gain_bounds=(low + self.reward_min, high + self.reward_min),
-            values=found.bias, sweeps=found.sweeps, last_step=t + (t - previous),
+            actions=found.actions.copy(),
+            gain_bounds=(low + self.reward_min, high + self.reward_min),
+            values=found.bias,
+            sweeps=found.sweeps,
+            last_step=t + (t - previous),
             details={"transitions": p.reshape(*shape, self.n_states), "rewards": r},
-        )  # fmt: skip
+        )

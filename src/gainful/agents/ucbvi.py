@@ -52,10 +52,19 @@ class UCBVI(EpisodicAgent):
     """
 
     def __init__(
-        self, n_states: int, n_actions: int, *, episode_length: int, horizon: float, reward_max: float = 1.0,
-        reward_min: float = 0.0, delta: float = 0.05, seed: int = 0, allowed: ArrayLike | None = None,
+        self,
+        n_states: int,
+        n_actions: int,
+        *,
+        episode_length: int,
+        horizon: float,
+        reward_max: float = 1.0,
+        reward_min: float = 0.0,
+        delta: float = 0.05,
+        seed: int = 0,
+        allowed: ArrayLike | None = None,
         bonus_scale: float = 1.0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
@@ -69,9 +78,11 @@ class UCBVI(EpisodicAgent):
     def settings(self) -> dict[str, Any]:
         """The arguments that make this agent again."""
         return {
-            **super().settings(), "episode_length": self.episode_length, "horizon": self.horizon,
+            **super().settings(),
+            "episode_length": self.episode_length,
+            "horizon": self.horizon,
             "bonus_scale": self.bonus_scale,
-        }  # fmt: skip
+        }
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
         """The actions of the present block, and when it began."""
@@ -131,7 +142,11 @@ class UCBVI(EpisodicAgent):
         self._table, self._block = found.actions.copy(), t - 1
         low, high = float(found.values[0].min()) - found.rounding, float(found.values[0].max()) + found.rounding
         return EpisodePlan(
-            actions=self._table[0], gain_bounds=(low / H + self.reward_min, high / H + self.reward_min),
-            values=found.values[0].copy(), sweeps=H, doubling=False, last_step=self._last_step(0),
+            actions=self._table[0],
+            gain_bounds=(low / H + self.reward_min, high / H + self.reward_min),
+            values=found.values[0].copy(),
+            sweeps=H,
+            doubling=False,
+            last_step=self._last_step(0),
             details={"bonus": bonuses.reshape(S, A), "rewards": r, "actions": self._table},
-        )  # fmt: skip
+        )

@@ -83,12 +83,26 @@ class UCCRL(PartitionedAgent):
     core: TabularUCCRL
 
     def __init__(
-        self, *, n_actions: int, span: float, partition: Partition | dict[str, Any] | None = None,
-        lipschitz: float | None = None, holder: float | None = None, reward_max: float = 1.0, reward_min: float = 0.0,
-        delta: float = 0.05, seed: int = 0, allowed: ArrayLike | None = None, width_scale: float = 1.0,
-        horizon: float | None = None, dim: int | None = None, low: Ends = None,
-        high: Ends = None, box: Any = None, outside: Outside | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        n_actions: int,
+        span: float,
+        partition: Partition | dict[str, Any] | None = None,
+        lipschitz: float | None = None,
+        holder: float | None = None,
+        reward_max: float = 1.0,
+        reward_min: float = 0.0,
+        delta: float = 0.05,
+        seed: int = 0,
+        allowed: ArrayLike | None = None,
+        width_scale: float = 1.0,
+        horizon: float | None = None,
+        dim: int | None = None,
+        low: Ends = None,
+        high: Ends = None,
+        box: Any = None,
+        outside: Outside | None = None,
+    ) -> None:
         self.smoothness, self.horizon = Smoothness(lipschitz, holder), checked_horizon(horizon)
         options: dict[str, Any] = {
             "n_actions": n_actions,
