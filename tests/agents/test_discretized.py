@@ -65,8 +65,11 @@ def test_a_greedy_learner_predicts_what_its_values_say() -> None:
     ("arguments", "message"),
     [
         ((gf.UCRL2B, 20, {}), "partition is 20"),
-        ((gf.CSCALPlus, gf.Partition.uniform(bins=2), {}), "no tabular agent; it has a partition already"),
-        ((7, gf.Partition.uniform(bins=2), {}), "7 is no tabular agent"),
+        (
+            (gf.CSCALPlus, gf.Partition.uniform(bins=2), {}),
+            "is not a tabular agent, expected a class such as gf.UCRL2B; it has a partition already",
+        ),
+        ((7, gf.Partition.uniform(bins=2), {}), "7 is not a tabular agent"),
         ((gf.UCRL2B, gf.Partition.uniform(bins=2), {"span": 2.0}), "UCRL2B has no parameter 'span'; it has"),
         ((gf.SCAL, gf.Partition.uniform(bins=2), {}), "SCAL cannot be made: .*span"),
         ((gf.SCAL, gf.Partition.uniform(bins=2), {"span": -2.0}), "span is -2"),

@@ -16,14 +16,34 @@ from gainful.partition import Partition
 
 
 class Discretized(PartitionedAgent):
-    """A tabular agent that takes the cells of a partition for states: a baseline for agents that know better.
+    """Any tabular agent on the cells of a partition: a baseline for agents that know how states of a cell differ.
 
-    `agent_class` is a class such as `gf.UCRL2B` or its name ("ucrl2b"); `settings` are its own arguments. States of
-    one cell are treated as one, so the theorem of the tabular agent, which is about finite MDPs, does not apply.
+    States of one cell are treated as one, so the theorem of the tabular agent, which is about finite MDPs, does not
+    apply.
 
-    >>> from gainful.agents.ucrl2b import UCRL2B
-    >>> agent = Discretized(UCRL2B, Partition.uniform(bins=5, dim=2), n_actions=3)
+    Parameters
+    ----------
+    agent_class : type or str
+        The class of the tabular agent, such as `gf.UCRL2B`, or its name ("ucrl2b").
+    partition : Partition
+        The cells.
+    n_actions : int
+        The number of actions A.
+    **settings
+        The other arguments of the tabular agent.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the class is not one of a tabular agent, or an argument is not one of its own.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> agent = gf.Discretized(gf.UCRL2B, gf.Partition.uniform(bins=5, dim=2), n_actions=3)
     >>> agent.observe([0.1, 0.2], agent.act([0.1, 0.2]), 0.5, [0.3, 0.2])
+    >>> agent.n_states
+    25
     """
 
     def __init__(
@@ -41,11 +61,17 @@ class Discretized(PartitionedAgent):
         open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
         for name in settings:
             if name not in known and not open_ended:
-                raise InvalidArgumentError(f"{made.__name__} has no parameter {name!r}; it has {', '.join(known)}")
+                raise InvalidArgumentError(
+                    name,
+                    settings[name],
+                    hint=f"it has {', '.join(known)}",
+                    problem=f"{made.__name__} has no parameter {name!r}",
+                )
         try:
             self.core = made(self.partition.n_cells, n_actions, **settings)
         except TypeError as error:
-            raise InvalidArgumentError(f"{made.__name__} cannot be made: {error}") from error
+            problem = f"{made.__name__} cannot be made: {error}"
+            raise InvalidArgumentError("settings", settings, problem=problem) from error
 
     def settings(self) -> dict[str, Any]:
         """The arguments that make this agent again; the tabular agent's class by its name."""
@@ -69,6 +95,12 @@ def _class_of(agent: type[EpisodicAgent] | str) -> type[EpisodicAgent]:
                 return registry.agent_class(name)
         return registry.agent_class(agent)
     if not (isinstance(agent, type) and issubclass(agent, EpisodicAgent)):  # type: ignore[redundant-expr]
-        hint = "; it has a partition already" if isinstance(agent, type) and issubclass(agent, PartitionedAgent) else ""
-        raise InvalidArgumentError(f"{agent!r} is no tabular agent{hint}; expected a class such as gf.UCRL2B")
+        partitioned = isinstance(agent, type) and issubclass(agent, PartitionedAgent)
+        raise InvalidArgumentError(
+            "agent_class",
+            agent,
+            "a class such as gf.UCRL2B",
+            "it has a partition already" if partitioned else "",
+            problem=f"{agent!r} is not a tabular agent",
+        )
     return agent

@@ -16,7 +16,7 @@ from gainful._compiled import kernel
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.statistics import Statistics
 from gainful.arguments import finite, whole_below
-from gainful.errors import InvalidArgumentError
+from gainful.errors import InvalidArgumentError, describe
 from gainful.rng import Role, draw, draws, stream_key, uniform
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class EpisodeLog:
         return iter(self.array.tolist())
 
     def append(self, record: tuple[Any, ...]) -> None:
-        """One more."""
+        """Add the record of one more episode."""
         if self._n == self._kept.size:
             self._kept = np.concatenate([self._kept, np.zeros_like(self._kept)])
         self._kept[self._n] = record
@@ -64,7 +64,7 @@ class EpisodeLog:
 
     @property
     def array(self) -> NDArray[Any]:
-        """All of them: a view."""
+        """All records, as a view."""
         return self._kept[: self._n]
 
 
@@ -111,12 +111,25 @@ class EpisodeView:
 
 
 class EpisodicAgent:
-    """An agent with doubling episodes; a subclass says how to `plan`.
+    """An agent on numbered states that plans once per episode; a subclass says how to `plan`.
 
     An episode ends when the action chosen in the current state has been executed in it max{1, N_k(s,a)} times, N_k
     being the visits before the episode. The test comes before the execution: the action is then chosen anew by
     the new policy. Rewards enter in the user's units, in [reward_min, reward_max], and are shifted to [0, r_max] here
     and nowhere else.
+
+    Parameters
+    ----------
+    n_states, n_actions : int
+        The numbers of states S and actions A.
+    reward_max, reward_min : float
+        Every reward lies between them; r_max of the theory is their difference.
+    delta : float
+        δ, the probability with which the guarantee may fail.
+    seed : int
+        The seed of the agent's own randomness.
+    allowed : array_like of bool, shape (S, A), optional
+        The actions that each state has; all by default.
     """
 
     dim = 0
@@ -139,11 +152,12 @@ class EpisodicAgent:
     ) -> None:
         for name, size in (("n_states", n_states), ("n_actions", n_actions)):
             if not isinstance(size, int | np.integer) or size < 1:  # type: ignore[redundant-expr]
-                raise InvalidArgumentError(f"{name} is {size!r}, expected an integer of at least 1")
+                raise InvalidArgumentError(name, size, "an integer of at least 1")
         if not (finite(reward_min) and finite(reward_max) and reward_min < reward_max):
-            raise InvalidArgumentError(f"rewards in [{reward_min}, {reward_max}], expected reward_min < reward_max")
+            problem = f"rewards in [{reward_min}, {reward_max}]"
+            raise InvalidArgumentError("reward_max", reward_max, "reward_min < reward_max", problem=problem)
         if not (finite(delta) and 0.0 < delta < 1.0):
-            raise InvalidArgumentError(f"delta is {delta}, expected a probability in (0, 1)")
+            raise InvalidArgumentError("delta", delta, "a probability in (0, 1)")
         self.n_states, self.n_actions = int(n_states), int(n_actions)
         self.reward_min, self.reward_max, self.delta = float(reward_min), float(reward_max), float(delta)
         self.allowed: NDArray[np.bool_] = np.ones((self.n_states, self.n_actions), dtype=bool)
@@ -151,9 +165,8 @@ class EpisodicAgent:
         if allowed is not None:
             mask = np.array(allowed, dtype=bool)
             if mask.shape != self.allowed.shape or not mask.any(axis=1).all():
-                raise InvalidArgumentError(
-                    f"allowed has shape {mask.shape}, expected {self.allowed.shape} with an action in every state"
-                )
+                wanted = f"{self.allowed.shape} with an action in every state"
+                raise InvalidArgumentError("allowed", allowed, wanted, problem=f"allowed has shape {mask.shape}")
             self.allowed = mask
         self.allowed.flags.writeable = False
         self.key, self.seed = stream_key(seed, Role.ACTIONS), int(seed)
@@ -195,11 +208,28 @@ class EpisodicAgent:
 
     @property
     def episodes(self) -> NDArray[Any]:
-        """One record per episode so far, see `EPISODE_RECORD`."""
+        """One record per episode so far: a structured array.
+
+        The fields are step (the episode's first step, from 1), gain, gain_low and gain_high (the planner's gain and
+        its bracket), span (of the planner's values), sweeps and planning_seconds (CPU time).
+        """
         return self.records.array.copy()
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
-        """The plan of an episode whose first step is number t."""
+        """Plan an episode.
+
+        Parameters
+        ----------
+        statistics : Statistics
+            What has been seen so far.
+        t : int
+            The number of the episode's first step, from 1.
+
+        Returns
+        -------
+        EpisodePlan
+            What to do until the episode ends.
+        """
         raise NotImplementedError
 
     @property
@@ -213,7 +243,19 @@ class EpisodicAgent:
         return False
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again (what a saved file holds beside the arrays)."""
+        """The arguments that make this agent again, which a saved file holds beside the arrays.
+
+        Returns
+        -------
+        dict
+            Keyword arguments of the class, all of them plain JSON values.
+
+        Examples
+        --------
+        >>> import gainful as gf
+        >>> gf.UCRL2(2, 3, delta=0.1).settings()["delta"]
+        0.1
+        """
         return {
             "n_states": self.n_states,
             "n_actions": self.n_actions,
@@ -224,7 +266,7 @@ class EpisodicAgent:
         }
 
     def resize(self, settings: dict[str, Any]) -> None:
-        """Take the size of an agent with these settings, where that changes in the course of a life."""
+        """Take the number of states of an agent with these settings, where that changes in the course of a run."""
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
         """What a subclass must keep, beside the statistics and the current plan, to go on to the same bits."""
@@ -234,7 +276,20 @@ class EpisodicAgent:
         """Take back what `own_arrays` gave."""
 
     def save(self, path: str | Path) -> None:
-        """Write the whole state to one plain file; `gf.load_agent(path)` goes on to the same bits."""
+        """Write the whole state to one file, which `gf.load_agent` reads.
+
+        The loaded agent goes on to the same bits as this one. The file is complete, or as it was before.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; plain arrays and JSON.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the file cannot be written.
+        """
         from gainful.agents.files import save_agent  # which knows every agent, this class too
 
         save_agent(self, path)
@@ -242,8 +297,22 @@ class EpisodicAgent:
     def predict(self, state: int) -> int:
         """The greedy action of the present policy; begins no episode and learns nothing.
 
-        Of a policy that mixes actions it is the most probable one, ties to the lowest; before the first plan the
-        lowest action that the state has.
+        Parameters
+        ----------
+        state : int
+            The state, from 0.
+
+        Returns
+        -------
+        int
+            The most probable action of the present policy, ties to the lowest; before the first plan the lowest action
+            that the state has.
+
+        Examples
+        --------
+        >>> import gainful as gf
+        >>> gf.UCRL2(2, 2).predict(1)
+        0
         """
         return int(np.argmax(self.policy_at(np.array([self.cell(state)]))[0]))
 
@@ -256,7 +325,27 @@ class EpisodicAgent:
         return one_hot(chosen, self.n_actions)
 
     def act(self, state: int) -> int:
-        """The action to take in `state`; asked again before `observe`, the answer is the same."""
+        """Choose the action to take in `state`; a new episode begins first, where one is due.
+
+        Asked again before the next `observe`, the answer is the same.
+
+        Parameters
+        ----------
+        state : int
+            The state, from 0.
+
+        Returns
+        -------
+        int
+            The action, from 0.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If `state` is not a state of this agent.
+        NotConvergedError
+            If a plan was due and could not be made.
+        """
         s = whole_below("state", state, self.n_states)
         if self.current is None or self.interrupted or self.t >= self.current.last_step:
             self.begin_episode()
@@ -288,20 +377,46 @@ class EpisodicAgent:
         return np.uint64(key[0])
 
     def observe(self, state: int, action: int, reward: float, next_state: int) -> None:
-        """What happened: any valid transition, whether or not the agent chose it."""
+        """Learn from a transition: any valid one, whether or not the agent chose it.
+
+        Parameters
+        ----------
+        state : int
+            The state in which the action was taken.
+        action : int
+            The action taken.
+        reward : float
+            The reward received, in [reward_min, reward_max].
+        next_state : int
+            The state reached.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the transition is not possible for this agent, which then stays as it was.
+        """
         s = whole_below("state", state, self.n_states)
         a = whole_below("action", action, self.n_actions)
         to = whole_below("next state", next_state, self.n_states)
         if not self.allowed[s, a]:
-            raise InvalidArgumentError(f"action {a} at step {self.t + 1}: state {s} does not have it")
+            raise InvalidArgumentError(
+                "action",
+                a,
+                hint="the agent was made with allowed=, which says what each state has",
+                problem=f"action {a} at step {self.t + 1}: state {s} does not have it",
+            )
         try:
             r = reward if type(reward) is float else float(reward)
         except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidArgumentError(f"reward {reward!r} at step {self.t + 1}, expected a number") from error
+            problem = f"reward {describe(reward)} at step {self.t + 1}"
+            raise InvalidArgumentError("reward", reward, "a number", problem=problem) from error
         if not self.reward_min <= r <= self.reward_max:
             raise InvalidArgumentError(
-                f"reward {reward} at step {self.t + 1}, expected a number in "
-                f"[{self.reward_min:g}, {self.reward_max:g}]; give the agent the true reward_min and reward_max"
+                "reward",
+                reward,
+                f"a number in [{self.reward_min:g}, {self.reward_max:g}]",
+                "give the agent the true reward_min and reward_max",
+                problem=f"reward {reward} at step {self.t + 1}",
             )
         pair = s * self.n_actions + a
         self.statistics.observe(pair, to, r - self.reward_min)

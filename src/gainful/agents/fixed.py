@@ -18,12 +18,30 @@ SUM_TOLERANCE = 1e-8
 
 
 class Fixed(EpisodicAgent):
-    r"""Plays `policy` and learns nothing: (S,) actions, (S,A) probabilities, or a Plan such as `gf.solve` returns.
+    r"""A fixed policy, played for ever: what learning agents are compared with.
 
-    One episode for ever. It knows no model, so the gain it records is only known to lie in [reward_min, reward_max].
-    Without a policy it plays at random: every allowed action of a state with the same probability.
+    There is one episode, without end. The agent has no model, so the gain it records is only known to lie in
+    [reward_min, reward_max].
 
-    >>> agent = Fixed(n_states=2, n_actions=2, policy=[1, 0])
+    Parameters
+    ----------
+    n_states, n_actions : int
+        The numbers of states S and actions A.
+    policy : array_like or Plan, optional
+        (S,) actions, (S,A) probabilities, or a Plan such as `gf.solve` returns. Without a policy the agent plays at
+        random: every allowed action of a state with the same probability.
+    reward_max, reward_min, delta, seed, allowed
+        As for `SCALPlus`; δ is not used.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the policy has another shape, is not made of distributions, or plays an action that a state does not have.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> agent = gf.Fixed(n_states=2, n_actions=2, policy=[1, 0])
     >>> agent.act(0)
     1
     """
@@ -51,7 +69,8 @@ class Fixed(EpisodicAgent):
         try:
             table = np.array(given, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise InvalidArgumentError(f"policy is not an array of numbers: {error}") from error
+            problem = f"policy is not an array of numbers: {error}"
+            raise InvalidArgumentError("policy", given, problem=problem) from error
         self.policy: NDArray[Any] = self._actions(table) if table.ndim == 1 else self._probabilities(table)
         """(S,) actions or (S,A) probabilities."""
         self.policy.flags.writeable = False
@@ -59,11 +78,13 @@ class Fixed(EpisodicAgent):
     def _actions(self, table: NDArray[np.float64]) -> NDArray[np.int64]:
         S, A = self.n_states, self.n_actions
         if table.shape != (S,):
-            raise InvalidArgumentError(f"policy has {table.size} actions, expected one for each of the {S} states")
+            wanted = f"one for each of the {S} states"
+            raise InvalidArgumentError("policy", table.size, wanted, problem=f"policy has {table.size} actions")
         inside = (table >= 0) & (table < A) & (table == np.floor(table))
         if not inside.all():
             s = int(np.flatnonzero(~inside)[0])
-            raise InvalidArgumentError(f"policy[{s}] is {table[s]:g}, expected an action in 0 … {A - 1}")
+            problem = f"policy[{s}] is {table[s]:g}"
+            raise InvalidArgumentError(f"policy[{s}]", table[s], f"an action in 0 … {A - 1}", problem=problem)
         actions = table.astype(np.int64)
         self._check_allowed(~self.allowed[np.arange(S), actions], actions)
         return actions
@@ -71,16 +92,14 @@ class Fixed(EpisodicAgent):
     def _probabilities(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         S, A = self.n_states, self.n_actions
         if table.shape != (S, A):
-            raise InvalidArgumentError(
-                f"policy has shape {table.shape}, expected ({S},) actions or ({S}, {A}) probabilities"
-            )
+            wanted = f"({S},) actions or ({S}, {A}) probabilities"
+            raise InvalidArgumentError("policy", table.shape, wanted, problem=f"policy has shape {table.shape}")
         total = table.sum(axis=1)
         good = (table >= 0.0).all(axis=1) & (np.abs(total - 1.0) <= SUM_TOLERANCE)
         if not good.all():
             s = int(np.flatnonzero(~good)[0])
-            raise InvalidArgumentError(
-                f"policy[{s}] sums to {total[s]:.10g} (smallest entry {table[s].min():g}), expected a distribution"
-            )
+            problem = f"policy[{s}] sums to {total[s]:.10g} (smallest entry {table[s].min():g})"
+            raise InvalidArgumentError(f"policy[{s}]", table[s], "a distribution", problem=problem)
         misplaced = np.where(self.allowed, 0.0, table)
         self._check_allowed(misplaced.max(axis=1) > 0.0, misplaced.argmax(axis=1))
         off = np.abs(total - 1.0) > (A + 2) * UNIT_ROUNDOFF  # divided once, a row stays as it is: saved and loaded
@@ -91,7 +110,9 @@ class Fixed(EpisodicAgent):
     def _check_allowed(forbidden: NDArray[np.bool_], actions: NDArray[Any]) -> None:
         if forbidden.any():
             s = int(np.flatnonzero(forbidden)[0])
-            raise InvalidArgumentError(f"policy[{s}] plays action {int(actions[s])}, which state {s} does not have")
+            a = int(actions[s])
+            problem = f"policy[{s}] plays action {a}, which state {s} does not have"
+            raise InvalidArgumentError(f"policy[{s}]", a, problem=problem)
 
     def settings(self) -> dict[str, Any]:
         """The arguments that make this agent again."""

@@ -7,14 +7,32 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A bound, what it assumes, and whether it applies to this agent's constants."""
+    """What a theorem promises for an agent, what it assumes, and whether it applies to the agent's constants.
+
+    Parameters
+    ----------
+    bound : str
+        The regret bound, or "none".
+    assumptions : tuple of str
+        What the theorem assumes of the environment, which is the user's to check.
+    source : str
+        Where the theorem is published.
+    reason_void : str
+        Why the bound does not apply to this agent; empty where it does.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> gf.SCALPlus(2, 2, span=1.0).guarantee.holds
+    True
+    >>> print(gf.SCALPlus(2, 2, span=1.0, bonus_scale=0.1).guarantee)
+    no guarantee: bonus_scale is 0.1, the theorem needs 1
+    """
 
     bound: str
-    """The regret bound, or "none"."""
     assumptions: tuple[str, ...]
     source: str
     reason_void: str = ""
-    """Why the bound does not apply here; empty where it does."""
 
     @property
     def holds(self) -> bool:

@@ -38,14 +38,34 @@ def kl_sets(sums: Sums, horizon: float, constants: SetConstants, out: Balls) -> 
 
 
 class KLUCRL(ExtendedAgent):
-    r"""KL-UCRL (Filippi, Cappé & Garivier 2010), told the number of steps T = `horizon` it will live.
+    r"""KL-UCRL (Filippi, Cappé & Garivier 2010), told the number of steps T = `horizon`.
 
     KL(p̄, p̃) ≤ C_p/N⁺ and |r̃ - r̄| ≤ r_max·C_r/√N⁺, N⁺ = max{1,N}, with B = ln(2e·S²A·ln T/δ),
-    C_p = S(B + ln(B + 1/ln T)(1 + 1/(B + 1/ln T))) and C_r = sqrt(ln(4SA·ln T/δ)/1.99). `width_scale` multiplies the
-    KL radius and the width of rewards. With probability 1-δ the regret is Õ(r_max·D·S·sqrt(AT)), D the diameter.
+    C_p = S(B + ln(B + 1/ln T)(1 + 1/(B + 1/ln T))) and C_r = sqrt(ln(4SA·ln T/δ)/1.99). With
+    probability 1-δ the regret is Õ(r_max·D·S·sqrt(AT)), D the diameter.
     `vacuous` here means that every radius is at least 2, where Pinsker's inequality no longer keeps p̃ near p̄.
 
-    >>> agent = KLUCRL(n_states=2, n_actions=2, horizon=1000)
+    Parameters
+    ----------
+    n_states, n_actions : int
+        The numbers of states S and actions A.
+    horizon : float
+        The number of steps T that the agent will run for, a whole number of at least 2.
+    reward_max, reward_min : float
+        Every reward lies between them; r_max of the theory is their difference.
+    delta : float
+        δ, the probability with which the guarantee may fail.
+    seed : int
+        The seed of the agent's own randomness.
+    allowed : array_like of bool, shape (S, A), optional
+        The actions that each state has; all by default.
+    width_scale : float
+        Multiplies the KL radius and the width of rewards. The guarantee holds for 1 only.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> agent = gf.KLUCRL(n_states=2, n_actions=2, horizon=1000)
     >>> action = agent.act(0)
     >>> agent.observe(0, action, 0.5, 1)
     """

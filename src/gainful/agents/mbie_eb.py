@@ -40,14 +40,36 @@ class MBIEEB(EpisodicAgent):
 
     Plans Q(s,a) = r̄ + β/√N + γ·p̄·max_a' Q, β = r_max/(1-γ)·sqrt(ln(2SAm/δ)/2), to precision r_max/√t_k in the
     values. A pair never visited is worth the most this equation can give any pair, (r_max + β)/(1-γ): its row goes to
-    an additional state that pays r_max + β for ever. `bonus_scale` multiplies β.
+    an additional state that pays r_max + β for ever.
 
     Three differences from the published algorithm, which is made for discounted reward: it plans once per doubling
     episode, not at every step; counts go on beyond `m` visits (m only enters the logarithm); an unvisited pair is
     worth more than the published 1/(1-γ), below which it would lose to any pair seen once.
     The gain recorded is that of the discounted policy in the optimistic model: it lies in (1-γ)·[min V, max V].
 
-    >>> agent = MBIEEB(n_states=2, n_actions=2, discount=0.9, m=100)
+    Parameters
+    ----------
+    n_states, n_actions : int
+        The numbers of states S and actions A.
+    discount : float
+        γ in [0, 1).
+    m : int
+        The visits from which on the published algorithm stops counting; here it enters the logarithm only.
+    reward_max, reward_min : float
+        Every reward lies between them; r_max of the theory is their difference.
+    delta : float
+        δ, the probability with which the guarantee may fail.
+    seed : int
+        The seed of the agent's own randomness.
+    allowed : array_like of bool, shape (S, A), optional
+        The actions that each state has; all by default.
+    bonus_scale : float
+        Multiplies β.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> agent = gf.MBIEEB(n_states=2, n_actions=2, discount=0.9, m=100)
     >>> action = agent.act(0)
     >>> agent.observe(0, action, 0.5, 1)
     """

@@ -85,7 +85,27 @@ class OptPSRL(EpisodicAgent):
 
     Planning works on S²Aψ numbers and is refused above `psrl.MAX_ENTRIES` = 2²³.
 
-    >>> agent = OptPSRL(n_states=2, n_actions=2, horizon=1000)
+    Parameters
+    ----------
+    n_states, n_actions : int
+        The numbers of states S and actions A.
+    horizon : float
+        T, the number of steps that the agent will run for.
+    reward_max, reward_min : float
+        Every reward lies between them; r_max of the theory is their difference.
+    delta : float
+        δ, the probability with which the guarantee may fail.
+    seed : int
+        The seed of the agent's own randomness.
+    allowed : array_like of bool, shape (S, A), optional
+        The actions that each state has; all by default.
+    samples : int, optional
+        ψ, the rows drawn for each pair; by default ⌈S·ln(SA/δ)⌉.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> agent = gf.OptPSRL(n_states=2, n_actions=2, horizon=1000)
     >>> agent.samples
     9
     """

@@ -26,8 +26,10 @@ def check_size(agent: str, entries: int, formula: str) -> None:
     """Refuse a sampled model that would be too large; it has no zeros, so no sparse form helps."""
     if entries > MAX_ENTRIES:
         raise TooLargeError(
-            f"{agent} draws models of {formula} = {entries} probabilities, at most {MAX_ENTRIES}; "
-            "agents that plan on what was seen (SCAL+) have no such limit"
+            f"{agent} draws models of {formula} = {entries} probabilities",
+            found=entries,
+            expected=f"at most {MAX_ENTRIES}",
+            hint="agents that plan on what was seen (SCAL+) have no such limit",
         )
 
 
@@ -64,7 +66,7 @@ class PSRL(EpisodicAgent):
     Episode k plans in one MDP drawn from the posterior, to precision r_max/√t_k: rows from
     Dirichlet(`transition_prior` + counts), mean rewards from r_max·Beta(`reward_prior` + Σr/r_max,
     `reward_prior` + N - Σr/r_max). Both priors are 1 (uniform) by default. The Beta posterior is exact for rewards in
-    {0, r_max}; for others in between it is the usual stand-in, with the right mean and at least the right width.
+    {0, r_max}; for others in between it is the usual substitute, with the right mean and at least the right width.
 
     Episodes are those of TSDE (Ouyang, Gagrani, Nayyar & Jain 2017): the k-th lasts at most T_{k-1} + 1 steps
     (T_0 = 1), and ends earlier when visits have doubled. TSDE ends after the visit that makes N > 2·N_k; here, as for
@@ -72,7 +74,25 @@ class PSRL(EpisodicAgent):
 
     A sampled row has no zeros: planning works on S²A numbers and is refused above `MAX_ENTRIES` = 2²³.
 
-    >>> agent = PSRL(n_states=2, n_actions=2)
+    Parameters
+    ----------
+    n_states, n_actions : int
+        The numbers of states S and actions A.
+    reward_max, reward_min : float
+        Every reward lies between them; r_max of the theory is their difference.
+    delta : float
+        δ, the probability with which the guarantee may fail.
+    seed : int
+        The seed of the agent's own randomness.
+    allowed : array_like of bool, shape (S, A), optional
+        The actions that each state has; all by default.
+    transition_prior, reward_prior : float
+        The parameters of the Dirichlet and Beta priors, at least 0.1; 1 is uniform.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> agent = gf.PSRL(n_states=2, n_actions=2)
     >>> action = agent.act(0)
     >>> agent.observe(0, action, 0.5, 1)
     """
@@ -95,7 +115,7 @@ class PSRL(EpisodicAgent):
         )
         for name, prior in (("transition_prior", transition_prior), ("reward_prior", reward_prior)):
             if not (finite(prior) and prior >= 0.1):  # below, all Gamma variables of a row may underflow to 0
-                raise InvalidArgumentError(f"{name} is {prior}, expected a number of at least 0.1; 1 is uniform")
+                raise InvalidArgumentError(name, prior, "a number of at least 0.1", "1 is uniform")
         check_size("PSRL", self.n_states**2 * self.n_actions, "S²A")
         self.transition_prior, self.reward_prior = float(transition_prior), float(reward_prior)
 

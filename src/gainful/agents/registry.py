@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -56,16 +57,17 @@ def continuous_names() -> list[str]:
 def agent_class(name: str) -> type[EpisodicAgent]:
     """The class behind a name such as 'scal-plus'."""
     if name in NOT_IMPLEMENTABLE:
-        raise UnknownAgentError(f"'{name}' is not implementable: {NOT_IMPLEMENTABLE[name]}")
+        raise UnknownAgentError(f"'{name}' is not implementable: {NOT_IMPLEMENTABLE[name]}", name=name, found=name)
     if name in PARTITIONED:
-        raise UnknownAgentError(
-            "'discretized' stands for any tabular agent on cells: name that one, which is put on cells where states "
-            "are points (in Python gf.Discretized)"
-            if name == "discretized"
-            else f"'{name}' is an agent on points, for continuous states; take a tabular one, such as scal-plus"
-        )
+        if name == "discretized":
+            problem = "'discretized' stands for any tabular agent on cells"
+            hint = "name that agent, which is put on cells where states are points (in Python gf.Discretized)"
+        else:
+            problem = f"'{name}' is an agent on points, for continuous states"
+            hint = "take a tabular one, such as scal-plus"
+        raise UnknownAgentError(problem, name=name, found=name, hint=hint)
     if name not in AGENTS:
-        raise UnknownAgentError(f"'{name}'; {suggestion(name, AGENTS)}")
+        raise _unknown(name, AGENTS)
     found: type[EpisodicAgent] = _loaded(AGENTS[name])
     return found
 
@@ -73,9 +75,13 @@ def agent_class(name: str) -> type[EpisodicAgent]:
 def continuous_class(name: str) -> type[PartitionedAgent]:
     """The class behind the name of an agent on continuous states, such as 'c-scal-plus'."""
     if name not in PARTITIONED:
-        raise UnknownAgentError(f"'{name}'; {suggestion(name, PARTITIONED)}")
+        raise _unknown(name, PARTITIONED)
     found: type[PartitionedAgent] = _loaded(PARTITIONED[name])
     return found
+
+
+def _unknown(name: str, known: Iterable[str]) -> UnknownAgentError:
+    return UnknownAgentError(f"'{name}'", name=name, found=name, hint=suggestion(name, known))
 
 
 def class_named(name: str) -> type[Any] | None:

@@ -70,7 +70,27 @@ class SCAL(ExtendedAgent):
     reward 0, so that the policy executed is deterministic. With probability 1-δ the regret is
     Õ(max{c, r_max}·sqrt(ΓSAT)) if c ≥ sp(h*). The perturbation lowers the optimistic gain by at most c·η_k = r_max/t_k.
 
-    >>> agent = SCAL(n_states=2, n_actions=2, span=1.0)
+    Parameters
+    ----------
+    n_states, n_actions : int
+        The numbers of states S and actions A.
+    span : float
+        c, an upper bound on the span of the optimal bias; above 0.
+    reward_max, reward_min : float
+        Every reward lies between them; r_max of the theory is their difference.
+    delta : float
+        δ, the probability with which the guarantee may fail.
+    seed : int
+        The seed of the agent's own randomness.
+    allowed : array_like of bool, shape (S, A), optional
+        The actions that each state has; all by default.
+    width_scale : float
+        Multiplies every radius and width. The guarantee holds for 1 only.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> agent = gf.SCAL(n_states=2, n_actions=2, span=1.0)
     >>> action = agent.act(0)
     >>> agent.observe(0, action, 0.5, 1)
     """

@@ -30,7 +30,25 @@ class TUCRL(UCRL2B):
     altogether. Reaching a new state ends the episode. The sets are those of UCRL2B. With probability 1-δ the regret is
     Õ(r_max·D_C·sqrt(Γ_C·S_C·A·T)) in a weakly communicating MDP, C its communicating part, started inside C.
 
-    >>> agent = TUCRL(n_states=2, n_actions=2)
+    Parameters
+    ----------
+    n_states, n_actions : int
+        The numbers of states S and actions A.
+    reward_max, reward_min : float
+        Every reward lies between them; r_max of the theory is their difference.
+    delta : float
+        δ, the probability with which the guarantee may fail.
+    seed : int
+        The seed of the agent's own randomness.
+    allowed : array_like of bool, shape (S, A), optional
+        The actions that each state has; all by default.
+    width_scale : float
+        Multiplies every radius and width. The guarantee holds for 1 only.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> agent = gf.TUCRL(n_states=2, n_actions=2)
     >>> action = agent.act(0)
     >>> agent.observe(0, action, 0.5, 1)
     """

@@ -46,7 +46,29 @@ class UCBVI(EpisodicAgent):
     The gain recorded lies in [min V_0, max V_0]/H, the optimistic reward per step of one block: an estimate, which
     brackets no gain of a continuing process.
 
-    >>> agent = UCBVI(n_states=2, n_actions=2, episode_length=10, horizon=1000)
+    Parameters
+    ----------
+    n_states, n_actions : int
+        The numbers of states S and actions A.
+    episode_length : int
+        H, the number of steps planned at once.
+    horizon : float
+        T, the number of steps that the agent will run for.
+    reward_max, reward_min : float
+        Every reward lies between them; r_max of the theory is their difference.
+    delta : float
+        δ, the probability with which the guarantee may fail.
+    seed : int
+        The seed of the agent's own randomness.
+    allowed : array_like of bool, shape (S, A), optional
+        The actions that each state has; all by default.
+    bonus_scale : float
+        Multiplies b.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> agent = gf.UCBVI(n_states=2, n_actions=2, episode_length=10, horizon=1000)
     >>> action = agent.act(0)
     >>> agent.observe(0, action, 0.5, 1)
     """

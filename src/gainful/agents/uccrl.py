@@ -71,12 +71,40 @@ class UCCRL(PartitionedAgent):
     with SCAL's copies of reward 0, so that the policy executed is deterministic. SCAL's perturbation is left out:
     ℓ₁ balls of positive radius reach every cell already. No proof is published for the variant: `guarantee` is void.
 
-    Without `partition` a box [low, high] (by default [0, 1]^dim, or a Gymnasium `box`) is cut into
-    ⌈((α/d)·L·sqrt(T/A))^{1/(d+α)}⌉ intervals per axis for T = `horizon` steps. `width_scale` multiplies the statistical
-    widths alone. Without the constants L and α nothing is widened.
     A radius of 2 is every law: until N > 14·n·ln(2At/δ) the agent ignores what it sees (`vacuous`).
 
-    >>> agent = UCCRL(partition=Partition.uniform(bins=5), n_actions=2, span=1.0, lipschitz=1.0, holder=1.0)
+    Parameters
+    ----------
+    n_actions : int
+        The number of actions A.
+    span : float
+        A bound c on the span of the optimal bias, in the units of the rewards; at least 0.
+    partition : Partition, optional
+        The cells. Without one the agent cuts the box described by `dim`, `low`, `high`, `box` and `outside` into
+        ⌈((α/d)·L·sqrt(T/A))^{1/(d+α)}⌉ intervals per axis.
+    lipschitz, holder : float, optional
+        The Hölder constants L > 0 and α in (0, 1], as for `CSCALPlus`. Without them nothing is widened.
+    reward_max, reward_min : float
+        Every reward lies between them.
+    delta : float
+        δ, the probability with which the bound may fail.
+    seed : int
+        The seed of the agent's own randomness.
+    allowed : array_like of bool, shape (cells, A), optional
+        The actions that each cell has; all by default.
+    width_scale : float
+        Multiplies the statistical widths, and not the widening.
+    horizon : float, optional
+        The number of steps T for which to choose the number of cells; needed where there is no partition.
+    dim, low, high, box, outside
+        The box to cut: [low, high] in `dim` dimensions, by default [0, 1]^dim, or a Gymnasium `box`; see
+        `Partition.from_box`.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> cells = gf.Partition.uniform(bins=5)
+    >>> agent = gf.UCCRL(partition=cells, n_actions=2, span=1.0, lipschitz=1.0, holder=1.0)
     >>> agent.observe(0.31, agent.act(0.31), 0.5, 0.33)
     """
 

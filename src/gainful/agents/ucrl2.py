@@ -32,7 +32,25 @@ class UCRL2(ExtendedAgent):
     With probability 1-δ the regret is at most 34·r_max·D·S·sqrt(A·T·ln(T/δ)) in an MDP of diameter D. The balls are the
     whole simplex until N > 3.5·S·ln(2At/δ): for its first 10⁴ - 10⁵ steps UCRL2 ignores what it sees (`vacuous`).
 
-    >>> agent = UCRL2(n_states=2, n_actions=2)
+    Parameters
+    ----------
+    n_states, n_actions : int
+        The numbers of states S and actions A.
+    reward_max, reward_min : float
+        Every reward lies between them; r_max of the theory is their difference.
+    delta : float
+        δ, the probability with which the guarantee may fail.
+    seed : int
+        The seed of the agent's own randomness.
+    allowed : array_like of bool, shape (S, A), optional
+        The actions that each state has; all by default.
+    width_scale : float
+        Multiplies every radius and width. The guarantee holds for 1 only.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> agent = gf.UCRL2(n_states=2, n_actions=2)
     >>> action = agent.act(0)
     >>> agent.observe(0, action, 0.5, 1)
     """

@@ -44,7 +44,25 @@ class UCRL2B(ExtendedAgent):
     r and each p(s') within 2·sqrt(σ̂²ℓ/N⁺) + 6·range·ℓ/N⁺ of the estimate, ℓ = ln(6SAN⁺/δ), N⁺ = max{1,N}, σ̂² the
     empirical variance. With probability 1-δ the regret is Õ(r_max·sqrt(D·Γ·S·A·T)) in an MDP of diameter D.
 
-    >>> agent = UCRL2B(n_states=2, n_actions=2)
+    Parameters
+    ----------
+    n_states, n_actions : int
+        The numbers of states S and actions A.
+    reward_max, reward_min : float
+        Every reward lies between them; r_max of the theory is their difference.
+    delta : float
+        δ, the probability with which the guarantee may fail.
+    seed : int
+        The seed of the agent's own randomness.
+    allowed : array_like of bool, shape (S, A), optional
+        The actions that each state has; all by default.
+    width_scale : float
+        Multiplies every radius and width. The guarantee holds for 1 only.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> agent = gf.UCRL2B(n_states=2, n_actions=2)
     >>> action = agent.act(0)
     >>> agent.observe(0, action, 0.5, 1)
     """
