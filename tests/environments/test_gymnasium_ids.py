@@ -97,7 +97,7 @@ def test_an_action_out_of_range_is_an_error(action: int) -> None:
 
 
 def test_a_step_before_reset_is_an_error() -> None:
-    with pytest.raises(InvalidArgumentError, match="step before reset"):
+    with pytest.raises(InvalidArgumentError, match="step was called before reset"):
         made("toy3d").step(np.int64(0))
 
 

@@ -117,13 +117,16 @@ def test_a_start_can_be_given() -> None:
 @pytest.mark.parametrize(
     ("env", "message"),
     [
-        ("CartPole-v1", r"CartPole-v1 carries no table: CartPoleEnv has no attribute P .*; build the MDP from arrays"),
-        ("NoSuchThing-v0", "Gymnasium makes no environment 'NoSuchThing-v0': .*; check the id"),
+        (
+            "CartPole-v1",
+            r"CartPole-v1 has no transition table: CartPoleEnv has no attribute P .*; build the MDP from arrays",
+        ),
+        ("NoSuchThing-v0", "Gymnasium has no environment 'NoSuchThing-v0': .*; check the id"),
         (Tabled([[[(1.0, 0, 0.0, False)]]]), "Tabled has no initial_state_distrib, .*; pass start="),
         (Tabled({1: {0: []}}, [1.0]), "the states of P are 1, expected 0 … S-1"),
         (Tabled({0: {0: []}}, [1.0]), "Tabled: P has no transitions"),
         (Tabled([[[(1.0, 3, 0.0, False)]]], [1.0]), r"Tabled: P\[0\]\[0\] moves to state 3, expected 0 … 0"),
-        (Tabled([[[(1.0, 0)]]], [1.0]), r"Tabled: P\[0\]\[0\] holds \(1.0, 0\), expected \(probability, next state"),
+        (Tabled([[[(1.0, 0)]]], [1.0]), r"Tabled: P\[0\]\[0\] contains \(1.0, 0\), expected \(probability, next state"),
         (Tabled([[[(0.9, 0, 0.0, False)]]], [1.0]), r"Tabled: P\[0, 0\] sums to 0.9, expected 1"),
         (Tabled({"a": {}}, [1.0]), "Tabled: P is a dict, expected a dictionary with integer keys"),
         (Tabled([[[(1.0, 0, 0.0, False)]]], [0.5]), "initial_state_distrib has shape .* sums to 0.5"),
@@ -248,7 +251,7 @@ def test_labels_masks_and_the_beginning_state() -> None:
 
 def test_misuse_of_the_environment_is_named() -> None:
     env = example().to_gymnasium()
-    with pytest.raises(InvalidArgumentError, match="step before reset"):
+    with pytest.raises(InvalidArgumentError, match="step was called before reset"):
         env.step(0)
     env.reset(seed=0)
     with pytest.raises(InvalidArgumentError, match="action 2 is out of range, expected 0 … 1"):
@@ -256,5 +259,5 @@ def test_misuse_of_the_environment_is_named() -> None:
     with pytest.raises(InvalidArgumentError, match="state 5 is out of range"):
         env.reset(options={"state": 5})
     mdp = example()
-    with pytest.raises(InvalidArgumentError, match="render_mode 'human'; expected None or 'ansi'"):
+    with pytest.raises(InvalidArgumentError, match="render_mode is 'human', expected None or 'ansi'"):
         mdp.to_gymnasium(render_mode="human")

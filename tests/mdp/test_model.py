@@ -73,7 +73,7 @@ def test_the_order_and_splitting_of_transitions_does_not_matter(mdp: MDP, random
 
 @given(mdps(disallowed=True, random_start=True, costs=True, laws=LAWS))
 def test_a_copy_is_equal_to_the_bit(mdp: MDP) -> None:
-    assert mdp._replace() == mdp
+    assert MDP.from_gymnasium(mdp.to_gymnasium(), name="copy") == mdp
 
 
 @given(mdps(communicating=True, disallowed=True))
@@ -136,7 +136,7 @@ def test_the_views_of_an_mdp() -> None:
             r"P\[1, 0\] has the probability nan, expected .*; 1 of 4 probabilities fails",
         ),
         ([[[1.0, 0.0]], [[np.inf, 1.0]]], r"P\[1, 0\] has the probability inf"),
-        ([[[1.0, 0.0]], [[0.0, 0.0]]], r"P\[1, 0\] sums to 0, expected 1; .* marked False in allowed="),
+        ([[[1.0, 0.0]], [[0.0, 0.0]]], r"P\[1, 0\] sums to 0, expected 1; mark an action .* as False in allowed="),
         ([[1.0, 0.0], [0.0, 1.0]], r"P has shape \(2, 2\), expected \(S, A, S\)"),
         ([[["a", "b"]]], "P is not an array of numbers"),
         (sp.eye_array(2), "P is one sparse matrix; pass a sequence"),
@@ -158,12 +158,18 @@ def test_messages_use_labels() -> None:
     [
         ({"indices": [0, 2]}, r"P\[1, 0\] moves to state 2, expected 0 … 1; 1 of 2 transitions fails"),
         ({"indices": [-1, 0]}, r"P\[0, 0\] moves to state -1, expected 0 … 1"),
-        ({"indices": [0.0, 1.0]}, r"next states must be integers, found dtype float64; convert with .astype\(int\)"),
+        (
+            {"indices": [0.0, 1.0]},
+            r"the next states have dtype float64, expected integers; convert them with .astype\(int\)",
+        ),
         ({"indices": [0, 1, 1]}, "3 indices but 2 probabilities"),
-        ({"indptr": [0, 1, 3]}, r"indptr must rise from 0 to the number of transitions \(2\); found 0 … 3"),
+        (
+            {"indptr": [0, 1, 3]},
+            r"indptr is 0 … 3, expected numbers that rise from 0 to the number of transitions \(2\)",
+        ),
         ({"indptr": [0, 2]}, r"indptr has 2 entries, expected S\*A\+1 = 3"),
         ({"indptr": [0, 2, 2], "probabilities": [0.5, 0.5]}, "state 1 has no action .*; 1 of 2 states"),
-        ({"rewards": [0.0, 0.0]}, r"rewards have shape \(2,\), expected \(S, A\); .* say n_actions="),
+        ({"rewards": [0.0, 0.0]}, r"rewards have shape \(2,\), expected \(S, A\); .* give n_actions="),
         ({"rewards": [[0.0], [np.nan]]}, r"the reward of P\[1, 0\] is nan, expected a finite number; 1 of 2 pairs"),
         ({"rewards": [0.0, np.inf], "n_actions": 1}, r"P\[1, 0\]: the reward of moving to state 1 is inf"),
         ({"n_actions": 3}, "2 rows do not divide into 3 actions per state"),
@@ -189,15 +195,15 @@ def test_bad_rows_are_named(changes: dict[str, Any], message: str) -> None:
         ({"allowed": [[True, True]]}, InvalidMDPError, r"allowed has shape \(1, 2\), expected"),
         ({"allowed": [[False, False], [True, True]]}, InvalidMDPError, "state 0 has no action"),
         ({"state_labels": ["a"]}, InvalidMDPError, "state_labels has 1 names, expected 2"),
-        ({"state_labels": ["a", "a"]}, InvalidMDPError, "state_labels names 'a' twice"),
+        ({"state_labels": ["a", "a"]}, InvalidMDPError, "state_labels contains 'a' twice"),
         ({"start": 2}, InvalidArgumentError, "state 2 is out of range, expected 0 … 1"),
-        ({"start": "a"}, InvalidArgumentError, "no state is called 'a'; this MDP has no labels"),
+        ({"start": "a"}, InvalidArgumentError, "there is no state 'a'; this MDP has no labels"),
         ({"start": [0.5, 0.4]}, InvalidMDPError, "start sums to 0.9"),
         ({"start": [1.5, -0.5]}, InvalidMDPError, "smallest entry -0.5"),
         ({"start": [1.0]}, InvalidMDPError, r"start has shape \(1,\), expected a state or a distribution over 2"),
-        ({"reward_law": "gaussian"}, InvalidArgumentError, "reward_law 'gaussian'; expected one of deterministic"),
+        ({"reward_law": "gaussian"}, InvalidArgumentError, "reward_law is 'gaussian', expected one of deterministic"),
         ({"reward_law": "transition"}, InvalidMDPError, "needs one reward per transition"),
-        ({"objective": "money"}, InvalidArgumentError, "objective 'money'; expected 'reward' or 'cost'"),
+        ({"objective": "money"}, InvalidArgumentError, "objective is 'money', expected 'reward' or 'cost'"),
         ({"R": [2.0, 0.0], "reward_law": "bernoulli"}, InvalidMDPError, r"mean reward of P\[0, 0\] is 2, .*\[0, 1\]"),
     ],
 )  # fmt: skip
@@ -234,7 +240,7 @@ def test_states_and_actions_are_found_by_label_or_index() -> None:
     assert mdp.action_index("go") == 1
     assert mdp.transition("up", "go") == {0: 0.2, 1: 0.8}
     assert (mdp.state_name(0), mdp.action_name(1)) == ("up", "go")
-    with pytest.raises(InvalidArgumentError, match="no action is called 'goo'; did you mean 'go'"):
+    with pytest.raises(InvalidArgumentError, match="there is no action 'goo'; did you mean 'go'"):
         mdp.action_index("goo")
 
 
@@ -243,7 +249,7 @@ def test_a_start_distribution_is_kept_and_copied_to_the_bit(weights: list[int]) 
     p = np.array(weights) / sum(weights)
     mdp = two_states(start=p)
     np.testing.assert_allclose(mdp.start, p, rtol=0, atol=2**-52)
-    assert np.array_equal(mdp._replace().start, mdp.start)
+    assert np.array_equal(MDP.from_gymnasium(mdp.to_gymnasium(), name="copy").start, mdp.start)
 
 
 # ---------------------------------------------------------------------- units and laws
@@ -335,4 +341,10 @@ def test_restricted_to_no_valid_states_is_refused(states: Any) -> None:
 @given(mdps(disallowed=True, laws=LAWS, costs=True, labels=True))
 def test_restricted_to_all_states_changes_only_labels(mdp: MDP) -> None:
     part = mdp.restricted(np.arange(mdp.n_states))
-    assert part._replace(state_labels=mdp.state_labels) == mdp
+    assert part.state_labels == tuple(mdp.state_name(s) for s in range(mdp.n_states))
+    for name in ("indptr", "indices", "probabilities", "pair_rewards", "start", "allowed"):
+        assert np.array_equal(getattr(part, name), getattr(mdp, name))
+    assert (part.entry_rewards is None) == (mdp.entry_rewards is None)
+    if part.entry_rewards is not None and mdp.entry_rewards is not None:
+        assert np.array_equal(part.entry_rewards, mdp.entry_rewards)
+    assert (part.reward_law, part.action_labels, part.units) == (mdp.reward_law, mdp.action_labels, mdp.units)

@@ -200,7 +200,7 @@ def put(value: float, at: tuple[int, int, int] = (1, 0, 2)) -> np.ndarray:
 @pytest.mark.parametrize(
     ("rates", "options", "error", "message"),
     [
-        (put(-1.0), {}, InvalidMDPError, r"rates\[1, 0, 2\] is -1, expected a finite rate, at least 0; 1 of 6 rates"),
+        (put(-1.0), {}, InvalidMDPError, r"rates\[1, 0, 2\] is -1, expected a finite rate of at least 0; 1 of 6 rates"),
         (put(np.nan), {}, InvalidMDPError, r"rates\[1, 0, 2\] is nan, expected a finite rate"),
         (put(np.inf), {"state_labels": list("abcd")}, InvalidMDPError, r"rates\[1, 0, 2\] \(from 'b' to 'c'\) is inf"),
         (put(-4.0, (1, 0, 1)), {}, InvalidMDPError, r"rates\[1, 0, 1\] is -4, expected minus .*, -5 \(a generator\)"),
@@ -211,7 +211,7 @@ def put(value: float, at: tuple[int, int, int] = (1, 0, 2)) -> np.ndarray:
         ([sp.csr_array(np.ones((4, 3)))], {}, InvalidMDPError, "the matrices of rates have shapes"),
         (put(1.0), {"uniformization": 4.9}, InvalidArgumentError, "4.9, expected at least 5, .* state 2, action 0"),
         (put(1.0), {"uniformization": np.inf}, InvalidArgumentError, "uniformization is inf"),
-        (put(1.0), {"rewards": None}, InvalidArgumentError, "no rewards: give rewards= or costs="),
+        (put(1.0), {"rewards": None}, InvalidArgumentError, "there are no rewards; give rewards= or costs="),
         (put(1.0), {"costs": np.zeros(4)}, InvalidArgumentError, "found both rewards and costs, expected one kind"),
         (put(1.0), {"rewards": np.zeros((4, 2))}, InvalidMDPError, r"rewards has shape \(4, 2\), expected .*\(4, 1\)"),
         (put(1.0), {"rewards": put(0.0)}, InvalidMDPError, "a reward at each jump goes to jump_rewards"),
@@ -234,7 +234,7 @@ def test_bad_rates_are_named(rates: Any, options: dict[str, Any], error: type[Ga
         ({"rate": None}, "column 'rate' missing"),
         ({"rate": [1.0, -1.0]}, "the table, row 1, column 'rate': found -1.0, expected a rate, at least 0"),
         ({"rate": [1.0, np.nan]}, "row 1, column 'rate': found NaN"),
-        ({"reward": None}, "expected the columns 'reward' .*; found 'state', 'action', 'next_state', 'rate'"),
+        ({"reward": None}, "found the columns 'state', 'action', 'next_state', 'rate', expected 'reward' "),
         ({"cost_rate": [1.0, 1.0]}, "not both kinds"),
         ({"next_state": [1, 2]}, "row 1, column 'next_state': state '2' has no action"),
         (
@@ -254,5 +254,5 @@ def test_bad_tables_of_rates_are_named(changes: dict[str, Any], message: str) ->
 
 def test_arrays_do_not_go_with_a_table() -> None:
     table = {"state": [0], "action": [0], "next_state": [0], "rate": [1.0], "reward": [1.0]}
-    with pytest.raises(InvalidArgumentError, match="costs= does not go with a table of rates"):
+    with pytest.raises(InvalidArgumentError, match="costs= cannot be combined with a table of rates"):
         MDP.from_rates(table, costs=[1.0])

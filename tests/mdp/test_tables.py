@@ -84,7 +84,7 @@ def test_arguments_go_before_what_the_frame_remembers() -> None:
 def test_a_remembered_start_that_was_cut_out_is_an_error() -> None:
     table = MDP(np.eye(2).reshape(2, 1, 2), [0.0, 1.0], start=1).to_table()
     cut = table[table["state"] == 0]
-    with pytest.raises(InvalidMDPError, match="the start state '1' kept in its attrs has no row; pass start="):
+    with pytest.raises(InvalidMDPError, match="the start state '1' in its attrs has no row; pass start="):
         MDP.from_table(cut)
 
 
@@ -239,7 +239,7 @@ def test_frames_of_other_libraries_are_read() -> None:
     assert MDP.from_table(frame().to_dict("list")) == expected
     assert MDP.from_table(frame().astype({"state": "category", "next_state": "category"})) == expected
     assert MDP.from_table(frame().convert_dtypes()) == expected
-    with pytest.raises(InvalidMDPError, match="a table of type int is not understood; pass a path, a data frame"):
+    with pytest.raises(InvalidMDPError, match="a table of type int is not supported; pass a path, a data frame"):
         MDP.from_table(3)
     with pytest.raises(InvalidMDPError, match="the Foreign converts to int, expected a data frame"):
         MDP.from_table(Foreign(3))
@@ -308,7 +308,7 @@ def test_the_message_begins_with_the_path(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("absent.csv", None, "absent.csv: no such file; check the path"),
-        ("mdp.txt", b"", r"mdp.txt: files of type '.txt' are not read, expected .csv, .tsv or .parquet"),
+        ("mdp.txt", b"", r"mdp.txt: files of type '.txt' are not supported, expected .csv, .tsv or .parquet"),
         ("mdp.parquet", b"", "the file is empty"),
         ("mdp.parquet", b"not one", "mdp.parquet: not a readable Parquet file: .*; write the file again"),
         ("mdp.csv", b"state,\xff\xfe\n", "mdp.csv: not UTF-8 text .*; save it as UTF-8"),
@@ -339,7 +339,7 @@ def test_a_folder_is_not_a_table(tmp_path: Path) -> None:
         (frame(state=["a", None, "b"]), "row 1, column 'state': found (a blank cell|NaN)"),
         (frame(next_state=[0, 1, 9]), "row 2, column 'next_state': state '9' has no action"),
         (frame(next_state=[-1, 1, 8]), r"row 0, column 'next_state': state '-1' has no action.*\(2 such states\)"),
-        (pd.concat([frame(), frame()[["reward"]]], axis=1), "column 'reward' is there 2 times, expected once"),
+        (pd.concat([frame(), frame()[["reward"]]], axis=1), "column 'reward' occurs 2 times, expected once"),
     ],
 )  # fmt: skip
 def test_bad_frames_are_named_with_their_row(table: pd.DataFrame, message: str) -> None:

@@ -182,7 +182,7 @@ def test_labels_can_be_left_out() -> None:
     [
         ({"layout": "tree"}, "layout is 'tree', expected one of auto, chain, circle, grid"),
         ({"layout": "grid"}, "do not hold two whole numbers each"),
-        ({"action": "swim"}, "no action is called 'swim'"),
+        ({"action": "swim"}, "there is no action 'swim'"),
         ({"visits": [1, 2]}, r"visits have shape \(2,\), expected \(6,\), \(6, 2\) or \(12,\)"),
         ({"visits": [-1] * 6}, "none negative"),
         ({"plan": "best"}, "plan is not one of this MDP"),

@@ -14,23 +14,30 @@ from gainful.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from gainful.mdp.model import MDP
 
-Table = dict[int, dict[int, list[tuple[float, int, float, bool]]]]
+GymnasiumTable = dict[int, dict[int, list[tuple[float, int, float, bool]]]]
 
 
 class MDPEnv(gymnasium.Env[np.int64, np.int64]):
-    """The MDP as an environment with Discrete spaces that never terminates nor truncates.
+    """An MDP as an environment with Discrete spaces that never terminates or truncates.
 
     Observations and actions are indices. Rewards are drawn by the MDP's reward law on the scale of `mdp.rewards`:
-    the user's units, per step, a cost as a negative reward. `info` holds `action_mask` (int8, 1 for the actions the
-    state has) and `state_label`. `reset(options={"state": s})` begins at a state given by index or label.
-    `P` and `initial_state_distrib` are the table other libraries, and `MDP.from_gymnasium`, read.
+    the user's units, per step, with a cost as a negative reward. `info` holds `action_mask` (int8, 1 for the actions
+    that the state has) and `state_label`. `P` and `initial_state_distrib` are the table that other libraries, and
+    `MDP.from_gymnasium`, read.
+
+    Parameters
+    ----------
+    mdp : MDP
+        The decision process.
+    render_mode : {None, "ansi"}
+        Whether `render` returns the last step as text.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012 (declared so by Gymnasium)
 
     def __init__(self, mdp: MDP, render_mode: str | None = None) -> None:
         if render_mode not in (None, "ansi"):
-            raise InvalidArgumentError(f"render_mode {render_mode!r}; expected None or 'ansi'")
+            raise InvalidArgumentError("render_mode", render_mode, "None or 'ansi'")
         self.mdp = mdp
         self.render_mode = render_mode
         self.observation_space = spaces.Discrete(mdp.n_states)
@@ -40,7 +47,7 @@ class MDPEnv(gymnasium.Env[np.int64, np.int64]):
         self._cumulative_start = _cumulative(mdp.start)
         self._state: int | None = None
         self._last: tuple[int, int, float] | None = None
-        self._table: Table | None = None
+        self._table: GymnasiumTable | None = None
 
     @property
     def state(self) -> int | None:
@@ -48,8 +55,8 @@ class MDPEnv(gymnasium.Env[np.int64, np.int64]):
         return self._state
 
     @property
-    def P(self) -> Table:
-        """P[s][a]: a list of (probability, next state, reward, False); only the actions s has. Built when asked for."""
+    def P(self) -> GymnasiumTable:
+        """P[s][a]: a list of (probability, next state, reward, False), for the actions of s; built on first use."""
         if self._table is None:
             self._table = _table(self.mdp)
         return self._table
@@ -57,7 +64,7 @@ class MDPEnv(gymnasium.Env[np.int64, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.int64, dict[str, Any]]:
-        """Begin at a state drawn from the start distribution, or at options["state"]."""
+        """Start at a state drawn from the start distribution, or at options["state"] (an index or a label)."""
         super().reset(seed=seed)
         given = (options or {}).get("state")
         self._state = (
@@ -70,15 +77,19 @@ class MDPEnv(gymnasium.Env[np.int64, np.int64]):
         """Draw the next state and the reward; `action` is an index."""
         s, mdp = self._state, self.mdp
         if s is None:
-            raise InvalidArgumentError("step before reset; call env.reset() first")
+            raise InvalidArgumentError("step", hint="call env.reset() first", problem="step was called before reset")
         a = int(action)
         if a != action or not 0 <= a < mdp.n_actions:
-            raise InvalidArgumentError(f"action {action} is out of range, expected 0 … {mdp.n_actions - 1}")
+            raise InvalidArgumentError(
+                "action", action, f"0 … {mdp.n_actions - 1}", problem=f"action {action} is out of range"
+            )
         if not mdp.allowed[s, a]:
             names = ", ".join(mdp.action_name(int(b)) for b in np.flatnonzero(mdp.allowed[s]))
             raise InvalidArgumentError(
-                f"state {mdp.state_name(s)} does not have the action {mdp.action_name(a)}; it has: {names} "
-                "(info['action_mask'])"
+                "action",
+                mdp.action_name(a),
+                hint=f"it has: {names} (info['action_mask'])",
+                problem=f"state {mdp.state_name(s)} does not have the action {mdp.action_name(a)}",
             )
         k = s * mdp.n_actions + a
         begin, end = int(mdp.indptr[k]), int(mdp.indptr[k + 1])
@@ -95,7 +106,7 @@ class MDPEnv(gymnasium.Env[np.int64, np.int64]):
         return np.int64(self._state), reward, False, False, self._info()
 
     def render(self) -> str | None:
-        """The last step in one line ("ansi")."""
+        """The last step as one line of text, with render_mode "ansi"."""
         if self.render_mode is None or self._state is None:
             return None
         here = self.mdp.state_name(self._state)
@@ -121,9 +132,9 @@ def _draw(cumulative: NDArray[np.float64], u: float) -> int:
     return int(np.searchsorted(cumulative, u * cumulative[-1], side="right"))
 
 
-def _table(mdp: MDP) -> Table:
-    """P as Gymnasium's toy-text environments have it; Bernoulli rewards become two entries."""
-    table: Table = {}
+def _table(mdp: MDP) -> GymnasiumTable:
+    """P in the form of Gymnasium's toy-text environments; Bernoulli rewards become two entries."""
+    table: GymnasiumTable = {}
     rewards = mdp.rewards
     for s in range(mdp.n_states):
         table[s] = {}

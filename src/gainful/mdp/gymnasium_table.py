@@ -1,4 +1,4 @@
-"""Gymnasium environments that carry their table (`env.unwrapped.P`), made continuing."""
+"""Gymnasium environments that have a transition table (`env.unwrapped.P`), made continuing."""
 
 from __future__ import annotations
 
@@ -30,13 +30,34 @@ def from_gymnasium(
     drop_unreachable: bool = False,
     name: str | None = None,
 ) -> Model:
-    """The continuing MDP of an environment with a table: FrozenLake, Taxi, CliffWalking, through any wrappers.
+    """Build the continuing MDP of an environment with a transition table: FrozenLake, Taxi, CliffWalking and others.
 
-    `env` is an environment or the id of one. The table is `P[s][a]`, a list of (probability, next state, reward,
-    terminated). A transition that terminates restarts at once: its next state is drawn from the initial distribution
-    (`initial_state_distrib`, or `start`), its reward is kept. Time limits and other wrappers play no part.
-    Rewards belong to the transition (law "transition"), or to the pair where they do not differ ("deterministic").
-    `drop_unreachable` keeps the states that some policy reaches from the start; labels are their original numbers.
+    The table is `P[s][a]`, a list of (probability, next state, reward, terminated). A transition that terminates
+    restarts at once: its next state is drawn from the initial distribution, and its reward is kept. Wrappers, such as
+    time limits, have no effect. Rewards belong to the transition (law "transition"), or to the pair where they do not
+    differ ("deterministic").
+
+    Parameters
+    ----------
+    cls : type
+        `MDP` or a subclass.
+    env : gymnasium.Env or str
+        An environment, or the id of one.
+    start : int or array_like, optional
+        A state or a distribution in place of the environment's `initial_state_distrib`.
+    drop_unreachable : bool
+        Whether to keep only the states that some policy reaches from the start; labels are their original numbers.
+    name : str, optional
+        A name to show; the id by default.
+
+    Returns
+    -------
+    MDP
+
+    Raises
+    ------
+    InvalidMDPError
+        If the environment cannot be made, or has no valid table.
     """
     made = isinstance(env, str)
     environment = _make(env) if isinstance(env, str) else env
@@ -66,11 +87,17 @@ def _make(name: str) -> gymnasium.Env[Any, Any]:
     except gymnasium.error.Error as error:
         detail = str(error).strip().rstrip(".")
         raise InvalidMDPError(
-            f"Gymnasium makes no environment '{name}': {detail}; check the id, or pass the env"
+            f"Gymnasium has no environment '{name}': {detail}",
+            name="env",
+            found=name,
+            hint="check the id, or pass the environment",
         ) from error
     except ImportError as error:
         raise InvalidMDPError(
-            f"Gymnasium cannot make '{name}': {error}; install what it needs, or pass the env"
+            f"Gymnasium cannot make '{name}': {error}",
+            name="env",
+            found=name,
+            hint="install what it needs, or pass the environment",
         ) from error
 
 
@@ -78,12 +105,17 @@ def _from_p(cls: type[Model], base: Any, title: str, start: Start | None, name: 
     P = getattr(base, "P", None)
     if P is None:
         raise InvalidMDPError(
-            f"{title} carries no table: {type(base).__name__} has no attribute P with P[s][a] = "
-            "[(probability, next state, reward, terminated), …]; build the MDP from arrays or a table of transitions"
+            f"{title} has no transition table: {type(base).__name__} has no attribute P with P[s][a] = "
+            "[(probability, next state, reward, terminated), …]",
+            name="env",
+            found=title,
+            hint="build the MDP from arrays or a table of transitions",
         )
     states = _keys(P, f"{title}: P")
     if not states or states != list(range(len(states))):
-        raise InvalidMDPError(f"{title}: the states of P are {_few(states)}, expected 0 … S-1")
+        raise InvalidMDPError(
+            f"{title}: the states of P are {_few(states)}", name="P", found=states, expected="0 … S-1"
+        )
     S = len(states)
     A = 1 + max((a for s in states for a in _keys(P[s], f"{title}: P[{s}]")), default=0)
     initial = _initial(base, title, start, S)
@@ -104,15 +136,23 @@ def _from_p(cls: type[Model], base: Any, title: str, start: Start | None, name: 
                     ends.append(bool(rest and rest[0]))
                 except (TypeError, ValueError) as error:
                     raise InvalidMDPError(
-                        f"{title}: P[{s}][{a}] holds {entry!r}, expected (probability, next state, reward, terminated)"
+                        f"{title}: P[{s}][{a}] contains {entry!r}",
+                        name="P",
+                        found=entry,
+                        expected="(probability, next state, reward, terminated)",
                     ) from error
                 if a < 0 or not 0 <= number < S:
-                    raise InvalidMDPError(f"{title}: P[{s}][{a}] moves to state {number}, expected 0 … {S - 1}")
+                    raise InvalidMDPError(
+                        f"{title}: P[{s}][{a}] moves to state {number}",
+                        name="P",
+                        found=number,
+                        expected=f"0 … {S - 1}",
+                    )
                 pairs.append(s * A + a)
                 targets.append(number)
     pair, target, p, r, end = (np.array(x) for x in (pairs, targets, masses, rewards, ends))
     if pair.size == 0:
-        raise InvalidMDPError(f"{title}: P has no transitions")
+        raise InvalidMDPError(f"{title}: P has no transitions", name="P", found=P)
     # restart: each ending transition becomes one per initial state
     copies = np.where(end, begin.size, 1)
     row = np.repeat(np.arange(pair.size), copies)
@@ -129,12 +169,26 @@ def _from_p(cls: type[Model], base: Any, title: str, start: Start | None, name: 
     mdp = cls.__new__(cls)
     try:
         mdp._assemble(
-            S, A, indptr, target[order], p[order], pair_rewards, None if constant else r[order],
-            reward_law=None, start=initial, allowed=None, state_labels=None, action_labels=None,
-            units=Units(), name=name, user_rewards=True,
-        )  # fmt: skip
+            S,
+            A,
+            indptr,
+            target[order],
+            p[order],
+            pair_rewards,
+            None if constant else r[order],
+            reward_law=None,
+            start=initial,
+            allowed=None,
+            state_labels=None,
+            action_labels=None,
+            units=Units(),
+            name=name,
+            user_rewards=True,
+        )
     except InvalidMDPError as error:
-        raise InvalidMDPError(f"{title}: {error}") from error
+        raise InvalidMDPError(
+            f"{title}: {error.problem}", name=error.name, found=error.found, expected=error.expected, hint=error.hint
+        ) from error
     return mdp
 
 
@@ -146,7 +200,10 @@ def _keys(table: Any, place: str) -> list[int]:
         return list(range(len(table)))
     except (TypeError, ValueError) as error:
         raise InvalidMDPError(
-            f"{place} is a {type(table).__name__}, expected a dictionary with integer keys"
+            f"{place} is a {type(table).__name__}",
+            name="P",
+            found=table,
+            expected="a dictionary with integer keys",
         ) from error
 
 
@@ -154,11 +211,18 @@ def _initial(base: Any, title: str, start: Start | None, n_states: int) -> NDArr
     given: Any
     if start is not None:
         if isinstance(start, str):
-            raise InvalidMDPError(f"{title}: start='{start}', but its states have no names; give an index")
+            raise InvalidMDPError(
+                f"{title}: start='{start}', but its states have no names",
+                name="start",
+                found=start,
+                hint="give an index",
+            )
         if np.ndim(start) == 0:
             s = int(start)  # type: ignore[arg-type]
             if not 0 <= s < n_states:
-                raise InvalidMDPError(f"{title}: start={s}, expected a state 0 … {n_states - 1}")
+                raise InvalidMDPError(
+                    f"{title}: start={s}", name="start", found=s, expected=f"a state 0 … {n_states - 1}"
+                )
             single: NDArray[np.float64] = np.zeros(n_states)
             single[s] = 1.0
             return single
@@ -167,14 +231,18 @@ def _initial(base: Any, title: str, start: Start | None, n_states: int) -> NDArr
         given, what = getattr(base, "initial_state_distrib", None), "initial_state_distrib"
         if given is None:
             raise InvalidMDPError(
-                f"{title}: {type(base).__name__} has no initial_state_distrib, so where the next episode begins "
-                "is not known; pass start= (a state, or a distribution over states)"
+                f"{title}: {type(base).__name__} has no initial_state_distrib, so it is not known where the next "
+                "episode starts",
+                name="start",
+                hint="pass start= (a state, or a distribution over states)",
             )
     p = as_float(what, given)
     if p.shape != (n_states,) or not np.all(p >= 0.0) or abs(p.sum() - 1.0) > 1e-8:
         raise InvalidMDPError(
-            f"{title}: {what} has shape {p.shape} and sums to {p.sum():.10g}, "
-            f"expected a distribution over {n_states} states"
+            f"{title}: {what} has shape {p.shape} and sums to {p.sum():.10g}",
+            name=what,
+            found=p.shape,
+            expected=f"a distribution over {n_states} states",
         )
     return p
 

@@ -1,4 +1,4 @@
-"""Labels of states and actions: checked, looked up, and given back as what they were."""
+"""Labels of states and actions: checking, lookup, and conversion to table columns."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 from gainful.errors import InvalidArgumentError, InvalidMDPError, suggestion
 
 
-def checked_labels(what: str, labels: Sequence[str] | None, n: int) -> tuple[str, ...] | None:
-    """N different names, or None."""
+def checked_labels(argument: str, labels: Sequence[str] | None, n: int) -> tuple[str, ...] | None:
+    """A tuple of n distinct labels, or None."""
     if labels is None:
         return None
     names = tuple(str(x) for x in labels)
     if len(names) != n:
-        raise InvalidMDPError(f"{what} has {len(names)} names, expected {n}")
+        raise InvalidMDPError(f"{argument} has {len(names)} names", name=argument, found=len(names), expected=str(n))
     if len(set(names)) != n:
         twice = next(x for x in names if names.count(x) > 1)
-        raise InvalidMDPError(f"{what} names '{twice}' twice; labels must differ")
+        raise InvalidMDPError(
+            f"{argument} contains '{twice}' twice", name=argument, found=twice, hint="labels must be distinct"
+        )
     return names
 
 
@@ -29,24 +31,24 @@ def are_numbers(labels: tuple[str, ...] | None) -> bool:
     return labels is not None and all(x.isdecimal() and str(int(x)) == x for x in labels)
 
 
-def index_of(what: str, value: int | str, n: int, labels: tuple[str, ...] | None, numbered: bool) -> int:
-    """The index of `value`: a label, or (unless the labels are numbers themselves) an index."""
+def index_of(kind: str, value: int | str, n: int, labels: tuple[str, ...] | None, numbered: bool) -> int:
+    """The index of a state or action, given by its label or (unless the labels are themselves numbers) its index."""
     if labels is None and isinstance(value, str) and value.isdecimal():
         value = int(value)
     if isinstance(value, str) or (numbered and labels is not None):
         value = str(value)
         if labels is None or value not in labels:
             known = suggestion(value, labels) if labels else "this MDP has no labels; use an index"
-            raise InvalidArgumentError(f"no {what} is called '{value}'; {known}")
+            raise InvalidArgumentError(kind, value, hint=known, problem=f"there is no {kind} '{value}'")
         return labels.index(value)
     i = int(value)
     if i != value or not 0 <= i < n:
-        raise InvalidArgumentError(f"{what} {value} is out of range, expected 0 … {n - 1}")
+        raise InvalidArgumentError(kind, value, f"0 … {n - 1}", problem=f"{kind} {value} is out of range")
     return i
 
 
 def label_column(labels: tuple[str, ...] | None, n: int) -> NDArray[Any]:
-    """Labels as a table shows them: numbers where they are numbers, 0 … n-1 where there are none."""
+    """Labels as a table column: integers if all labels are integers, 0 … n-1 if there are no labels."""
     if labels is None:
         return np.arange(n)
     return np.array([int(x) for x in labels] if are_numbers(labels) else labels, dtype=object)

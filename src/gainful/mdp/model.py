@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gainful.errors import InvalidArgumentError, InvalidMDPError, TooLargeError
 from gainful.mdp.labels import are_numbers, checked_labels, index_of
-from gainful.mdp.rows import Rows, as_float, checked_rows, merged
+from gainful.mdp.rows import TransitionRows, as_float, checked_rows, merged
 from gainful.mdp.units import Objective, Units
 
 if TYPE_CHECKING:
@@ -29,16 +29,54 @@ DENSE_LIMIT_BYTES = 1 << 30
 class MDP:
     r"""A finite Markov decision process, stored as sparse rows over pairs k = s*A + a.
 
-    `MDP(P, R)` takes P (S,A,S) as a dense array, or as a sequence of A scipy sparse (S,S) matrices, and R as
-    (S,A) mean rewards, (S,) rewards of states, or (S,A,S) rewards attached to the transition. Other builders:
-    `from_rows`, `from_table`, `from_gymnasium`, `from_rates`, `load`.
+    Other ways to build one are `from_rows`, `from_sparse`, `from_table`, `from_gymnasium`, `from_rates` and `load`.
+    All arrays are copied and read-only.
 
-    `reward_law` says how a reward is drawn around its mean: "deterministic" (the mean itself), "bernoulli" (1 with
-    probability the mean, else 0), "transition" (a function of state, action and next state).
-    `allowed` is an (S,A) mask of the actions each state has. `start` is a state (index or label) or a distribution.
-    `objective="cost"` makes R a cost to minimise; every answer then comes back as a cost.
-    All arrays are copied in and read-only.
+    Parameters
+    ----------
+    P : array_like (S,A,S), or sequence of A sparse (S,S) matrices
+        Transition probabilities p(s'|s,a).
+    R : array_like (S,A), (S,) or (S,A,S)
+        Mean rewards of pairs, rewards of states, or rewards of transitions.
+    reward_law : {"deterministic", "bernoulli", "transition"}, optional
+        How a reward is drawn around its mean: the mean itself; 1 with probability the mean and 0 otherwise; or a
+        function of state, action and next state. The default follows from the shape of `R`.
+    start : int, str or array_like (S,), optional
+        The start state (index or label) or a distribution over states; the first state by default.
+    allowed : array_like of bool (S,A), optional
+        Which actions each state has; all by default. The rows of other pairs are ignored.
+    state_labels, action_labels : sequence of str, optional
+        Names of states and actions.
+    objective : {"reward", "cost"}
+        With "cost", `R` is minimised and every answer comes back as a cost.
+    name : str, optional
+        A name to show.
 
+    Attributes
+    ----------
+    n_states, n_actions : int
+        S and A.
+    indptr, indices, probabilities : ndarray
+        The rows in CSR form: `indptr` int64 (S*A+1,), `indices` uint32 and `probabilities` float64, one entry per
+        transition.
+    pair_rewards : ndarray (S*A,)
+        Internal mean rewards; `rewards` has them in the user's units.
+    entry_rewards : ndarray or None
+        Internal rewards of transitions, for the law "transition".
+    allowed : ndarray of bool (S,A)
+        Which actions each state has.
+    start : ndarray (S,)
+        The start distribution.
+    units : Units
+        How internal numbers become the user's.
+
+    Raises
+    ------
+    InvalidMDPError
+        If the arrays do not describe a decision process; the message names the first wrong row.
+
+    Examples
+    --------
     >>> mdp = MDP([[[0.9, 0.1]], [[0.5, 0.5]]], [[1.0], [0.0]], state_labels=["up", "down"])
     >>> mdp
     MDP(2 states, 1 action, 4 transitions)
@@ -80,14 +118,20 @@ class MDP:
             dense_rewards = as_float("R", R)
         else:
             if sp.issparse(P):
-                raise InvalidMDPError("P is one sparse matrix; pass a sequence with one (S,S) matrix per action")
+                raise InvalidMDPError(
+                    "P is one sparse matrix", name="P", found=P, hint="pass a sequence with one (S,S) matrix per action"
+                )
             dense = as_float("P", P)
             if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
                 hint = ""
                 if dense.ndim == 3 and dense.shape[1] == dense.shape[2] and 0 not in dense.shape:
-                    hint = "; this looks like (A, S, S): pass P.transpose(1, 0, 2)"
+                    hint = "this looks like (A, S, S): pass P.transpose(1, 0, 2)"
                 raise InvalidMDPError(
-                    f"P has shape {dense.shape}, expected (S, A, S): [state, action, next state]{hint}"
+                    f"P has shape {dense.shape}",
+                    name="P",
+                    found=dense.shape,
+                    expected="(S, A, S): [state, action, next state]",
+                    hint=hint,
                 )
             n_states, n_actions, _ = dense.shape
             indices = np.tile(np.arange(n_states, dtype=np.uint32), n_states * n_actions)
@@ -99,10 +143,22 @@ class MDP:
             values = np.where(np.repeat(mask.reshape(-1), np.diff(indptr)), values, 0.0)
         pairs, entries = _reward_arrays(dense_rewards, n_states, n_actions, indptr, indices)
         self._assemble(
-            n_states, n_actions, indptr, indices, values, pairs, entries,
-            reward_law=reward_law, start=start, allowed=mask, state_labels=state_labels,
-            action_labels=action_labels, units=Units(objective=objective), name=name, user_rewards=True,
-        )  # fmt: skip
+            n_states,
+            n_actions,
+            indptr,
+            indices,
+            values,
+            pairs,
+            entries,
+            reward_law=reward_law,
+            start=start,
+            allowed=mask,
+            state_labels=state_labels,
+            action_labels=action_labels,
+            units=Units(objective=objective),
+            name=name,
+            user_rewards=True,
+        )
 
     # ------------------------------------------------------------------ builders
 
@@ -122,55 +178,148 @@ class MDP:
         objective: Objective = "reward",
         name: str | None = None,
     ) -> Self:
-        """From CSR rows over pairs s*A + a: `indptr` (S*A+1,), `indices` and `probabilities` one per transition.
+        """Build an MDP from CSR rows over pairs s*A + a.
 
-        `rewards` is (S,A), which also says what S and A are; or, with `n_actions`, one reward per transition.
-        A pair that is not allowed is an empty row.
+        Parameters
+        ----------
+        indptr : array_like (S*A+1,)
+            Row k is indptr[k] … indptr[k+1]-1. A pair that is not allowed is an empty row.
+        indices, probabilities : array_like
+            The next state and the probability of each transition.
+        rewards : array_like (S,A), or one per transition
+            Mean rewards, whose shape determines S and A; or, with `n_actions`, one reward per transition.
+        n_actions : int, optional
+            A, needed for one reward per transition.
+        reward_law, start, state_labels, action_labels, objective, name
+            As for `MDP`.
+
+        Returns
+        -------
+        MDP
+
+        Examples
+        --------
+        >>> MDP.from_rows([0, 1, 3], [1, 0, 1], [1.0, 0.5, 0.5], [[0.0], [1.0]])
+        MDP(2 states, 1 action, 3 transitions)
         """
         table = as_float("rewards", rewards)
         entries: NDArray[np.float64] | None = None
         n_pairs = int(np.size(indptr)) - 1
         if n_actions is not None:
             if n_actions < 1 or n_pairs < 1 or n_pairs % n_actions:
-                raise InvalidMDPError(f"{n_pairs} rows do not divide into {n_actions} actions per state")
+                raise InvalidMDPError(
+                    f"{n_pairs} rows do not divide into {n_actions} actions per state",
+                    name="n_actions",
+                    found=n_actions,
+                    expected=f"a divisor of {n_pairs}",
+                )
             n_states = n_pairs // n_actions
             if table.ndim == 1:
                 entries, table = table, np.zeros((n_states, n_actions))
             if table.shape != (n_states, n_actions):
                 raise InvalidMDPError(
-                    f"rewards have shape {table.shape}, expected ({n_states}, {n_actions}) or one per transition"
+                    f"rewards have shape {table.shape}",
+                    name="rewards",
+                    found=table.shape,
+                    expected=f"({n_states}, {n_actions}) or one per transition",
                 )
         elif table.ndim != 2 or 0 in table.shape:
             raise InvalidMDPError(
-                f"rewards have shape {table.shape}, expected (S, A); for one reward per transition say n_actions="
+                f"rewards have shape {table.shape}",
+                name="rewards",
+                found=table.shape,
+                expected="(S, A)",
+                hint="for one reward per transition give n_actions=",
             )
         n_states, n_actions = table.shape
         pairs = table.reshape(-1)
         if len(np.asarray(indptr)) != n_states * n_actions + 1:
             raise InvalidMDPError(
-                f"indptr has {len(np.asarray(indptr))} entries, expected S*A+1 = {n_states * n_actions + 1}"
+                f"indptr has {len(np.asarray(indptr))} entries",
+                name="indptr",
+                found=len(np.asarray(indptr)),
+                expected=f"S*A+1 = {n_states * n_actions + 1}",
             )
         self = cls.__new__(cls)
         self._assemble(
-            n_states, n_actions, indptr, indices, probabilities, pairs, entries,
-            reward_law=reward_law, start=start, allowed=None, state_labels=state_labels,
-            action_labels=action_labels, units=Units(objective=objective), name=name, user_rewards=True,
-        )  # fmt: skip
+            n_states,
+            n_actions,
+            indptr,
+            indices,
+            probabilities,
+            pairs,
+            entries,
+            reward_law=reward_law,
+            start=start,
+            allowed=None,
+            state_labels=state_labels,
+            action_labels=action_labels,
+            units=Units(objective=objective),
+            name=name,
+            user_rewards=True,
+        )
         return self
 
     @classmethod
     def from_sparse(cls, matrices: Sequence[Any], R: ArrayLike, **options: Any) -> Self:
-        """From one scipy sparse (S,S) matrix per action; same options as `MDP(...)`."""
+        """Build an MDP from one SciPy sparse (S,S) matrix per action.
+
+        Parameters
+        ----------
+        matrices : sequence of A sparse matrices (S,S)
+            Transition probabilities of each action.
+        R : array_like
+            Rewards, as for `MDP`.
+        **options
+            The other arguments of `MDP`.
+
+        Returns
+        -------
+        MDP
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> MDP.from_sparse([sp.eye_array(3), sp.eye_array(3)], [0.0, 0.5, 1.0])
+        MDP(3 states, 2 actions, 6 transitions)
+        """
         if not len(matrices) or not all(sp.issparse(m) for m in matrices):
-            raise InvalidMDPError("from_sparse needs a sequence with one scipy sparse (S,S) matrix per action")
+            raise InvalidMDPError(
+                "matrices are not sparse matrices",
+                name="matrices",
+                found=matrices,
+                expected="a sequence with one SciPy sparse (S,S) matrix per action",
+            )
         return cls(list(matrices), R, **options)
 
     @classmethod
     def from_table(cls, table: pd.DataFrame | str | Path | Any, **options: Any) -> Self:
-        """From a table with columns state, action, next_state, probability, and reward or cost.
+        """Build an MDP from a table with one row per transition.
 
-        A CSV, TSV or Parquet file, or a data frame. Options: start (a label or a distribution), reward_law, name,
-        state_labels and action_labels (their order), step_duration; see `gainful.mdp.tables.from_table`.
+        Parameters
+        ----------
+        table : path, data frame or dict of columns
+            A CSV, TSV or Parquet file, or a data frame, with the columns state, action, next_state, probability, and
+            reward or cost.
+        **options
+            start, reward_law, name, state_labels and action_labels (which fix their order), step_duration; see
+            `gainful.mdp.tables.from_table`.
+
+        Returns
+        -------
+        MDP
+
+        Raises
+        ------
+        InvalidMDPError
+            Naming the file, line and column of the first error.
+
+        Examples
+        --------
+        >>> table = {"state": ["up", "down"], "action": ["run", "fix"], "next_state": ["down", "up"],
+        ...          "probability": [1.0, 1.0], "reward": [1.0, -0.5]}
+        >>> MDP.from_table(table).state_labels
+        ('up', 'down')
         """
         from gainful.mdp import tables
 
@@ -178,10 +327,26 @@ class MDP:
 
     @classmethod
     def from_gymnasium(cls, env: gymnasium.Env[Any, Any] | str, **options: Any) -> Self:
-        """From a Gymnasium environment (or its id) that carries its table, made continuing by restarts.
+        """Build the continuing MDP of a Gymnasium environment that has a transition table.
 
-        Options: drop_unreachable=True leaves out states no episode reaches, start, name; see
-        `gainful.mdp.gymnasium_table.from_gymnasium`.
+        Episodes that terminate restart at once from the initial distribution.
+
+        Parameters
+        ----------
+        env : gymnasium.Env or str
+            An environment with `env.unwrapped.P`, or the id of one.
+        **options
+            drop_unreachable=True leaves out the states that no episode reaches; start; name; see
+            `gainful.mdp.gymnasium_table.from_gymnasium`.
+
+        Returns
+        -------
+        MDP
+
+        Examples
+        --------
+        >>> MDP.from_gymnasium("FrozenLake-v1").n_states
+        16
         """
         from gainful.mdp import gymnasium_table
 
@@ -189,11 +354,30 @@ class MDP:
 
     @classmethod
     def from_rates(cls, rates: Any, rewards: ArrayLike | None = None, **options: Any) -> Self:
-        """From the rates (S,A,S) of a continuous-time process, by uniformisation; gains are then per unit of time.
+        """Build the uniformised MDP of a continuous-time process; its gains are per unit of time.
 
-        `rewards` (S,A) are earned per unit of time. Options: costs instead of rewards; jump_rewards or jump_costs
-        (S,A,S), earned at a jump; uniformization, start, allowed, state_labels, action_labels, name; see
-        `gainful.mdp.rates.from_rates`, also for tables of rates.
+        Parameters
+        ----------
+        rates : array_like (S,A,S), sequence of sparse matrices, or table
+            Transition rates q(s'|s,a).
+        rewards : array_like (S,A) or (S,), optional
+            Earned per unit of time.
+        **options
+            costs instead of rewards; jump_rewards or jump_costs (S,A,S), earned at a jump; uniformization, start,
+            allowed, state_labels, action_labels, name; see `gainful.mdp.rates.from_rates`.
+
+        Returns
+        -------
+        MDP
+
+        Examples
+        --------
+        A machine fails at rate 1 and is repaired at rate 3, so it works 3/4 of the time:
+
+        >>> import gainful as gf
+        >>> machine = MDP.from_rates([[[0, 1]], [[3, 0]]], [1.0, 0.0])
+        >>> round(gf.solve(machine).gain, 6)
+        0.75
         """
         from gainful.mdp import rates as rates_module
 
@@ -201,25 +385,86 @@ class MDP:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """An MDP saved by `save`, equal to the bit."""
+        """Read an MDP that `save` wrote, equal to the bit.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Returns
+        -------
+        MDP
+
+        Raises
+        ------
+        InvalidMDPError
+            If the file is missing, damaged or something else.
+        """
         from gainful.mdp import storage
 
         return storage.load(cls, path)
 
     def save(self, path: str | Path) -> None:
-        """Write everything to one plain file (arrays and JSON, no pickle)."""
+        """Write the MDP to one file (arrays and JSON, no pickle).
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, which is written completely or not at all.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> import gainful as gf
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "river.mdp"
+        >>> gf.environments.riverswim(6).save(file)
+        >>> MDP.load(file) == gf.environments.riverswim(6)
+        True
+        """
         from gainful.mdp import storage
 
         storage.save(self, path)
 
     def to_table(self) -> pd.DataFrame:
-        """One line per transition: state, action, next_state, probability, reward (or cost)."""
+        """A data frame with one row per transition, which `from_table` reads.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns state, action, next_state, probability, and reward or cost.
+
+        Examples
+        --------
+        >>> import gainful as gf
+        >>> list(gf.environments.riverswim(6).to_table().columns)
+        ['state', 'action', 'next_state', 'probability', 'reward']
+        """
         from gainful.mdp import tables
 
         return tables.to_table(self)
 
     def to_gymnasium(self, **options: Any) -> gymnasium.Env[Any, Any]:
-        """A continuing Gymnasium environment with these dynamics."""
+        """A continuing Gymnasium environment with these dynamics.
+
+        Parameters
+        ----------
+        **options
+            render_mode, None or "ansi".
+
+        Returns
+        -------
+        gymnasium.Env
+            With Discrete spaces; it never terminates or truncates.
+
+        Examples
+        --------
+        >>> import gainful as gf
+        >>> env = gf.environments.riverswim(6).to_gymnasium()
+        >>> state, info = env.reset(seed=1)
+        >>> info["action_mask"]
+        array([1, 1], dtype=int8)
+        """
         from gainful.mdp import gymnasium_env
 
         return gymnasium_env.MDPEnv(self, **options)
@@ -245,20 +490,31 @@ class MDP:
         name: str | None,
         user_rewards: bool,
     ) -> None:
-        """Check everything and set the attributes; `user_rewards` are turned into internal ones by `units`."""
+        """Check everything and set the attributes; with `user_rewards`, rewards are first converted by `units`."""
         if n_states >= 2**31:
-            raise InvalidMDPError(f"{n_states} states; next states are 32-bit, so at most {2**31 - 1}")
+            raise InvalidMDPError(
+                f"there are {n_states} states",
+                name="n_states",
+                found=n_states,
+                expected=f"at most {2**31 - 1}",
+                hint="next states are stored in 32 bits",
+            )
         self.n_states, self.n_actions = n_states, n_actions
         self.state_labels = checked_labels("state_labels", state_labels, n_states)
         self.action_labels = checked_labels("action_labels", action_labels, n_actions)
         if units.objective not in get_args(Objective):
-            raise InvalidArgumentError(f"objective {units.objective!r}; expected 'reward' or 'cost'")
+            raise InvalidArgumentError("objective", units.objective, "'reward' or 'cost'")
         self.units, self.name = units, name
         law = reward_law if reward_law is not None else ("deterministic" if entry_rewards is None else "transition")
         if law not in get_args(RewardLaw):
-            raise InvalidArgumentError(f"reward_law {law!r}; expected one of {', '.join(get_args(RewardLaw))}")
+            raise InvalidArgumentError("reward_law", law, f"one of {', '.join(get_args(RewardLaw))}")
         if law == "transition" and entry_rewards is None:
-            raise InvalidMDPError("reward_law 'transition' needs one reward per transition: R (S, A, S) or a table")
+            raise InvalidMDPError(
+                "reward_law 'transition' needs one reward per transition",
+                name="reward_law",
+                found=law,
+                hint="give R (S, A, S) or a table",
+            )
         if entry_rewards is not None and user_rewards:  # before rows are sorted, which is by internal rewards too
             entry_rewards = units.sign * entry_rewards - units.offset + 0.0
         rows = checked_rows(indptr, indices, probabilities, n_states, self._pair_in_message, entry_rewards)
@@ -268,8 +524,11 @@ class MDP:
             if np.any(mask & ~filled):
                 k = int(np.flatnonzero(mask & ~filled)[0])
                 raise InvalidMDPError(
-                    f"{self._pair_in_message(k)} sums to 0, expected 1; an action the state does not have "
-                    "is marked False in allowed="
+                    f"{self._pair_in_message(k)} sums to 0",
+                    name="P",
+                    found=0.0,
+                    expected="1",
+                    hint="mark an action that the state does not have as False in allowed=",
                 )
             rows = _only(rows, mask)
             filled = mask
@@ -278,7 +537,10 @@ class MDP:
         if without.size:
             raise InvalidMDPError(
                 f"state {self.state_name(int(without[0]))} has no action (all its rows are empty); "
-                f"{without.size} of {n_states} states; a state that ends the process can loop on itself or restart"
+                f"{without.size} of {n_states} states",
+                name="P",
+                found=self.state_name(int(without[0])),
+                hint="a state that ends the process can loop on itself or restart",
             )
         entries = rows.entry_rewards
         if entries is not None:
@@ -290,30 +552,35 @@ class MDP:
             if user_rewards:
                 pair_rewards = np.where(filled, units.sign * pair_rewards - units.offset + 0.0, 0.0)
         if entries is not None and law != "transition":  # next states listed with several rewards are one again
-            rows = merged(Rows(rows.indptr, rows.indices, rows.probabilities, None))
+            rows = merged(TransitionRows(rows.indptr, rows.indices, rows.probabilities, None))
         self.indptr, self.indices, self.probabilities = rows.indptr, rows.indices, rows.probabilities
         bad = np.flatnonzero(~np.isfinite(pair_rewards))
         if bad.size:
             raise InvalidMDPError(
-                f"the reward of {self._pair_in_message(int(bad[0]))} is {pair_rewards[bad[0]]}, "
-                f"expected a finite number; {bad.size} of {int(filled.sum())} pairs"
+                f"the reward of {self._pair_in_message(int(bad[0]))} is {pair_rewards[bad[0]]}",
+                name="R",
+                found=float(pair_rewards[bad[0]]),
+                expected="a finite number",
+                hint=f"{bad.size} of {int(filled.sum())} pairs are wrong",
             )
         if law == "bernoulli":
             mean = units.reward(pair_rewards)[filled]
             if mean.min() < 0.0 or mean.max() > 1.0:
                 k = int(np.flatnonzero(filled)[np.flatnonzero((mean < 0.0) | (mean > 1.0))[0]])
+                found = float(units.reward(pair_rewards[k : k + 1])[0])
                 raise InvalidMDPError(
-                    f"the mean reward of {self._pair_in_message(k)} is {units.reward(pair_rewards[k : k + 1])[0]:g}, "
-                    "expected a number in [0, 1] for Bernoulli rewards"
+                    f"the mean reward of {self._pair_in_message(k)} is {found:g}",
+                    name="R",
+                    found=found,
+                    expected="a number in [0, 1] for Bernoulli rewards",
                 )
         self.reward_law = law
         self.entry_rewards = entries if law == "transition" else None
         self.pair_rewards = np.ascontiguousarray(pair_rewards)
         self.start = self._start_distribution(start)
-        for array in (self.indptr, self.indices, self.probabilities, self.pair_rewards, self.allowed, self.start,
-                      self.entry_rewards):  # fmt: skip
-            if array is not None:
-                array.flags.writeable = False
+        arrays = (self.indptr, self.indices, self.probabilities, self.pair_rewards, self.allowed, self.start)
+        for array in (*arrays, *(() if self.entry_rewards is None else (self.entry_rewards,))):
+            array.flags.writeable = False
         object.__setattr__(self, "_frozen", True)
 
     def _start_distribution(self, start: Start) -> NDArray[np.float64]:
@@ -324,9 +591,19 @@ class MDP:
             return p
         p = as_float("start", start)
         if p.shape != (S,):
-            raise InvalidMDPError(f"start has shape {p.shape}, expected a state or a distribution over {S} states")
+            raise InvalidMDPError(
+                f"start has shape {p.shape}",
+                name="start",
+                found=p.shape,
+                expected=f"a state or a distribution over {S} states",
+            )
         if not np.all(p >= 0.0) or abs(p.sum() - 1.0) > 1e-8:
-            raise InvalidMDPError(f"start sums to {p.sum():.10g} (smallest entry {p.min():g}), expected a distribution")
+            raise InvalidMDPError(
+                f"start sums to {p.sum():.10g} (smallest entry {p.min():g})",
+                name="start",
+                found=float(p.sum()),
+                expected="a distribution",
+            )
         total = float(p.sum())  # divided once, it stays as it is: copies and loaded files are equal to the bit
         return p if abs(total - 1.0) <= (S + 2) * 2.0**-53 else p / total
 
@@ -338,11 +615,41 @@ class MDP:
     # ------------------------------------------------------------------ names
 
     def state_index(self, state: int | str) -> int:
-        """The index of a state given by label or index; where the labels are whole numbers, a number is a label."""
+        """The index of a state.
+
+        Parameters
+        ----------
+        state : int or str
+            A label or an index. If all labels are integers, a number is a label.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        InvalidArgumentError
+            If there is no such state; the message suggests the nearest label.
+        """
         return index_of("state", state, self.n_states, self.state_labels, self._numbered_states)
 
     def action_index(self, action: int | str) -> int:
-        """The index of an action given by label or index; where the labels are whole numbers, a number is a label."""
+        """The index of an action.
+
+        Parameters
+        ----------
+        action : int or str
+            A label or an index. If all labels are integers, a number is a label.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        InvalidArgumentError
+            If there is no such action; the message suggests the nearest label.
+        """
         return index_of("action", action, self.n_actions, self.action_labels, are_numbers(self.action_labels))
 
     @cached_property
@@ -350,11 +657,11 @@ class MDP:
         return are_numbers(self.state_labels)
 
     def state_name(self, s: int) -> str:
-        """The label of state s, or its number."""
+        """The label of state `s`, or its index as text if there are no labels."""
         return str(s) if self.state_labels is None else self.state_labels[s]
 
     def action_name(self, a: int) -> str:
-        """The label of action a, or its number."""
+        """The label of action `a`, or its index as text if there are no labels."""
         return str(a) if self.action_labels is None else self.action_labels[a]
 
     def _pair_in_message(self, k: int) -> str:
@@ -368,15 +675,15 @@ class MDP:
 
     @property
     def rewards(self) -> NDArray[np.float64]:
-        """(S,A) mean rewards in the user's units, costs negated: what is maximised; 0 where not allowed."""
+        """(S,A) mean rewards in the user's units, with costs negated (what is maximised); 0 where not allowed."""
         table = (self.pair_rewards + self.units.offset).reshape(self.n_states, self.n_actions)
         return np.where(self.allowed, table, 0.0)
 
     @property
     def costs(self) -> NDArray[np.float64]:
-        """(S,A) mean costs; only for an MDP with `objective="cost"`."""
+        """(S,A) mean costs; InvalidArgumentError unless the objective is "cost"."""
         if self.units.objective != "cost":
-            raise InvalidArgumentError("this MDP has rewards, not costs; read mdp.rewards")
+            raise InvalidArgumentError("costs", hint="read mdp.rewards", problem="this MDP has rewards, not costs")
         return 0.0 - self.rewards
 
     @property
@@ -402,7 +709,7 @@ class MDP:
 
     @property
     def reward_range(self) -> tuple[float, float]:
-        """The smallest and largest reward a step can give (in `rewards`' units: costs negated)."""
+        """The smallest and largest reward that a step can give, in the units of `rewards` (costs negated)."""
         if self.reward_law == "bernoulli":
             return (0.0, 1.0) if self.units.sign > 0 else (-1.0, 0.0)
         values = self.pair_rewards[self.allowed.reshape(-1)] if self.entry_rewards is None else self.entry_rewards
@@ -410,34 +717,61 @@ class MDP:
 
     @property
     def reward_min(self) -> float:
-        """The smallest reward a step can give: what learners take as `reward_min`."""
+        """The smallest reward that a step can give: the `reward_min` of learners."""
         return self.reward_range[0]
 
     @property
     def reward_max(self) -> float:
-        """The largest reward a step can give: what learners take as `reward_max`."""
+        """The largest reward that a step can give: the `reward_max` of learners."""
         return self.reward_range[1]
 
     @property
     def is_full(self) -> bool:
-        """Whether every row has all states, so that `probabilities` is the dense array."""
+        """Whether every row lists all states, so that `probabilities` is the dense array."""
         return self.entry_rewards is None and self.n_transitions == self.n_states**2 * self.n_actions
 
     def to_dense(self, limit_bytes: int = DENSE_LIMIT_BYTES) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """P (S,A,S) and mean rewards (S,A) as dense arrays; refuses above `limit_bytes`."""
+        """P and the mean rewards as dense arrays.
+
+        Parameters
+        ----------
+        limit_bytes : int
+            The largest size of P.
+
+        Returns
+        -------
+        P : ndarray (S,A,S)
+            Zero where an action is not allowed.
+        rewards : ndarray (S,A)
+            As the property `rewards`.
+
+        Raises
+        ------
+        TooLargeError
+            If P would be larger than `limit_bytes`.
+
+        Examples
+        --------
+        >>> import gainful as gf
+        >>> P, rewards = gf.environments.riverswim(6).to_dense()
+        >>> P.shape, rewards.shape
+        ((6, 2, 6), (6, 2))
+        """
         S, A = self.n_states, self.n_actions
         size = 8 * S * S * A
         if size > limit_bytes:
             raise TooLargeError(
                 f"a dense (S, A, S) array for S = {S}, A = {A} takes {size / 2**30:.1f} GiB, more than the limit of "
-                f"{limit_bytes / 2**30:.3g} GiB; "
-                "use the sparse rows (indptr, indices, probabilities) or raise limit_bytes"
+                f"{limit_bytes / 2**30:.3g} GiB",
+                name="limit_bytes",
+                found=size,
+                hint="use the sparse rows (indptr, indices, probabilities) or raise limit_bytes",
             )
         P = self.matrix().toarray()
         return P.reshape(S, A, S), self.rewards
 
     def to_sparse(self) -> list[sp.csr_array]:
-        """One (S,S) sparse matrix per action; the row of an action that is not allowed is empty."""
+        """One sparse (S,S) matrix per action; the row of an action that is not allowed is empty."""
         stacked = self.matrix()
         return [sp.csr_array(stacked[a :: self.n_actions]) for a in range(self.n_actions)]
 
@@ -449,7 +783,23 @@ class MDP:
         )
 
     def transition(self, state: int | str, action: int | str) -> dict[int, float]:
-        """p(·|s,a) as a dictionary from next state to probability."""
+        """p(·|s,a) as a dictionary from next state to probability.
+
+        Parameters
+        ----------
+        state, action : int or str
+            An index or a label.
+
+        Returns
+        -------
+        dict of int to float
+
+        Examples
+        --------
+        >>> import gainful as gf
+        >>> gf.environments.riverswim(6).transition(0, 1)
+        {0: 0.4, 1: 0.6}
+        """
         k = self.state_index(state) * self.n_actions + self.action_index(action)
         out: dict[int, float] = {}
         for j in range(self.indptr[k], self.indptr[k + 1]):
@@ -457,7 +807,20 @@ class MDP:
         return out
 
     def q_values(self, values: ArrayLike) -> NDArray[np.float64]:
-        """r(s,a) + p(·|s,a)·v, shape (S,A), -inf where not allowed; plain SciPy, for checks and small problems."""
+        """The values r(s,a) + sum_s' p(s'|s,a) v(s') of one step followed by `values`.
+
+        This is plain SciPy, for checks and small problems; planners have their own sweeps.
+
+        Parameters
+        ----------
+        values : array_like (S,)
+            v, in the units of `rewards`.
+
+        Returns
+        -------
+        ndarray (S,A)
+            -inf where an action is not allowed.
+        """
         v = np.asarray(values, dtype=np.float64)
         q = (self.pair_rewards + self.units.offset + self.matrix() @ v).reshape(self.n_states, self.n_actions)
         return np.where(self.allowed, q, -np.inf)
@@ -465,14 +828,24 @@ class MDP:
     # ------------------------------------------------------------------ changes, each a new MDP
 
     def _replace(self, **changes: Any) -> Self:
-        """A copy with some parts changed, checked like any other input."""
+        """A copy with some parts changed; it is checked like any other input."""
         parts: dict[str, Any] = {
-            "n_states": self.n_states, "n_actions": self.n_actions, "indptr": self.indptr, "indices": self.indices,
-            "probabilities": self.probabilities, "pair_rewards": self.pair_rewards,
-            "entry_rewards": self.entry_rewards, "reward_law": self.reward_law, "start": self.start, "allowed": None,
-            "state_labels": self.state_labels, "action_labels": self.action_labels, "units": self.units,
-            "name": self.name, "user_rewards": False,
-        }  # fmt: skip
+            "n_states": self.n_states,
+            "n_actions": self.n_actions,
+            "indptr": self.indptr,
+            "indices": self.indices,
+            "probabilities": self.probabilities,
+            "pair_rewards": self.pair_rewards,
+            "entry_rewards": self.entry_rewards,
+            "reward_law": self.reward_law,
+            "start": self.start,
+            "allowed": None,
+            "state_labels": self.state_labels,
+            "action_labels": self.action_labels,
+            "units": self.units,
+            "name": self.name,
+            "user_rewards": False,
+        }
         parts.update(changes)
         new = type(self).__new__(type(self))
         new._assemble(**parts)
@@ -481,7 +854,10 @@ class MDP:
     def normalised(self) -> Self:
         """The same process with internal rewards in [0, r_max], as learners and span constraints need.
 
-        The shift is kept in `units`, so every answer still comes back in the user's units.
+        Returns
+        -------
+        MDP
+            `units` keeps the shift, so every answer is still in the user's units.
         """
         shift = self.reward_min - self.units.offset
         if shift == 0.0:
@@ -495,9 +871,28 @@ class MDP:
         )
 
     def restricted(self, states: ArrayLike) -> Self:
-        """The process on a subset of states (indices or a mask); pairs that can leave it are dropped.
+        """The process on a subset of states; pairs that can leave the subset are dropped.
 
-        An error if a state is left without an action.
+        Parameters
+        ----------
+        states : array_like
+            Indices, or a mask (S,).
+
+        Returns
+        -------
+        MDP
+            With the original names as labels.
+
+        Raises
+        ------
+        InvalidMDPError
+            If a state is left without an action.
+
+        Examples
+        --------
+        >>> import gainful as gf
+        >>> gf.environments.riverswim(6).restricted([0, 1, 2]).state_labels
+        ('left bank', 'river 1', 'river 2')
         """
         chosen = np.asarray(states)
         if chosen.dtype == bool:
@@ -506,8 +901,9 @@ class MDP:
             fine = chosen.dtype.kind in "iu" and chosen.size > 0 and chosen.min() >= 0 and chosen.max() < self.n_states
         if not fine:
             raise InvalidArgumentError(
-                f"states to keep must be a mask of shape ({self.n_states},) "
-                f"or indices 0 … {self.n_states - 1}, at least one"
+                "states",
+                states,
+                f"a mask of shape ({self.n_states},) or indices 0 … {self.n_states - 1}, at least one",
             )
         keep = np.zeros(self.n_states, dtype=bool)
         keep[chosen] = True
@@ -518,7 +914,7 @@ class MDP:
         per_pair[filled] = np.add.reduceat(inside.astype(np.int64), self.indptr[:-1][filled])
         pairs = np.repeat(keep, self.n_actions) & filled & (per_pair == lengths)
         old = np.flatnonzero(keep)
-        rows = _only(Rows(self.indptr, self.indices, self.probabilities, self.entry_rewards), pairs)
+        rows = _only(TransitionRows(self.indptr, self.indices, self.probabilities, self.entry_rewards), pairs)
         number = np.cumsum(keep) - 1
         of_kept = np.repeat(keep, self.n_actions)
         new_lengths = np.diff(rows.indptr)[of_kept]
@@ -528,11 +924,15 @@ class MDP:
             start = np.zeros(old.size)
             start[0] = total = 1.0
         return self._replace(
-            n_states=int(old.size), indptr=np.concatenate([[0], np.cumsum(new_lengths)]), indices=number[rows.indices],
-            probabilities=rows.probabilities, entry_rewards=rows.entry_rewards,
-            pair_rewards=self.pair_rewards[of_kept], start=start / total,
+            n_states=int(old.size),
+            indptr=np.concatenate([[0], np.cumsum(new_lengths)]),
+            indices=number[rows.indices],
+            probabilities=rows.probabilities,
+            entry_rewards=rows.entry_rewards,
+            pair_rewards=self.pair_rewards[of_kept],
+            start=start / total,
             state_labels=[self.state_name(int(s)) for s in old],
-        )  # fmt: skip
+        )
 
     # ------------------------------------------------------------------ comparisons and text
 
@@ -569,12 +969,15 @@ class MDP:
 
 
 def require_mdp(mdp: object) -> None:
-    """An error that says how to get an MDP, for whatever else was passed."""
+    """InvalidArgumentError unless `mdp` is an MDP."""
     if not isinstance(mdp, MDP):
         shown = repr(mdp) if isinstance(mdp, str | int | float) else f"a {type(mdp).__name__}"
         raise InvalidArgumentError(
-            f"expected an MDP, found {shown}; "
-            "build one by MDP(P, R), MDP.from_table(...) or gf.environments.riverswim()"
+            "mdp",
+            mdp,
+            "an MDP",
+            "build one with MDP(P, R), MDP.from_table(...) or gf.environments.riverswim()",
+            problem=f"mdp is {shown}",
         )
 
 
@@ -584,17 +987,22 @@ def require_mdp(mdp: object) -> None:
 def _mask(allowed: ArrayLike, n_states: int, n_actions: int) -> NDArray[np.bool_]:
     mask = np.array(allowed, dtype=bool)
     if mask.shape != (n_states, n_actions):
-        raise InvalidMDPError(f"allowed has shape {mask.shape}, expected (S, A) = ({n_states}, {n_actions})")
+        raise InvalidMDPError(
+            f"allowed has shape {mask.shape}",
+            name="allowed",
+            found=mask.shape,
+            expected=f"(S, A) = ({n_states}, {n_actions})",
+        )
     return mask
 
 
-def _only(rows: Rows, pairs: NDArray[np.bool_]) -> Rows:
+def _only(rows: TransitionRows, pairs: NDArray[np.bool_]) -> TransitionRows:
     """Rows with those outside the mask emptied."""
     lengths = np.diff(rows.indptr)
     if not np.any(lengths[~pairs]):
         return rows
     keep = np.repeat(pairs, lengths)
-    return Rows(
+    return TransitionRows(
         np.concatenate([[0], np.cumsum(np.where(pairs, lengths, 0))]).astype(np.int64),
         rows.indices[keep],
         rows.probabilities[keep],
@@ -607,7 +1015,12 @@ def _stacked(matrices: Sequence[Any]) -> tuple[int, int, NDArray[Any], NDArray[A
     shapes = {m.shape for m in matrices}
     n_actions = len(matrices)
     if len(shapes) != 1 or len({*next(iter(shapes))}) != 1:
-        raise InvalidMDPError(f"the matrices have shapes {sorted(shapes)}, expected the same (S, S) for each action")
+        raise InvalidMDPError(
+            f"the matrices have shapes {sorted(shapes)}",
+            name="P",
+            found=sorted(shapes),
+            expected="the same (S, S) for each action",
+        )
     n_states = matrices[0].shape[0]
     csr = [sp.csr_array(m) for m in matrices]
     lengths = np.stack([np.diff(m.indptr) for m in csr], axis=1).reshape(-1)  # (S*A,)
@@ -632,4 +1045,9 @@ def _reward_arrays(
         return np.zeros(S * A), R.reshape(S * A, S)[rows, indices]
     if R.shape == (S,):
         return np.repeat(R, A), None
-    raise InvalidMDPError(f"R has shape {R.shape}, expected (S, A) = ({S}, {A}), ({S},) or ({S}, {A}, {S})")
+    raise InvalidMDPError(
+        f"R has shape {R.shape}",
+        name="R",
+        found=R.shape,
+        expected=f"(S, A) = ({S}, {A}), ({S},) or ({S}, {A}, {S})",
+    )

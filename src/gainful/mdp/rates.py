@@ -1,4 +1,4 @@
-"""Continuous-time decision processes, written with their rates and uniformised."""
+"""Continuous-time decision processes, given by their rates and uniformised."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Model = TypeVar("Model", bound=MDP)
 
-_ROUNDING = 1e-12  # relative: rates that should be equal but for rounding
+_ROUNDING = 1e-12  # relative tolerance for rates that are equal up to rounding
 
 
 class _Jumps(NamedTuple):
@@ -55,23 +55,45 @@ def from_rates(
     action_labels: Sequence[str] | None = None,
     name: str | None = None,
 ) -> Model:
-    r"""The uniformised MDP of a continuous-time process; gains come back per unit of time.
+    r"""Build the uniformised MDP of a continuous-time process; its gains are per unit of time.
 
-    `rates` q(s'|s,a), per unit of time, are an (S,A,S) array, one sparse (S,S) matrix per action, or a table (data
-    frame, CSV or Parquet) with the columns state, action, next_state, rate, and optionally reward or cost (at the
-    jump) and reward_rate or cost_rate (per unit of time, one value per pair). A negative diagonal must be minus the
-    sum of its row (a generator) and is dropped; a positive one is an event that leaves the state as it is.
-    `rewards` (S,A) or (S,) is earned per unit of time, `jump_rewards`, shaped like `rates`, at each jump;
-    `costs` and `jump_costs` instead are minimised. A pair without any rate stays where it is.
+    With Λ = `uniformization`, or the largest total rate of a pair (Puterman 1994, sec. 11.5),
 
-    With Λ = `uniformization` or the largest total rate of a pair (Puterman 1994, sec. 11.5),
-
-        p(s'|s,a) = q(s'|s,a) / Λ, the rest on s itself;
+        p(s'|s,a) = q(s'|s,a) / Λ, with the remaining probability on s itself;
         r(s,a) = [reward rate + sum_s' q(s'|s,a) jump reward] / Λ;   one step lasts 1/Λ.
 
-    The law is "deterministic" without jump rewards; with them it is "transition": reward rate / Λ each step, plus the
-    jump reward when that jump happens. `reward_law="deterministic"` replaces it by its mean.
-    At the default Λ the fastest pairs have no self-loop, so the chain may be periodic; a larger Λ makes it aperiodic.
+    A pair without any rate stays where it is. With the default Λ the fastest pairs have no self-loop, so the chain may
+    be periodic; a larger Λ makes it aperiodic.
+
+    Parameters
+    ----------
+    cls : type
+        `MDP` or a subclass.
+    rates : array_like (S,A,S), sequence of A sparse (S,S) matrices, or table
+        q(s'|s,a), per unit of time. A negative diagonal must be minus the sum of its row (a generator) and is dropped;
+        a positive one is an event that does not change the state. A table (data frame, CSV or Parquet) has the columns
+        state, action, next_state, rate, and optionally reward or cost (at the jump) and reward_rate or cost_rate (per
+        unit of time, one value per pair).
+    rewards, costs : array_like (S,A) or (S,), optional
+        Earned, or paid and minimised, per unit of time.
+    jump_rewards, jump_costs : shaped like `rates`, optional
+        Earned, or paid, at each jump.
+    uniformization : float, optional
+        Λ, at least the largest total rate of a pair.
+    reward_law : {"deterministic", "transition"}, optional
+        By default "deterministic" without jump rewards, otherwise "transition": reward rate / Λ at each step, plus the
+        jump reward when the jump happens. "deterministic" replaces it by its mean.
+    start, allowed, state_labels, action_labels, name
+        As for `MDP`.
+
+    Returns
+    -------
+    MDP
+
+    Raises
+    ------
+    InvalidMDPError, InvalidArgumentError
+        If the rates or rewards are not valid.
     """
     if isinstance(rates, (str, Path)) or _is_frame(rates):
         given = {
@@ -83,7 +105,12 @@ def from_rates(
         }
         clash = [key for key, value in given.items() if value is not None]
         if clash:
-            raise InvalidArgumentError(f"{clash[0]}= does not go with a table of rates, which has columns for it")
+            raise InvalidArgumentError(
+                clash[0],
+                given[clash[0]],
+                hint="use columns of the table instead",
+                problem=f"{clash[0]}= cannot be combined with a table of rates",
+            )
         jumps = _from_table(rates, state_labels, action_labels)
     else:
         jumps = _from_arrays(rates, rewards, costs, jump_rewards, jump_costs, allowed, state_labels, action_labels)
@@ -91,15 +118,20 @@ def from_rates(
     total = np.bincount(jumps.pair, weights=jumps.rate, minlength=S * A)
     fastest = float(total.max(initial=0.0))
     if fastest <= 0.0:
-        raise InvalidMDPError("all rates are 0, so nothing ever happens; expected at least one positive rate")
+        raise InvalidMDPError(
+            "all rates are 0, so nothing ever happens", name="rates", found=0.0, expected="at least one positive rate"
+        )
     scale = fastest if uniformization is None else float(uniformization)
     if not np.isfinite(scale) or scale < fastest * (1.0 - _ROUNDING):
         s, a = divmod(int(total.argmax()), A)
         state = s if jumps.state_labels is None else f"'{jumps.state_labels[s]}'"
         action = a if jumps.action_labels is None else f"'{jumps.action_labels[a]}'"
         raise InvalidArgumentError(
-            f"uniformization is {scale:.10g}, expected at least {fastest:.10g}, the total rate of state {state}, "
-            f"action {action}; leave it out to use that"
+            "uniformization",
+            scale,
+            f"at least {fastest:.10g}, the total rate of state {state}, action {action}",
+            "leave it out to use that rate",
+            problem=f"uniformization is {scale:.10g}",
         )
     # the rest of each pair's step: nothing happens
     rest = np.where(jumps.allowed, (scale - total) / scale, 0.0)
@@ -112,13 +144,22 @@ def from_rates(
         entries = (np.concatenate([jumps.lump, np.zeros(idle.size)]) + flow[pair])[order]
     mdp = cls.__new__(cls)
     mdp._assemble(
-        S, A, np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=S * A))]),
-        np.concatenate([jumps.target, idle // A])[order], np.concatenate([jumps.rate / scale, rest[idle]])[order],
-        flow, entries, reward_law=reward_law, start=start, allowed=jumps.allowed.reshape(S, A),
-        state_labels=jumps.state_labels, action_labels=jumps.action_labels,
-        units=Units(objective=jumps.objective, step_duration=1.0 / scale, continuous=True), name=name,
+        S,
+        A,
+        np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=S * A))]),
+        np.concatenate([jumps.target, idle // A])[order],
+        np.concatenate([jumps.rate / scale, rest[idle]])[order],
+        flow,
+        entries,
+        reward_law=reward_law,
+        start=start,
+        allowed=jumps.allowed.reshape(S, A),
+        state_labels=jumps.state_labels,
+        action_labels=jumps.action_labels,
+        units=Units(objective=jumps.objective, step_duration=1.0 / scale, continuous=True),
+        name=name,
         user_rewards=True,
-    )  # fmt: skip
+    )
     return mdp
 
 
@@ -133,8 +174,11 @@ def _from_table(table: Any, state_labels: Sequence[str] | None, action_labels: S
     if len({c.removesuffix("_rate") for c in have}) != 1:
         found = ", ".join(f"'{c}'" for c in source.columns())
         raise InvalidMDPError(
-            f"{source.title}: expected the columns 'reward' (at the jump) and/or 'reward_rate' (per unit of time), or "
-            f"'cost' and/or 'cost_rate', not both kinds; found {found}"
+            f"{source.title}: found the columns {found}",
+            name="reward",
+            found=source.columns(),
+            expected="'reward' (at the jump) and/or 'reward_rate' (per unit of time), or 'cost' and/or 'cost_rate', "
+            "but not both kinds",
         )
     source.require(*have)
     rate = source.numbers("rate", low=0.0, expected="a rate, at least 0")
@@ -157,9 +201,18 @@ def _from_table(table: Any, state_labels: Sequence[str] | None, action_labels: S
     allowed = np.zeros(n, dtype=bool)
     allowed[pairs.pair] = True
     return _Jumps(
-        pairs.n_states, pairs.n_actions, pairs.pair, pairs.next_state, rate, lump, flow, allowed, objective,
-        pairs.state_labels, pairs.action_labels,
-    )  # fmt: skip
+        pairs.n_states,
+        pairs.n_actions,
+        pairs.pair,
+        pairs.next_state,
+        rate,
+        lump,
+        flow,
+        allowed,
+        objective,
+        pairs.state_labels,
+        pairs.action_labels,
+    )
 
 
 def _from_arrays(
@@ -175,10 +228,18 @@ def _from_arrays(
     as_rewards = rewards is not None or jump_rewards is not None
     as_costs = costs is not None or jump_costs is not None
     if as_rewards == as_costs:
+        if as_costs:
+            raise InvalidArgumentError(
+                "rewards",
+                expected="one kind",
+                hint="give costs as negative rewards",
+                problem="found both rewards and costs",
+            )
         raise InvalidArgumentError(
-            "found both rewards and costs, expected one kind; give costs as negative rewards" if as_costs else
-            "no rewards: give rewards= or costs= (per unit of time), or jump_rewards= or jump_costs= (at each jump)"
-        )  # fmt: skip
+            "rewards",
+            hint="give rewards= or costs= (per unit of time), or jump_rewards= or jump_costs= (at each jump)",
+            problem="there are no rewards",
+        )
     objective: Objective = "cost" if as_costs else "reward"
     S, A, pair, target, rate = _entries("rates", rates)
 
@@ -193,7 +254,12 @@ def _from_arrays(
     if allowed is not None:
         table = np.array(allowed, dtype=bool)
         if table.shape != (S, A):
-            raise InvalidMDPError(f"allowed has shape {table.shape}, expected (S, A) = ({S}, {A})")
+            raise InvalidMDPError(
+                f"allowed has shape {table.shape}",
+                name="allowed",
+                found=table.shape,
+                expected=f"(S, A) = ({S}, {A})",
+            )
         mask = table.reshape(-1)
     keep = mask[pair]
     pair, target, rate = pair[keep], target[keep], rate[keep]
@@ -202,7 +268,11 @@ def _from_arrays(
     if bad.size:
         at = int(bad[0])
         raise InvalidMDPError(
-            f"{place(at)} is {rate[at]:.6g}, expected a finite rate, at least 0; {bad.size} of {rate.size} rates"
+            f"{place(at)} is {rate[at]:.6g}",
+            name="rates",
+            found=float(rate[at]),
+            expected="a finite rate of at least 0",
+            hint=f"{bad.size} of {rate.size} rates are wrong",
         )
     off = np.bincount(pair[~diagonal], weights=rate[~diagonal], minlength=S * A)
     generator = diagonal & (rate < 0.0)
@@ -210,8 +280,11 @@ def _from_arrays(
     if wrong.size:
         at = int(wrong[0])
         raise InvalidMDPError(
-            f"{place(at)} is {rate[at]:.10g}, expected minus the sum of the other rates of its row, "
-            f"{-off[pair[at]] + 0.0:.10g} (a generator), or 0; {wrong.size} rows"
+            f"{place(at)} is {rate[at]:.10g}",
+            name="rates",
+            found=float(rate[at]),
+            expected=f"minus the sum of the other rates of its row, {-off[pair[at]] + 0.0:.10g} (a generator), or 0",
+            hint=f"rows that are wrong: {wrong.size}",
         )
     lump = _lumps(
         "jump_costs" if as_costs else "jump_rewards", jump_costs if as_costs else jump_rewards, S, A, pair, target
@@ -219,9 +292,18 @@ def _from_arrays(
     keep = (rate > 0.0) & ~generator
     flow = _flows("costs" if as_costs else "rewards", costs if as_costs else rewards, S, A)
     return _Jumps(
-        S, A, pair[keep], target[keep], rate[keep], None if lump is None else lump[keep], flow, mask, objective,
-        state_labels, action_labels,
-    )  # fmt: skip
+        S,
+        A,
+        pair[keep],
+        target[keep],
+        rate[keep],
+        None if lump is None else lump[keep],
+        flow,
+        mask,
+        objective,
+        state_labels,
+        action_labels,
+    )
 
 
 def _entries(name: str, matrices: Any) -> tuple[int, int, NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
@@ -231,7 +313,10 @@ def _entries(name: str, matrices: Any) -> tuple[int, int, NDArray[np.int64], NDA
         S = int(shapes[0][0])
         if shapes != [(S, S)] or S == 0:
             raise InvalidMDPError(
-                f"the matrices of {name} have shapes {shapes}, expected the same (S, S) for each action"
+                f"the matrices of {name} have shapes {shapes}",
+                name=name,
+                found=shapes,
+                expected="the same (S, S) for each action",
             )
         A = len(matrices)
         coo = [sp.coo_array(sp.csr_array(m)) for m in matrices]
@@ -239,10 +324,20 @@ def _entries(name: str, matrices: Any) -> tuple[int, int, NDArray[np.int64], NDA
         target = np.concatenate([m.col.astype(np.int64) for m in coo])
         return S, A, pair, target, as_float(name, np.concatenate([m.data for m in coo]))
     if sp.issparse(matrices):
-        raise InvalidMDPError(f"{name} is one sparse matrix; pass a sequence with one (S,S) matrix per action")
+        raise InvalidMDPError(
+            f"{name} is one sparse matrix",
+            name=name,
+            found=matrices,
+            hint="pass a sequence with one (S,S) matrix per action",
+        )
     dense = as_float(name, matrices)
     if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
-        raise InvalidMDPError(f"{name} has shape {dense.shape}, expected (S, A, S): [state, action, next state]")
+        raise InvalidMDPError(
+            f"{name} has shape {dense.shape}",
+            name=name,
+            found=dense.shape,
+            expected="(S, A, S): [state, action, next state]",
+        )
     S, A, _ = dense.shape
     s, a, target = np.nonzero(dense)
     return S, A, s * A + a, target, dense[s, a, target]
@@ -256,8 +351,13 @@ def _flows(name: str, values: ArrayLike | None, S: int, A: int) -> NDArray[np.fl
     if array.shape == (S,):
         return np.repeat(array, A)
     if array.shape != (S, A):
-        hint = f"; a reward at each jump goes to jump_{name}" if array.shape == (S, A, S) else ""
-        raise InvalidMDPError(f"{name} has shape {array.shape}, expected (S, A) = ({S}, {A}) or ({S},){hint}")
+        raise InvalidMDPError(
+            f"{name} has shape {array.shape}",
+            name=name,
+            found=array.shape,
+            expected=f"(S, A) = ({S}, {A}) or ({S},)",
+            hint=f"a reward at each jump goes to jump_{name}" if array.shape == (S, A, S) else "",
+        )
     return array.reshape(-1)
 
 
@@ -270,7 +370,10 @@ def _lumps(
     lump_S, lump_A, lump_pair, lump_target, lump_value = _entries(name, values)
     if (lump_S, lump_A) != (S, A):
         raise InvalidMDPError(
-            f"{name} is for {lump_S} states and {lump_A} actions, expected the shape of rates ({S}, {A}, {S})"
+            f"{name} is for {lump_S} states and {lump_A} actions",
+            name=name,
+            found=(lump_S, lump_A, lump_S),
+            expected=f"the shape of rates ({S}, {A}, {S})",
         )
     key = lump_pair * S + lump_target
     order = np.argsort(key, kind="stable")

@@ -1,4 +1,4 @@
-"""Transition rows: checked, sorted by next state, merged, without zeros, renormalised.
+"""Transition rows: checked, sorted by next state, merged, without zeros, normalised.
 
 Rows are CSR over pairs k = s*A + a. The arrays that come out are the ones every planner reads:
 `indptr` int64 (S*A+1), `indices` uint32, `probabilities` float64, and rewards per entry where the law needs them.
@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from gainful.errors import InvalidMDPError
 
 SUM_TOLERANCE = 1e-8
-_CHUNK = 1 << 22  # entries handled at once where a temporary would double the memory
+_CHUNK = 1 << 22  # entries processed at once, where a temporary array would double the memory
 
 
-class Rows(NamedTuple):
+class TransitionRows(NamedTuple):
     """CSR rows over pairs, ready for planners."""
 
     indptr: NDArray[np.int64]
@@ -32,15 +32,21 @@ def _count(n: int, of: int, what: str) -> str:
 
 
 def as_float(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """A new float64 array, or an error that says what `name` was instead of numbers."""
+    """Copy `values` to a float64 array; InvalidMDPError if they are not real numbers."""
     if np.iscomplexobj(values):
-        raise InvalidMDPError(f"{name} is complex, expected real numbers")
+        raise InvalidMDPError(f"{name} is complex", name=name, found=values, expected="real numbers")
     if hasattr(values, "columns"):
-        raise InvalidMDPError(f"{name} is a table, expected an array; a table of transitions goes to MDP.from_table")
+        raise InvalidMDPError(
+            f"{name} is a table",
+            name=name,
+            found=values,
+            expected="an array",
+            hint="use MDP.from_table for a table of transitions",
+        )
     try:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidMDPError(f"{name} is not an array of numbers: {error}") from error
+        raise InvalidMDPError(f"{name} is not an array of numbers: {error}", name=name, found=values) from error
 
 
 def checked_rows(
@@ -50,34 +56,45 @@ def checked_rows(
     n_states: int,
     pair: Callable[[int], str],
     entry_rewards: ArrayLike | None = None,
-) -> Rows:
-    """Copy, check and tidy CSR rows; `pair(k)` names row k in messages."""
+) -> TransitionRows:
+    """Copy, check and normalise CSR rows; `pair(k)` is the name of row k in messages."""
     ptr = np.array(indptr, dtype=np.int64)
     raw = np.asarray(indices)
     p = as_float("probabilities", probabilities)
     rewards = None if entry_rewards is None else as_float("rewards of transitions", entry_rewards)
     if ptr.ndim != 1 or raw.ndim != 1 or p.ndim != 1:
         raise InvalidMDPError(
-            f"indptr, indices and probabilities must be one-dimensional, "
-            f"found {ptr.ndim}, {raw.ndim} and {p.ndim} dimensions"
+            f"indptr, indices and probabilities have {ptr.ndim}, {raw.ndim} and {p.ndim} dimensions",
+            name="indptr, indices, probabilities",
+            found=(ptr.ndim, raw.ndim, p.ndim),
+            expected="one-dimensional arrays",
         )
     if raw.size != p.size or (rewards is not None and rewards.shape != p.shape):
-        raise InvalidMDPError(f"{raw.size} indices but {p.size} probabilities; each transition needs one of both")
+        raise InvalidMDPError(
+            f"{raw.size} indices but {p.size} probabilities",
+            name="indices",
+            found=raw.size,
+            hint="each transition needs one of both",
+        )
     if ptr.size == 0 or ptr[0] != 0 or ptr[-1] != p.size or np.any(ptr[1:] < ptr[:-1]):
         raise InvalidMDPError(
-            f"indptr must rise from 0 to the number of transitions ({p.size}); found "
-            + (f"{ptr[0]} … {ptr[-1]}" if ptr.size else "nothing")
+            "indptr is " + (f"{ptr[0]} … {ptr[-1]}" if ptr.size else "empty"),
+            name="indptr",
+            found=ptr,
+            expected=f"numbers that rise from 0 to the number of transitions ({p.size})",
         )
     _check_indices(raw, ptr, n_states, pair)
     _check_probabilities(p, ptr, pair)
-    rows = Rows(ptr, raw.astype(np.uint32), p, rewards)
+    rows = TransitionRows(ptr, raw.astype(np.uint32), p, rewards)
     rows = _without_zeros(rows)
     rewards = rows.entry_rewards
     if rewards is not None and not np.isfinite(rewards).all():
         at = int(np.flatnonzero(~np.isfinite(rewards))[0])
         raise InvalidMDPError(
-            f"{pair(_row_of(rows.indptr, at))}: the reward of moving to state {rows.indices[at]} is {rewards[at]}, "
-            "expected a finite number"
+            f"{pair(_row_of(rows.indptr, at))}: the reward of moving to state {rows.indices[at]} is {rewards[at]}",
+            name="rewards",
+            found=float(rewards[at]),
+            expected="a finite number",
         )
     rows = merged(rows)
     _normalise(rows, pair)
@@ -90,17 +107,25 @@ def _row_of(ptr: NDArray[np.int64], entry: int) -> int:
 
 def _check_indices(raw: NDArray[Any], ptr: NDArray[np.int64], n_states: int, pair: Callable[[int], str]) -> None:
     if raw.size == 0:
-        raise InvalidMDPError("there are no transitions; each allowed pair needs at least one")
+        raise InvalidMDPError("there are no transitions", name="indices", hint="each allowed pair needs at least one")
     if raw.dtype.kind not in "iu":
-        if raw.dtype.kind == "f" and np.all(raw == np.floor(raw)):
-            raise InvalidMDPError(f"next states must be integers, found dtype {raw.dtype}; convert with .astype(int)")
-        raise InvalidMDPError(f"next states must be integers, found dtype {raw.dtype}")
+        whole = raw.dtype.kind == "f" and bool(np.all(raw == np.floor(raw)))
+        raise InvalidMDPError(
+            f"the next states have dtype {raw.dtype}",
+            name="indices",
+            found=str(raw.dtype),
+            expected="integers",
+            hint="convert them with .astype(int)" if whole else "",
+        )
     if raw.min() < 0 or raw.max() >= n_states:
         bad = np.flatnonzero((raw < 0) | (raw >= n_states))
         at = int(bad[0])
         raise InvalidMDPError(
-            f"{pair(_row_of(ptr, at))} moves to state {raw[at]}, expected 0 … {n_states - 1}; "
-            + _count(bad.size, raw.size, "transitions")
+            f"{pair(_row_of(ptr, at))} moves to state {raw[at]}",
+            name="indices",
+            found=int(raw[at]),
+            expected=f"0 … {n_states - 1}",
+            hint=_count(bad.size, raw.size, "transitions"),
         )
 
 
@@ -111,21 +136,24 @@ def _check_probabilities(p: NDArray[np.float64], ptr: NDArray[np.int64], pair: C
         bad = np.flatnonzero(~ok)
         at = int(bad[0])
         raise InvalidMDPError(
-            f"{pair(_row_of(ptr, at))} has the probability {p[at]:.6g}, expected a number in [0, 1]; "
-            + _count(bad.size, p.size, "probabilities")
+            f"{pair(_row_of(ptr, at))} has the probability {p[at]:.6g}",
+            name="probabilities",
+            found=float(p[at]),
+            expected="a number in [0, 1]",
+            hint=_count(bad.size, p.size, "probabilities"),
         )
 
 
-def _without_zeros(rows: Rows) -> Rows:
+def _without_zeros(rows: TransitionRows) -> TransitionRows:
     keep = rows.probabilities > 0.0
     if keep.all():
         return rows
     before = np.concatenate([[0], np.cumsum(keep)])
     rewards = None if rows.entry_rewards is None else rows.entry_rewards[keep]
-    return Rows(before[rows.indptr].astype(np.int64), rows.indices[keep], rows.probabilities[keep], rewards)
+    return TransitionRows(before[rows.indptr].astype(np.int64), rows.indices[keep], rows.probabilities[keep], rewards)
 
 
-def merged(rows: Rows) -> Rows:
+def merged(rows: TransitionRows) -> TransitionRows:
     """Rows in increasing next state; equal transitions (same next state, same reward) become one entry."""
     ptr, idx, p, rewards = rows
     if idx.size < 2:
@@ -146,10 +174,12 @@ def merged(rows: Rows) -> Rows:
     first = np.flatnonzero(np.concatenate([[True], ~same]))
     merged = np.zeros(ptr.size, dtype=np.int64)
     np.add.at(merged, row[first] + 1, 1)
-    return Rows(np.cumsum(merged), idx[first], np.add.reduceat(p, first), None if rewards is None else rewards[first])
+    return TransitionRows(
+        np.cumsum(merged), idx[first], np.add.reduceat(p, first), None if rewards is None else rewards[first]
+    )
 
 
-def _normalise(rows: Rows, pair: Callable[[int], str]) -> None:
+def _normalise(rows: TransitionRows, pair: Callable[[int], str]) -> None:
     ptr, p = rows.indptr, rows.probabilities
     filled = np.flatnonzero(ptr[1:] > ptr[:-1])
     sums = np.add.reduceat(p, ptr[filled]) if filled.size else np.zeros(0)
@@ -158,8 +188,11 @@ def _normalise(rows: Rows, pair: Callable[[int], str]) -> None:
         bad = np.flatnonzero(off > SUM_TOLERANCE)
         at = int(bad[0])
         raise InvalidMDPError(
-            f"{pair(int(filled[at]))} sums to {sums[at]:.10g}, expected 1 (tolerance {SUM_TOLERANCE:g}); "
-            + _count(bad.size, filled.size, "rows")
+            f"{pair(int(filled[at]))} sums to {sums[at]:.10g}",
+            name="probabilities",
+            found=float(sums[at]),
+            expected=f"1 (tolerance {SUM_TOLERANCE:g})",
+            hint=_count(bad.size, filled.size, "rows"),
         )
     # a row already divided once stays as it is, so that saving, loading and rebuilding change no bit
     differs = off > (ptr[filled + 1] - ptr[filled] + 2) * 2.0**-53

@@ -31,14 +31,19 @@ _DTYPES = {
 def save(mdp: MDP, path: str | Path) -> None:
     """Write the MDP to exactly `path`; the file is complete or, if anything fails, as it was before."""
     header = {
-        "n_states": mdp.n_states, "n_actions": mdp.n_actions,
-        "reward_law": mdp.reward_law, "name": mdp.name,
-        "state_labels": mdp.state_labels, "action_labels": mdp.action_labels,
+        "n_states": mdp.n_states,
+        "n_actions": mdp.n_actions,
+        "reward_law": mdp.reward_law,
+        "name": mdp.name,
+        "state_labels": mdp.state_labels,
+        "action_labels": mdp.action_labels,
         "units": {
-            "objective": mdp.units.objective, "offset": float(mdp.units.offset),
-            "step_duration": float(mdp.units.step_duration), "continuous": mdp.units.continuous,
+            "objective": mdp.units.objective,
+            "offset": float(mdp.units.offset),
+            "step_duration": float(mdp.units.step_duration),
+            "continuous": mdp.units.continuous,
         },
-    }  # fmt: skip
+    }
     arrays: dict[str, NDArray[Any]] = {}
     for name in _DTYPES:
         array = getattr(mdp, name)
@@ -67,10 +72,22 @@ def load(cls: type[Model], path: str | Path) -> Model:
     mdp = cls.__new__(cls)
     try:
         mdp._assemble(
-            S, A, arrays["indptr"], arrays["indices"], arrays["probabilities"], arrays["pair_rewards"],
-            arrays.get("entry_rewards"), reward_law=law, start=arrays["start"], allowed=None,
-            state_labels=state_labels, action_labels=action_labels, units=units, name=name, user_rewards=False,
-        )  # fmt: skip
+            S,
+            A,
+            arrays["indptr"],
+            arrays["indices"],
+            arrays["probabilities"],
+            arrays["pair_rewards"],
+            arrays.get("entry_rewards"),
+            reward_law=law,
+            start=arrays["start"],
+            allowed=None,
+            state_labels=state_labels,
+            action_labels=action_labels,
+            units=units,
+            name=name,
+            user_rewards=False,
+        )
     except (InvalidMDPError, InvalidArgumentError) as error:
         raise FORMAT.damaged(path, str(error)) from error
     for key, array in arrays.items():  # keep the stored bits, which the checks may only have rounded again

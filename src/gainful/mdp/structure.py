@@ -58,8 +58,12 @@ class Structure(str):
         for array in (*classes, transient):
             array.flags.writeable = False
         values = {
-            "_mdp": mdp, "_classes": classes, "_transient": transient, "_unichain": unichain, "_decided": decided,
-        }  # fmt: skip
+            "_mdp": mdp,
+            "_classes": classes,
+            "_transient": transient,
+            "_unichain": unichain,
+            "_decided": decided,
+        }
         self.__dict__.update(values)
         return self
 
@@ -222,9 +226,20 @@ class _EndComponents:
         self._order[roots] = 0
         mdp = self.mdp
         found = _strong_components(
-            mdp.indptr, mdp.indices, mdp.n_actions, alive, roots, self.label, self._order,
-            self._low, self._stack, self._calls, self._pair, self._entry, only_first,
-        )  # fmt: skip
+            mdp.indptr,
+            mdp.indices,
+            mdp.n_actions,
+            alive,
+            roots,
+            self.label,
+            self._order,
+            self._low,
+            self._stack,
+            self._calls,
+            self._pair,
+            self._entry,
+            only_first,
+        )
         return int(found)
 
     def maximal(self) -> bool:

@@ -31,7 +31,7 @@ LABEL_COLUMNS = ("state", "action", "next_state")
 _NUMBER_COLUMNS = ("probability", "reward", "cost", "rate", "reward_rate", "cost_rate")
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip")
-_ATTRIBUTES = "gainful"  # key of DataFrame.attrs: what the columns cannot say
+_ATTRIBUTES = "gainful"  # the key in DataFrame.attrs of what the columns cannot hold
 
 
 def from_table(
@@ -45,17 +45,40 @@ def from_table(
     action_labels: Sequence[str] | None = None,
     step_duration: float | None = None,
 ) -> Model:
-    """An MDP from a CSV (.csv, .tsv, also compressed) or Parquet file, or any data frame.
+    """Build an MDP from a CSV (.csv, .tsv, also compressed) or Parquet file, or any data frame.
 
-    Columns: state, action, next_state, probability, and either `reward` (maximised) or `cost` (minimised);
-    others are ignored. States that are the integers 0 … S-1 are indices; any other names become labels, in order of
-    first appearance in the column `state`; the same for actions. `state_labels` and `action_labels` fix the order
-    instead. A pair without a line is an action the state does not have.
+    States that are the integers 0 … S-1 are indices; any other names become labels, in order of first appearance in the
+    column `state`; the same holds for actions. A pair without a row is an action that the state does not have. The
+    same next state may be listed with several rewards.
 
-    Rewards that are equal within each pair give the law "deterministic", otherwise "transition"; the same next state
-    may be listed with several rewards. With `reward_law` "deterministic" or "bernoulli", the mean of the pair is used.
-    `start` is a state or a distribution (default: the first state). One step lasts `step_duration` of the user's time.
-    A frame made by `to_table` brings its law, start, actions and duration in `frame.attrs`; arguments go before them.
+    Parameters
+    ----------
+    cls : type
+        `MDP` or a subclass.
+    table : path, data frame or dict of columns
+        With the columns state, action, next_state, probability, and either `reward` (maximised) or `cost`
+        (minimised); other columns are ignored. A frame from `to_table` also brings its law, start, actions and step
+        duration in `frame.attrs`; arguments take precedence over them.
+    reward_law : {"deterministic", "bernoulli", "transition"}, optional
+        By default "deterministic" if the rewards of each pair are equal, otherwise "transition". With the first two,
+        the mean of the pair is used.
+    start : int, str or array_like, optional
+        A state or a distribution; the first state by default.
+    name : str, optional
+        A name to show.
+    state_labels, action_labels : sequence of str, optional
+        All labels, in the order of their indices.
+    step_duration : float, optional
+        The length of a step in the user's time.
+
+    Returns
+    -------
+    MDP
+
+    Raises
+    ------
+    InvalidMDPError
+        Naming the file, line (or row) and column of the first error.
     """
     source = read_table(table)
     source.require(*LABEL_COLUMNS, "probability")
@@ -85,23 +108,44 @@ def from_table(
     duration = step_duration if step_duration is not None else float(kept.get("step_duration", 1.0))
     continuous = step_duration is not None or "step_duration" in kept
     if not (duration > 0.0 and np.isfinite(duration)):
-        raise InvalidArgumentError(f"step_duration is {duration}, expected a positive number")
+        raise InvalidArgumentError("step_duration", duration, "a positive number")
     mdp = cls.__new__(cls)
     mdp._assemble(
-        S, A, indptr, target, probability, pair_rewards, reward if law == "transition" or not constant else None,
-        reward_law=law, start=start, allowed=None, state_labels=pairs.state_labels, action_labels=pairs.action_labels,
+        S,
+        A,
+        indptr,
+        target,
+        probability,
+        pair_rewards,
+        reward if law == "transition" or not constant else None,
+        reward_law=law,
+        start=start,
+        allowed=None,
+        state_labels=pairs.state_labels,
+        action_labels=pairs.action_labels,
         units=Units("cost" if values == "cost" else "reward", step_duration=duration, continuous=continuous),
-        name=name if name is not None else kept.get("name"), user_rewards=True,
-    )  # fmt: skip
+        name=name if name is not None else kept.get("name"),
+        user_rewards=True,
+    )
     return mdp
 
 
 def to_table(mdp: MDP) -> pd.DataFrame:
-    """One line per transition: state, action, next_state, probability, and reward (or cost) in the user's units.
+    """Write an MDP as a data frame with one row per transition, with rewards (or costs) in the user's units.
 
-    `from_table` gives the same MDP back: what the columns cannot say (start, reward law, actions no state has, name,
-    duration of a step) is in `frame.attrs`, which pandas and Parquet keep; after a CSV file give it as arguments.
-    The offset of `normalised()` is not kept: rewards are the user's.
+    `from_table` restores the same MDP: what the columns cannot hold (start, reward law, actions that no state has,
+    name, step duration) is in `frame.attrs`, which pandas and Parquet preserve; with a CSV file, pass it as arguments.
+    The offset of `normalised()` is lost, because rewards are the user's.
+
+    Parameters
+    ----------
+    mdp : MDP
+        The decision process.
+
+    Returns
+    -------
+    pandas.DataFrame
+        With the columns state, action, next_state, probability, and reward or cost.
     """
     pair = np.repeat(np.arange(mdp.n_states * mdp.n_actions), np.diff(mdp.indptr))
     state, action = np.divmod(pair, mdp.n_actions)
@@ -134,7 +178,7 @@ def to_table(mdp: MDP) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Source:
-    """A table as read, and how to name a place in it."""
+    """A table that was read, and how to refer to its cells in messages."""
 
     frame: pd.DataFrame
     title: str  # the file, or "the table"
@@ -147,13 +191,17 @@ class Source:
 
     def fail(self, row: int, column: str, found: str, expected: str, count: int = 1) -> NoReturn:
         """Raise the error for one cell; `count` is the number of cells like it."""
-        more = f"; {count} of {len(self.frame)} {'lines' if self.is_text else 'rows'}" if count > 1 else ""
+        more = f"{count} of {len(self.frame)} {'lines' if self.is_text else 'rows'}; " if count > 1 else ""
         raise InvalidMDPError(
-            f"{self.place(row)}, column '{column}': found {found}, expected {expected}{more}; correct the cell"
+            f"{self.place(row)}, column '{column}': found {found}",
+            name=column,
+            found=found,
+            expected=expected,
+            hint=f"{more}correct the cell",
         )
 
     def shown(self, value: Any) -> str:
-        """A cell in a message."""
+        """A cell as a message shows it."""
         if value is None or value is pd.NA or (isinstance(value, str) and value.strip() == ""):
             return "a blank cell"
         if isinstance(value, float) and np.isnan(value):
@@ -165,7 +213,7 @@ class Source:
         return [str(c) for c in self.frame.columns]
 
     def require(self, *names: str) -> None:
-        """An error if a column is missing or there twice."""
+        """InvalidMDPError if a column is missing or occurs twice."""
         have = self.columns()
         missing = [n for n in names if n not in have]
         if missing:
@@ -177,28 +225,39 @@ class Source:
             if len(have) == 1 and ";" in have[0]:
                 hint = "the columns seem to be separated by ';': write the file with commas"
             raise InvalidMDPError(
-                f"{self.title}: column{'s' if len(missing) > 1 else ''} {listed} missing; found {found}; {hint}"
+                f"{self.title}: column{'s' if len(missing) > 1 else ''} {listed} missing; found {found}",
+                name=missing[0],
+                found=have,
+                hint=hint,
             )
         twice = [n for n in names if have.count(n) > 1]
         if twice:
             raise InvalidMDPError(
-                f"{self.title}: column '{twice[0]}' is there {have.count(twice[0])} times, expected once"
+                f"{self.title}: column '{twice[0]}' occurs {have.count(twice[0])} times",
+                name=twice[0],
+                found=have.count(twice[0]),
+                expected="once",
             )
 
     def one_of(self, first: str, second: str) -> str:
-        """The one of two columns that is there; an error for both or neither."""
+        """Whichever of two columns exists; InvalidMDPError if both or neither do."""
         have = self.columns()
         if first in have and second in have:
             raise InvalidMDPError(
-                f"{self.title}: found both columns '{first}' and '{second}', expected exactly one; drop the other "
-                "(a cost is minimised, a reward maximised)"
+                f"{self.title}: found both columns '{first}' and '{second}'",
+                name=first,
+                found=have,
+                expected="exactly one",
+                hint="drop the other (a cost is minimised, a reward maximised)",
             )
         if first not in have and second not in have:
             found = ", ".join(f"'{c}'" for c in have)
             free = [c for c in have if c not in (*LABEL_COLUMNS, "probability", "rate")]
             near = [f"for '{n}' rename '{c}'" for n in (first, second) if (c := _nearest(n, free))]
             hint = near[0] if near else "add one of them"
-            raise InvalidMDPError(f"{self.title}: no column '{first}' or '{second}'; found {found}; {hint}")
+            raise InvalidMDPError(
+                f"{self.title}: no column '{first}' or '{second}'; found {found}", name=first, found=have, hint=hint
+            )
         return first if first in have else second
 
     def numbers(self, column: str, low: float = -np.inf, expected: str = "a finite number") -> NDArray[np.float64]:
@@ -239,7 +298,7 @@ class Source:
         return raw.astype(np.int64) if kind == "integer" else np.array([str(x) for x in raw], dtype=object)
 
     def attributes(self) -> dict[str, Any]:
-        """What `to_table` left in the frame's attrs."""
+        """What `to_table` stored in the attrs of the frame."""
         kept = self.frame.attrs.get(_ATTRIBUTES, {})
         return dict(kept) if isinstance(kept, Mapping) else {}
 
@@ -251,7 +310,10 @@ def read_table(table: Any) -> Source:
     frame = _as_frame(table)
     if len(frame.columns) == 0 or len(frame) == 0:
         raise InvalidMDPError(
-            f"the table has {len(frame)} rows and {len(frame.columns)} columns, expected one row per transition"
+            f"the table has {len(frame)} rows and {len(frame.columns)} columns",
+            name="table",
+            found=frame.shape,
+            expected="one row per transition",
         )
     return Source(frame, "the table", False, np.arange(len(frame)))
 
@@ -264,20 +326,26 @@ def _read_file(path: Path) -> Source:
     kind = suffixes[-1] if suffixes else ""
     if kind not in _SEPARATORS and kind not in (".parquet", ".pq"):
         raise InvalidMDPError(
-            f"{title}: files of type '{path.suffix}' are not read, expected .csv, .tsv or .parquet; "
-            "rename the file, or pass a data frame"
+            f"{title}: files of type '{path.suffix}' are not supported",
+            name=title,
+            found=path.suffix,
+            expected=".csv, .tsv or .parquet",
+            hint="rename the file, or pass a data frame",
         )
     if not path.exists():
-        raise InvalidMDPError(f"{title}: no such file; check the path")
+        raise InvalidMDPError(f"{title}: no such file", name=title, hint="check the path")
     if path.is_dir() and kind in _SEPARATORS:
-        raise InvalidMDPError(f"{title}: is a folder, expected a file")
+        raise InvalidMDPError(f"{title}: is a folder", name=title, expected="a file")
     if path.is_file() and path.stat().st_size == 0:
-        raise InvalidMDPError(f"{title}: the file is empty, expected a header and one line per transition")
+        raise InvalidMDPError(
+            f"{title}: the file is empty", name=title, expected="a header and one line per transition"
+        )
     source = _read_text(path, title, _SEPARATORS[kind]) if kind in _SEPARATORS else _read_parquet(path, title)
     if len(source.frame) == 0:
         raise InvalidMDPError(
-            f"{title}: the file has columns ({', '.join(source.columns())}) but no lines, "
-            "expected one line per transition"
+            f"{title}: the file has columns ({', '.join(source.columns())}) but no lines",
+            name=title,
+            expected="one line per transition",
         )
     return source
 
@@ -287,25 +355,41 @@ def _read_text(path: Path, title: str, separator: str) -> Source:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             frame = pd.read_csv(
-                path, sep=separator, encoding="utf-8-sig", index_col=False, skipinitialspace=True,
-                skip_blank_lines=False, keep_default_na=False, low_memory=False, **_exact_numbers(),
-                dtype=dict.fromkeys(LABEL_COLUMNS, str), na_values={c: [""] for c in _NUMBER_COLUMNS},
-            )  # fmt: skip
+                path,
+                sep=separator,
+                encoding="utf-8-sig",
+                index_col=False,
+                skipinitialspace=True,
+                skip_blank_lines=False,
+                keep_default_na=False,
+                low_memory=False,
+                **_exact_numbers(),
+                dtype=dict.fromkeys(LABEL_COLUMNS, str),
+                na_values={c: [""] for c in _NUMBER_COLUMNS},
+            )
     except pd.errors.EmptyDataError as error:
-        raise InvalidMDPError(f"{title}: the file is empty, expected a header and one line per transition") from error
+        raise InvalidMDPError(
+            f"{title}: the file is empty", name=title, expected="a header and one line per transition"
+        ) from error
     except pd.errors.ParserWarning as error:
         raise InvalidMDPError(
-            f"{title}: the lines have more fields than the header; give each column a name, or quote the separator"
+            f"{title}: the lines have more fields than the header",
+            name=title,
+            hint="give each column a name, or quote the separator",
         ) from error
     except pd.errors.ParserError as error:
         detail = str(error).removeprefix("Error tokenizing data. C error: ").strip()
-        raise InvalidMDPError(f"{title}: not a table: {detail}; correct the line, or quote the separator") from error
+        raise InvalidMDPError(
+            f"{title}: not a table: {detail}", name=title, hint="correct the line, or quote the separator"
+        ) from error
     except UnicodeDecodeError as error:
         raise InvalidMDPError(
-            f"{title}: not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8"
+            f"{title}: not UTF-8 text ({error.reason} at byte {error.start})", name=title, hint="save it as UTF-8"
         ) from error
     except (OSError, EOFError, ValueError) as error:
-        raise InvalidMDPError(f"{title}: cannot be read: {error}; check the file and its permissions") from error
+        raise InvalidMDPError(
+            f"{title}: cannot be read: {error}", name=title, hint="check the file and its permissions"
+        ) from error
     frame.columns = [str(c).strip() for c in frame.columns]
     lines = np.arange(2, len(frame) + 2)
     have = [c for c in LABEL_COLUMNS if c in frame.columns]
@@ -327,11 +411,15 @@ def _read_parquet(path: Path, title: str) -> Source:
         frame = pd.read_parquet(path)
     except ImportError as error:
         raise InvalidMDPError(
-            f"{title}: reading Parquet needs pyarrow; install it with: pip install 'gainful[parquet]'"
+            f"{title}: reading Parquet needs pyarrow",
+            name=title,
+            hint="install it with: pip install 'gainful[parquet]'",
         ) from error
     except (OSError, ValueError) as error:  # pyarrow's errors derive from these
         detail = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InvalidMDPError(f"{title}: not a readable Parquet file: {detail}; write the file again") from error
+        raise InvalidMDPError(
+            f"{title}: not a readable Parquet file: {detail}", name=title, hint="write the file again"
+        ) from error
     return Source(frame, title, False, np.arange(len(frame)))
 
 
@@ -347,20 +435,29 @@ def _as_frame(table: Any) -> pd.DataFrame:
             frame = pd.api.interchange.from_dataframe(table)
         else:
             raise InvalidMDPError(
-                f"a table of type {type(table).__name__} is not understood; "
-                "pass a path, a data frame or a dictionary of columns"
+                f"a table of type {type(table).__name__} is not supported",
+                name="table",
+                found=table,
+                hint="pass a path, a data frame or a dictionary of columns",
             )
     except (ImportError, TypeError, ValueError) as error:
         if isinstance(error, InvalidMDPError):
             raise
-        raise InvalidMDPError(f"the {type(table).__name__} does not convert to a data frame: {error}") from error
+        raise InvalidMDPError(
+            f"the {type(table).__name__} cannot be converted to a data frame: {error}", name="table", found=table
+        ) from error
     if not isinstance(frame, pd.DataFrame):
-        raise InvalidMDPError(f"the {type(table).__name__} converts to {type(frame).__name__}, expected a data frame")
+        raise InvalidMDPError(
+            f"the {type(table).__name__} converts to {type(frame).__name__}",
+            name="table",
+            found=table,
+            expected="a data frame",
+        )
     return frame
 
 
 def _nearest(name: str, candidates: Sequence[str]) -> str | None:
-    """The column that was probably meant by `name`."""
+    """The column that the user probably meant by `name`."""
     lower = {c.lower().replace(" ", "_"): c for c in candidates}
     for c, original in lower.items():
         if len(c) > 2 and (c in name or name in c):
@@ -411,8 +508,10 @@ def label_pairs(
         n = len(pd.unique(targets[lost]))
         raise InvalidMDPError(
             f"{source.place(at)}, column 'next_state': state '{targets[at]}' has no action: it is never in column "
-            f"'state'{f' ({n} such states)' if n > 1 else ''}; correct the name, or add its lines "
-            "(a state that ends the process can loop on itself or restart)"
+            f"'state'{f' ({n} such states)' if n > 1 else ''}",
+            name="next_state",
+            found=targets[at],
+            hint="correct the name, or add its lines (a state that ends the process can loop on itself or restart)",
         )
     actions = source.labels("action")
     action_codes, action_unique = pd.factorize(actions)
@@ -452,8 +551,10 @@ def _order(
         first = int(np.flatnonzero(where < 0)[0])
         row = int(np.flatnonzero(codes == first)[0])
         raise InvalidMDPError(
-            f"{source.place(row)}, column '{column}': '{unique[first]}' is not in {column}_labels; "
-            + suggestion(str(unique[first]), fixed)
+            f"{source.place(row)}, column '{column}': '{unique[first]}' is not in {column}_labels",
+            name=column,
+            found=unique[first],
+            hint=suggestion(str(unique[first]), fixed),
         )
     if numbers is not None and numbers.min() >= 0 and numbers.max() < max(len(numbers), least):
         return numbers, None
@@ -486,14 +587,17 @@ def _check_sums(source: Source, pairs: Pairs, probability: NDArray[np.float64]) 
     count = int(wrong.sum())
     raise InvalidMDPError(
         f"{source.place(int(rows[0]))}, column 'probability': the probabilities of {pairs.title(k)} "
-        f"sum to {sums[k]:.10g}, expected 1 (tolerance {SUM_TOLERANCE:g}); "
-        f"{count} of {int(there.sum())} pairs fail{'s' if count == 1 else ''}; "
-        f"correct {word} {listed}, or add what is missing"
+        f"sum to {sums[k]:.10g}",
+        name="probability",
+        found=float(sums[k]),
+        expected=f"1 (tolerance {SUM_TOLERANCE:g})",
+        hint=f"{count} of {int(there.sum())} pairs fail{'s' if count == 1 else ''}; "
+        f"correct {word} {listed}, or add what is missing",
     )
 
 
 def _kept_start(source: Source, pairs: Pairs, kept: Mapping[str, Any]) -> Start:
-    """The start distribution `to_table` left behind, or the first state."""
+    """The start distribution that `to_table` stored, or None for the first state."""
     entries = kept.get("start")
     if not entries:
         return None
@@ -503,7 +607,10 @@ def _kept_start(source: Source, pairs: Pairs, kept: Mapping[str, Any]) -> Start:
         s = int(state) if number is None and isinstance(state, int) else (number or {}).get(str(state), -1)
         if not 0 <= s < pairs.n_states:
             raise InvalidMDPError(
-                f"{source.title}: the start state '{state}' kept in its attrs has no row; pass start="
+                f"{source.title}: the start state '{state}' in its attrs has no row",
+                name="start",
+                found=state,
+                hint="pass start=",
             )
         p[s] += mass
     return p

@@ -1,4 +1,4 @@
-"""How internal numbers (rewards to maximise, per step) become the user's (costs, per unit of time)."""
+"""The conversion from internal numbers (rewards per step, maximised) to the user's (costs, per unit of time)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,35 @@ Objective: TypeAlias = Literal["reward", "cost"]
 
 @dataclass(frozen=True)
 class Units:
-    """The affine map from internal rewards to the user's units, kept with the MDP and applied to every answer.
+    """The affine map from internal rewards to the user's units, stored with the MDP and applied to every answer.
 
     Internally a reward per step is maximised. The user's reward per step is `sign * (internal + offset)`
     (sign -1: costs), and one step lasts `step_duration` of the user's time (1/Λ after uniformisation),
-    so that the user's gain is `sign * (internal gain + offset) / step_duration`. Bias, span and regret are
-    amounts, not rates: they only change sign.
+    so the user's gain is `sign * (internal gain + offset) / step_duration`. Bias, span and regret are
+    amounts, not rates: only their sign changes.
+
+    Parameters
+    ----------
+    objective : {"reward", "cost"}
+        Whether the user maximises rewards or minimises costs.
+    offset : float
+        Added to internal rewards.
+    step_duration : float
+        The length of a step in the user's time.
+    continuous : bool
+        Whether time is continuous.
+
+    Examples
+    --------
+    >>> Units("cost", offset=-10.0, step_duration=0.5).gain(4.0)
+    12.0
     """
 
     objective: Objective = "reward"
     offset: float = 0.0
     step_duration: float = 1.0
     continuous: bool = False
-    """Whether time is continuous (built from rates), so that gains are per unit of time even if a step lasts 1."""
+    """Whether time is continuous (built from rates): then gains are per unit of time even if a step lasts 1."""
 
     @property
     def sign(self) -> float:
