@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,62 +11,51 @@ import pytest
 
 import gainful as gf
 from gainful.agents import registry as agents
-from gainful.agents.episodic import EpisodicAgent
 from gainful.environments import registry as environments
 from gainful.errors import ConformanceError
 from gainful.testing import check_agent, check_environment
 
-POINTS = (gf.environments.lqg(), gf.environments.mountain_car())
+CONTINUOUS = (gf.environments.lqg(), gf.environments.mountain_car())
 REQUIRED: dict[str, Any] = {"span": 2.0, "horizon": 2000, "discount": 0.9, "m": 100, "episode_length": 10}
 
 
-def maker(name: str) -> Any:
-    made = agents.agent_class(name)
-    needed = {
-        p.name: REQUIRED[p.name]
-        for p in inspect.signature(made).parameters.values()
-        if p.default is inspect.Parameter.empty and p.name not in ("n_states", "n_actions")
-    }
+def required(name: str) -> dict[str, Any]:
+    """Values for the parameters of an agent that have no default."""
+    parameters = inspect.signature(agents.agent_class(name)).parameters.values()
+    return {p.name: REQUIRED[p.name] for p in parameters if p.default is p.empty and p.name in REQUIRED}
 
-    def make(mdp: gf.MDP) -> EpisodicAgent:
-        return made(
-            mdp.n_states, mdp.n_actions, reward_min=mdp.reward_min, reward_max=mdp.reward_max, allowed=mdp.allowed,
-            seed=3, **needed,
-        )  # fmt: skip
 
-    return make
+def on_states(name: str, mdp: gf.MDP, **more: Any) -> Any:
+    """A tabular agent for an MDP."""
+    rewards = {"reward_min": mdp.reward_min, "reward_max": mdp.reward_max}
+    options = {**required(name), **rewards, "allowed": mdp.allowed, "seed": 3, **more}
+    return agents.agent_class(name)(mdp.n_states, mdp.n_actions, **options)
 
 
 @pytest.mark.parametrize("name", agents.names())
 def test_every_agent_conforms(name: str) -> None:
-    check_agent(maker(name))
+    check_agent(partial(on_states, name))
 
 
 def on_points(name: str, env: gf.environments.ContinuousEnvironment, **more: Any) -> Any:
-    """An agent named like a tabular one (then on cells) or an agent on continuous states."""
-    common: dict[str, Any] = {
-        "n_actions": env.n_actions, "reward_min": env.reward_min, "reward_max": env.reward_max, "seed": 3, **more,
-    }  # fmt: skip
+    """An agent on continuous states, or a tabular one on cells."""
+    rewards = {"reward_min": env.reward_min, "reward_max": env.reward_max}
     cells = gf.Partition.uniform(bins=5, dim=env.dim)
+    options: dict[str, Any] = {"n_actions": env.n_actions, **rewards, "seed": 3, **more}
     if name in agents.PARTITIONED:
         smooth = {"lipschitz": env.lipschitz, "holder": env.holder}
-        return agents.continuous_class(name)(**{"partition": cells, "span": 2.0, **smooth, **common})
-    needed = {
-        p.name: REQUIRED[p.name]
-        for p in inspect.signature(agents.agent_class(name)).parameters.values()
-        if p.default is inspect.Parameter.empty and p.name not in ("n_states", "n_actions")
-    }
-    return gf.Discretized(name, cells, **needed, **common)
+        return agents.continuous_class(name)(**{"partition": cells, "span": 2.0, **smooth, **options})
+    return gf.Discretized(name, cells, **required(name), **options)
 
 
 @pytest.mark.parametrize("name", [*agents.names(), *(n for n in agents.continuous_names() if n != "discretized")])
 def test_every_agent_conforms_on_continuous_states(name: str) -> None:
-    check_agent(lambda env: on_points(name, env), POINTS)
+    check_agent(partial(on_points, name), CONTINUOUS)
 
 
-def test_an_agent_that_doubles_its_horizon_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gainful.testing.agents.STEPS", 1200)  # beyond the first stage
-    check_agent(lambda env: on_points("c-scal-plus", env, partition=None, dim=env.dim), POINTS[:1])
+def test_an_agent_that_doubles_its_horizon_conforms() -> None:
+    make = partial(on_points, "c-scal-plus", partition=None)
+    check_agent(lambda env: make(env, dim=env.dim), CONTINUOUS[:1], steps=1200)  # beyond the first stage
 
 
 @pytest.mark.parametrize("name", [*environments.names(), *environments.continuous_names()])
@@ -91,7 +81,11 @@ def rare_escape(x: Any, action: int, uniforms: Any, out: Any) -> float:
 
 @pytest.mark.parametrize(
     ("step", "message"),
-    [(rough, "differ by 1, more than 2"), (chancy, "no place for chance"), (rare_escape, "outside the unit cube")],
+    [
+        (rough, "differ by 1, expected at most 2"),
+        (chancy, "must depend on the state and the action alone"),
+        (rare_escape, "outside the unit cube"),
+    ],
 )
 def test_a_broken_continuous_environment_is_caught(step: Any, message: str) -> None:
     constants: dict[str, Any] = {"reward_lipschitz": 2.0, "transition_lipschitz": 2.0, "holder": 1.0}
@@ -126,22 +120,15 @@ class Amnesiac(gf.SCALPlus):
     ("broken", "message"),
     [
         (Forgetful, "asked again before observe"),
-        (Clipping, "refuses a transition that cannot be"),
+        (Clipping, "observe refuses an impossible transition"),
         (Amnesiac, "a saved agent goes on"),
     ],
 )
 def test_a_broken_agent_is_caught(broken: Any, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(agents.AGENTS, "broken", (__name__, broken.__name__))
 
-    def make(mdp: gf.MDP) -> EpisodicAgent:
-        agent: EpisodicAgent = broken(
-            mdp.n_states, mdp.n_actions, span=2.0, bonus_scale=0.1, reward_min=mdp.reward_min,
-            reward_max=mdp.reward_max, allowed=mdp.allowed,
-        )  # fmt: skip
-        return agent
-
     with pytest.raises(ConformanceError, match=message):
-        check_agent(make)
+        check_agent(partial(on_states, "broken", span=2.0, bonus_scale=0.1))
 
 
 def test_a_multichain_environment_is_caught() -> None:

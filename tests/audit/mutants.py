@@ -116,9 +116,18 @@ MUTANTS = (
         _BEFORE,
     ),
     Mutant(
-        "half the bonus where a plan is repaired",
-        _BONUS,
-        (("b = bonus(c.variant", "b = (0.5 if pairs.size < visits.size else 1.0) * bonus(c.variant"),),
+        "r̂ halved in local planning",
+        "planning/local_scopt.py",
+        (
+            (
+                "rewards.write(renewed, self.rewards)",
+                "rewards.write(renewed, self.rewards); self.rewards[renewed] /= 2",
+            ),
+            (
+                "rewards.write(np.arange(self.rewards.size), self.rewards)",
+                "rewards.write(np.arange(self.rewards.size), self.rewards); self.rewards /= 2",
+            ),
+        ),
         ("bonus-formula",),
         _LOCAL,
         (*RIVER, "--agent-set", "replanning=local"),
@@ -160,26 +169,23 @@ def copied(mutant: Mutant | None, folder: Path) -> dict[str, str]:
 
 
 def audited(
-    mutant: Mutant | None, folder: Path, *, runs: int, horizon: str, what: tuple[str, ...] | None = None
+    mutant: Mutant | None,
+    folder: Path,
+    *,
+    runs: int,
+    horizon: str,
+    what: tuple[str, ...] | None = None,
+    compiled: bool = True,
 ) -> dict[str, Any]:
-    """What `gainful audit` says with this mistake in it, or with none of `what`, as its JSON."""
+    """What `gainful audit` says with this mistake in it, or with none of `what`, as its JSON.
+
+    Not compiled, the kernels run as plain Python: slow per step, but a copy of the sources need not be compiled first.
+    """
     asked = what or RIVER if mutant is None else mutant.audited
+    command = ["audit", *asked, "--runs", str(runs), "--horizon", horizon, "--jobs", "1", "--json"]
     found = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "gainful",
-            "audit",
-            *asked,
-            "--runs",
-            str(runs),
-            "--horizon",
-            horizon,
-            "--jobs",
-            "1",
-            "--json",
-        ],
-        env=copied(mutant, folder),
+        [sys.executable, "-m", "gainful", *command],
+        env=copied(mutant, folder) | ({} if compiled else {"NUMBA_DISABLE_JIT": "1"}),
         capture_output=True,
         text=True,
         check=False,
@@ -189,6 +195,7 @@ def audited(
     assert found.returncode in (0, 1), found.stderr
     answer = json.loads(found.stdout) if found.stdout else {}
     assert answer, found.stderr
+    assert "Warning" not in found.stderr, found.stderr
     return {**answer["audits"][0], "exit_code": found.returncode}
 
 

@@ -3,26 +3,47 @@
 from __future__ import annotations
 
 import importlib
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.audit.mutants import MUTANTS, Mutant, audited
+from tests.audit.mutants import LQG, MUTANTS, RIVER, UCRL2, Mutant, audited
+from tests.cli.conftest import Gainful
+from tests.cli.conftest import gainful as gainful
+
+HORIZON = "600"
+"""Steps, few because they are made in plain Python; every mistake shows by then."""
+
+
+def violated(found: dict[str, Any]) -> set[str]:
+    return {v["statement"] for v in found["verdicts"] if v["verdict"] == "violated" and v["promised"]}
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_the_audit_notices(mutant: Mutant, tmp_path: Path) -> None:
-    found = audited(mutant, tmp_path, runs=2, horizon="3000")
-    violated = {v["statement"] for v in found["verdicts"] if v["verdict"] == "violated" and v["promised"]}
-    assert violated.issuperset(mutant.noticed), violated
+    found = audited(mutant, tmp_path, runs=1, horizon=HORIZON, compiled=False)
+    assert violated(found).issuperset(mutant.noticed), violated(found)
     assert found["exit_code"] == 1
     assert not found["ok"]
 
 
-def test_without_a_mistake_nothing_is_violated(tmp_path: Path) -> None:
-    found = audited(None, tmp_path, runs=2, horizon="3000")
+@pytest.mark.slow
+def test_the_audit_notices_in_compiled_code(tmp_path: Path) -> None:
+    found = audited(MUTANTS[0], tmp_path, runs=1, horizon=HORIZON)
+    assert violated(found).issuperset(MUTANTS[0].noticed)
+
+
+@pytest.mark.parametrize("what", [RIVER, LQG, (*RIVER, *UCRL2)], ids=["SCAL+", "C-SCAL+", "UCRL2"])
+def test_without_a_mistake_nothing_is_violated_and_plain_python_is_the_compiled_run(
+    what: tuple[str, ...], tmp_path: Path, gainful: Gainful
+) -> None:
+    found = audited(None, tmp_path, runs=1, horizon=HORIZON, what=what, compiled=False)
     assert [v["statement"] for v in found["verdicts"] if v["verdict"] == "violated"] == []
     assert found["exit_code"] == 0
+    compiled = gainful("audit", *what, "--runs", "1", "--horizon", HORIZON, "--jobs", "1", "--json")
+    assert json.loads(compiled.out)["audits"][0]["regret"] == found["regret"]
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

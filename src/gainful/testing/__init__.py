@@ -1,4 +1,4 @@
-"""The conformance kit: what every agent and environment of gainful passes, and yours can too."""
+"""Conformance checks that every agent and environment of gainful passes, for your own too."""
 
 from gainful.testing.agents import check_agent
 from gainful.testing.environments import check_environment

@@ -16,54 +16,84 @@ from gainful.environments.riverswim import riverswim
 from gainful.errors import ConformanceError, GainfulError
 from gainful.mdp.model import MDP
 from gainful.simulation.simulate import simulate
-from gainful.testing.places import Place, place
-
-STEPS = 300
+from gainful.testing.adapters import EnvironmentAdapter, adapter_for
 
 Make = Callable[[Any], Any]
 
 
 def check_agent(
-    make: Make, environments: Sequence[MDP | ContinuousEnvironment] | None = None, *, saved: bool = True
+    make: Make,
+    environments: Sequence[MDP | ContinuousEnvironment] | None = None,
+    *,
+    saved: bool = True,
+    steps: int = 300,
 ) -> None:
-    """Run an agent through the conformance checks; ConformanceError says which promise it breaks, and where.
+    """Check that an agent keeps the promises that every agent of gainful keeps.
 
-    `make(environment)` gives a new agent for it, always with the same seed. The default environments are a RiverSwim,
-    one whose states have different actions and costs, and one with Bernoulli rewards; for an agent on continuous
-    states give `gf.environments.lqg()` and the like, whose points it sees in the unit cube. `saved=False` leaves out
-    files (for a class that `gf.load_agent` does not know).
+    `act` answers with an action of the state, and the same one when asked again before `observe`. `observe` refuses an
+    impossible transition without changing anything, and takes any possible one. The same seed gives the same bits,
+    stepped or simulated, and a saved agent goes on to the same bits.
+
+    Parameters
+    ----------
+    make : callable
+        `make(environment)` returns a new agent for the environment, always with the same seed.
+    environments : sequence of MDP or ContinuousEnvironment, optional
+        By default a RiverSwim, an MDP whose states have different actions and costs, and one with Bernoulli rewards.
+        For an agent on continuous states give `gf.environments.lqg()` or another one; the agent sees its points in the
+        unit cube.
+    saved : bool
+        Whether to check files too. False is for a class that `gf.load_agent` does not know.
+    steps : int
+        The number of steps in each of the runs.
+
+    Raises
+    ------
+    ConformanceError
+        Naming the first promise that is broken, and the environment.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> from gainful.testing import check_agent
+    >>> def make(mdp):
+    ...     rewards = {"reward_min": mdp.reward_min, "reward_max": mdp.reward_max}
+    ...     return gf.UCRL2(mdp.n_states, mdp.n_actions, allowed=mdp.allowed, seed=3, **rewards)
+    >>> check_agent(make, [gf.environments.riverswim(3)], steps=50)
     """
     if environments is None:
         river = riverswim(4)
         environments = (river, machine_replacement(), MDP(*river.to_dense(), reward_law="bernoulli"))
     for environment in environments:
-        where = place(environment)
-        _decisions_repeat(make, where)
-        _bad_observations_change_nothing(make, where)
-        _same_seed_same_bits(make, where)
-        _stepped_equals_compiled(make, where)
-        _foreign_transitions_are_taken(make, where)
+        adapter = adapter_for(environment)
+        _decisions_repeat(make, adapter, steps)
+        _bad_observations_change_nothing(make, adapter)
+        _same_seed_same_bits(make, adapter, steps)
+        _stepped_equals_compiled(make, adapter, steps)
+        _foreign_transitions_are_taken(make, adapter)
         if saved:
-            _saved_goes_on(make, where)
+            _saved_goes_on(make, adapter, steps)
 
 
-def _require(holds: bool, promise: str, where: Place, detail: str = "") -> None:
+def _require(holds: bool, promise: str, adapter: EnvironmentAdapter, detail: str = "") -> None:
     if not holds:
-        raise ConformanceError(f"{promise}, on {where.environment!r}{': ' + detail if detail else ''}")
+        environment = adapter.environment
+        problem = f"broken promise on {environment!r}: {promise}{f' ({detail})' if detail else ''}"
+        raise ConformanceError(problem, name=promise, found=detail, hint="every agent of gainful keeps it")
 
 
-def _step(agent: Any, where: Place, state: Any, steps: int, seed: int) -> Any:
+def _step(agent: Any, adapter: EnvironmentAdapter, state: Any, steps: int, seed: int) -> Any:
     for _ in range(steps):
         t = agent.t
         action = agent.act(state)
-        reward, to = where.step(t, state, action, seed)
+        reward, to = adapter.step(t, state, action, seed)
         agent.observe(state, action, reward, to)
         state = to
     return state
 
 
 def _state(agent: Any) -> dict[str, Any]:
-    """Everything that the promise of equal bits covers; the time spent planning is not."""
+    """Everything that the promise of equal bits covers: all but the time spent planning."""
     arrays = {**agent.statistics.to_arrays(), **{f"own {k}": v for k, v in agent.own_arrays().items()}}
     records = agent.episodes[[n for n in agent.episodes.dtype.names or () if n != "planning_seconds"]]
     return {**{k: v.copy() for k, v in arrays.items()}, "t": agent.t, "records": records}
@@ -76,75 +106,73 @@ def _difference(first: dict[str, Any], second: dict[str, Any]) -> str:
     return ""
 
 
-def _decisions_repeat(make: Make, where: Place) -> None:
-    agent, state = make(where.environment), where.start()
-    for _ in range(STEPS):
+def _decisions_repeat(make: Make, adapter: EnvironmentAdapter, steps: int) -> None:
+    agent, state = make(adapter.environment), adapter.start()
+    for _ in range(steps):
         action = agent.act(state)
         _require(
-            where.has(state, action), "act gives an action the state has", where, f"state {state}, action {action}"
+            adapter.has(state, action), "act gives an action the state has", adapter, f"state {state}, action {action}"
         )
         before = _state(agent)
-        _require(agent.act(state) == action, "act asked again before observe answers the same", where, f"at {state}")
+        _require(agent.act(state) == action, "act asked again before observe answers the same", adapter, f"at {state}")
         found = _difference(before, _state(agent))
-        _require(not found, "act asked again changes nothing", where, found)
-        state = _step(agent, where, state, 1, 0)
+        _require(not found, "act asked again changes nothing", adapter, found)
+        state = _step(agent, adapter, state, 1, 0)
 
 
-def _bad_observations_change_nothing(make: Make, where: Place) -> None:
-    agent = make(where.environment)
-    state = _step(agent, where, where.start(), 20, 0)
+def _bad_observations_change_nothing(make: Make, adapter: EnvironmentAdapter) -> None:
+    agent = make(adapter.environment)
+    state = _step(agent, adapter, adapter.start(), 20, 0)
     before = _state(agent)
-    for wrong in where.impossible(state):
+    for wrong in adapter.impossible(state):
         try:
             agent.observe(*wrong)
         except GainfulError:
             pass
         else:
-            raise ConformanceError(
-                f"observe refuses a transition that cannot be, on {where.environment!r}: took {wrong}"
-            )
+            _require(False, "observe refuses an impossible transition", adapter, f"it took {wrong}")
         found = _difference(before, _state(agent))
-        _require(not found, "a refused observation changes nothing", where, f"{wrong}: {found}")
+        _require(not found, "a refused observation changes nothing", adapter, f"{wrong}: {found}")
 
 
-def _same_seed_same_bits(make: Make, where: Place) -> None:
-    first, second = make(where.environment), make(where.environment)
+def _same_seed_same_bits(make: Make, adapter: EnvironmentAdapter, steps: int) -> None:
+    first, second = make(adapter.environment), make(adapter.environment)
     for agent in (first, second):
-        simulate(agent, where.environment, STEPS, seed=1, gain=0.0)
+        simulate(agent, adapter.environment, steps, seed=1, gain=0.0)
     found = _difference(_state(first), _state(second))
-    _require(not found, "the same seed gives the same bits", where, found)
+    _require(not found, "the same seed gives the same bits", adapter, found)
 
 
-def _stepped_equals_compiled(make: Make, where: Place) -> None:
-    stepped, compiled = make(where.environment), make(where.environment)
-    run = simulate(compiled, where.environment, STEPS, seed=2, gain=0.0)
-    state = _step(stepped, where, where.start(), STEPS, 2)
+def _stepped_equals_compiled(make: Make, adapter: EnvironmentAdapter, steps: int) -> None:
+    stepped, compiled = make(adapter.environment), make(adapter.environment)
+    run = simulate(compiled, adapter.environment, steps, seed=2, gain=0.0)
+    state = _step(stepped, adapter, adapter.start(), steps, 2)
     promise = "stepping act and observe is the simulated run"
-    _require(where.ended_at(run, state), promise, where, "the states differ")
+    _require(adapter.ended_at(run, state), promise, adapter, "the states differ")
     stepped.act(state)
     compiled.act(state)
     found = _difference(_state(stepped), _state(compiled))
-    _require(not found, promise, where, found)
+    _require(not found, promise, adapter, found)
 
 
-def _foreign_transitions_are_taken(make: Make, where: Place) -> None:
-    """Any valid transition may be observed, chosen by the agent or not, before it was ever asked."""
-    agent, rng = make(where.environment), np.random.default_rng(0)
+def _foreign_transitions_are_taken(make: Make, adapter: EnvironmentAdapter) -> None:
+    """Any valid transition may be observed, chosen by the agent or not, even before its first action."""
+    agent, rng = make(adapter.environment), np.random.default_rng(0)
     for _ in range(50):
-        agent.observe(*where.any_transition(rng))
-    _require(agent.t == 50, "every observation counts as a step", where, f"t is {agent.t} after 50")
-    _step(agent, where, where.start(), 20, 3)
+        agent.observe(*adapter.any_transition(rng))
+    _require(agent.t == 50, "every observation counts as a step", adapter, f"t is {agent.t} after 50")
+    _step(agent, adapter, adapter.start(), 20, 3)
 
 
-def _saved_goes_on(make: Make, where: Place) -> None:
-    agent = make(where.environment)
-    simulate(agent, where.environment, STEPS, seed=4, gain=0.0)
+def _saved_goes_on(make: Make, adapter: EnvironmentAdapter, steps: int) -> None:
+    agent = make(adapter.environment)
+    simulate(agent, adapter.environment, steps, seed=4, gain=0.0)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "agent"
         agent.save(path)
         again = load_agent(path)
-    _require(again.settings() == agent.settings(), "a saved agent has the same settings", where)
+    _require(again.settings() == agent.settings(), "a saved agent has the same settings", adapter)
     for each in (agent, again):
-        simulate(each, where.environment, STEPS, seed=5, gain=0.0)
+        simulate(each, adapter.environment, steps, seed=5, gain=0.0)
     found = _difference(_state(agent), _state(again))
-    _require(not found, "a saved agent goes on to the same bits", where, found)
+    _require(not found, "a saved agent goes on to the same bits", adapter, found)

@@ -1,4 +1,4 @@
-"""Where an agent is checked: one view of an MDP and of a continuous environment."""
+"""One interface to an MDP and to a continuous environment, for the checks of agents."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gainful.simulation.transition_table import TabularStepper
 Transition = tuple[Any, int, float, Any]
 
 
-class Place(Protocol):
-    """States to be in, steps to make, and transitions that can and cannot be."""
+class EnvironmentAdapter(Protocol):
+    """States, steps, and transitions that are possible or not."""
 
     environment: Any
 
@@ -24,27 +24,27 @@ class Place(Protocol):
         """The first state."""
 
     def has(self, state: Any, action: int) -> bool:
-        """Whether the state has the action."""
+        """Whether `action` may be taken in `state`."""
 
     def step(self, t: int, state: Any, action: int, seed: int) -> tuple[float, Any]:
         """Reward and next state of step t."""
 
     def any_transition(self, rng: np.random.Generator) -> Transition:
-        """One that can be, chosen by nobody."""
+        """A possible transition, with any action."""
 
     def impossible(self, state: Any) -> Iterator[Transition]:
-        """Transitions from the state that an agent must refuse."""
+        """Transitions from `state` that an agent must refuse."""
 
     def ended_at(self, run: Any, state: Any) -> bool:
-        """Whether the run ended in this state."""
+        """Whether the run ended in `state`."""
 
 
-class _Finite:
+class _TabularAdapter:
     """An MDP."""
 
     def __init__(self, mdp: MDP) -> None:
         self.environment = mdp
-        self._worlds: dict[int, TabularStepper] = {}
+        self._steppers: dict[int, TabularStepper] = {}
 
     def start(self) -> int:
         return TabularStepper(self.environment, 0).first_state
@@ -53,9 +53,9 @@ class _Finite:
         return 0 <= action < self.environment.n_actions and bool(self.environment.allowed[state, action])
 
     def step(self, t: int, state: int, action: int, seed: int) -> tuple[float, int]:
-        if seed not in self._worlds:
-            self._worlds[seed] = TabularStepper(self.environment, seed)
-        return self._worlds[seed].step(t, state, action)
+        if seed not in self._steppers:
+            self._steppers[seed] = TabularStepper(self.environment, seed)
+        return self._steppers[seed].step(t, state, action)
 
     def any_transition(self, rng: np.random.Generator) -> Transition:
         mdp = self.environment
@@ -73,8 +73,8 @@ class _Finite:
         return bool(run.final_state == state)
 
 
-class _Points:
-    """A continuous environment, seen in the unit cube."""
+class _ContinuousAdapter:
+    """A continuous environment, whose states are points of the unit cube."""
 
     def __init__(self, env: ContinuousEnvironment) -> None:
         self.environment = env
@@ -107,15 +107,15 @@ class _Points:
 
 
 def _replaced(fine: Transition, environment: Any, states: Any) -> Iterator[Transition]:
-    """The transition with one thing wrong with it."""
+    """The transition with one thing wrong with it, in every way."""
     rewards = (float("nan"), environment.reward_max + 10.0, environment.reward_min - 10.0)
-    for place, values in ((0, states), (1, (-1, environment.n_actions)), (2, rewards), (3, states)):
+    for position, values in ((0, states), (1, (-1, environment.n_actions)), (2, rewards), (3, states)):
         for value in values:
             wrong: list[Any] = list(fine)
-            wrong[place] = value
+            wrong[position] = value
             yield wrong[0], wrong[1], wrong[2], wrong[3]
 
 
-def place(environment: MDP | ContinuousEnvironment) -> Place:
-    """The view of an environment."""
-    return _Finite(environment) if isinstance(environment, MDP) else _Points(environment)
+def adapter_for(environment: MDP | ContinuousEnvironment) -> EnvironmentAdapter:
+    """The adapter of an environment."""
+    return _TabularAdapter(environment) if isinstance(environment, MDP) else _ContinuousAdapter(environment)
