@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,19 +8,7 @@ import pytest
 import gainful as gf
 from gainful.errors import InvalidArgumentError
 from gainful.optimism.kl import reward_constant, reward_width, transition_constant, transition_radius
-from tests.agents.test_ucrl2 import (
-    check_bad_arguments,
-    check_learning,
-    check_optimism,
-    check_saved_life_goes_on,
-    check_stepping_is_simulating,
-    check_units,
-    planned,
-)
-
-
-def kl_ucrl(**options: Any) -> gf.KLUCRL:
-    return gf.KLUCRL(**{"horizon": 10**6, **options})
+from tests.agents.extended_runs import planned
 
 
 def c_p(S: int, A: int, T: float, delta: float) -> float:
@@ -72,31 +58,7 @@ def test_the_guarantee_ends_with_the_horizon() -> None:
     assert "3 steps lived" in str(agent.guarantee)
 
 
-def test_stepping_is_simulating() -> None:
-    check_stepping_is_simulating(kl_ucrl)
-
-
-def test_a_saved_life_goes_on_to_the_same_bits(tmp_path: Path) -> None:
-    check_saved_life_goes_on(kl_ucrl, tmp_path / "agent")
-
-
-def test_the_optimistic_gain_is_above_the_best_one() -> None:
-    check_optimism(kl_ucrl)
-
-
-def test_it_learns() -> None:
-    check_learning(kl_ucrl)
-
-
-def test_rewards_in_other_units() -> None:
-    check_units(kl_ucrl)
-
-
 @pytest.mark.parametrize("horizon", [1, 0, -5, 2.5, math.inf, math.nan])
 def test_bad_horizons(horizon: float) -> None:
     with pytest.raises(InvalidArgumentError, match="horizon is"):
         gf.KLUCRL(3, 2, horizon=horizon)
-
-
-def test_bad_arguments() -> None:
-    check_bad_arguments(kl_ucrl)

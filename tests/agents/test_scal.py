@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,19 +8,7 @@ import pytest
 import gainful as gf
 from gainful.errors import InvalidArgumentError
 from gainful.optimism.scal import log_term, perturbation, width
-from tests.agents.test_ucrl2 import (
-    check_bad_arguments,
-    check_learning,
-    check_optimism,
-    check_saved_life_goes_on,
-    check_stepping_is_simulating,
-    check_units,
-    planned,
-)
-
-
-def scal(**options: Any) -> gf.SCAL:
-    return gf.SCAL(**{"span": 7.0, **options})
+from tests.agents.extended_runs import planned
 
 
 @pytest.mark.parametrize(("visits", "n", "less"), [(0, 1, 1), (1, 1, 1), (2, 2, 1), (40, 40, 39)])
@@ -76,33 +62,12 @@ def test_the_span_is_kept_also_where_the_sets_are_narrower_than_the_perturbation
 def test_a_span_too_small_is_obeyed_and_costs_regret() -> None:
     mdp = gf.environments.riverswim(3)
     enough, small = (
-        gf.simulate(scal(n_states=3, n_actions=2, span=c, width_scale=0.1), mdp, 20_000) for c in (3, 0.01)
+        gf.simulate(gf.SCAL(n_states=3, n_actions=2, span=c, width_scale=0.1), mdp, 20_000) for c in (3, 0.01)
     )
     assert small.pseudo_regret[-1] > 3 * enough.pseudo_regret[-1]
 
 
-def test_stepping_is_simulating() -> None:
-    check_stepping_is_simulating(scal)
-
-
-def test_a_saved_life_goes_on_to_the_same_bits(tmp_path: Path) -> None:
-    check_saved_life_goes_on(scal, tmp_path / "agent")
-
-
-def test_the_optimistic_gain_is_above_the_best_one() -> None:
-    check_optimism(scal)
-
-
-def test_it_learns() -> None:
-    check_learning(scal)
-
-
-def test_rewards_in_other_units() -> None:
-    check_units(scal)
-
-
-def test_bad_arguments() -> None:
-    check_bad_arguments(scal)
-    for span in (0.0, -1.0, math.inf, math.nan):
-        with pytest.raises(InvalidArgumentError, match="span is"):
-            gf.SCAL(3, 2, span=span)
+@pytest.mark.parametrize("span", [0.0, -1.0, math.inf, math.nan])
+def test_bad_spans(span: float) -> None:
+    with pytest.raises(InvalidArgumentError, match="span is"):
+        gf.SCAL(3, 2, span=span)

@@ -1,29 +1,12 @@
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
 import gainful as gf
 from gainful.optimism.bernstein import well_visited
 from gainful.simulation.transition_table import TabularStepper
-from tests.agents.test_ucrl2 import (
-    assert_same_life,
-    check_bad_arguments,
-    check_learning,
-    check_optimism,
-    check_saved_life_goes_on,
-    check_stepping_is_simulating,
-    check_units,
-    planned,
-    walk,
-)
-
-
-def tucrl(**options: Any) -> gf.TUCRL:
-    return gf.TUCRL(**options)
+from tests.agents.extended_runs import assert_same_agent, planned, walk
 
 
 def with_a_dream() -> gf.MDP:
@@ -104,28 +87,4 @@ def test_stepping_is_simulating_where_a_state_is_out_of_reach() -> None:
     world = TabularStepper(mdp, 8)
     walk(stepped, world, world.first_state, 1000)
     gf.simulate(simulated, mdp, 1000, seed=8)
-    assert_same_life(stepped, simulated)
-
-
-def test_stepping_is_simulating() -> None:
-    check_stepping_is_simulating(tucrl)
-
-
-def test_a_saved_life_goes_on_to_the_same_bits(tmp_path: Path) -> None:
-    check_saved_life_goes_on(tucrl, tmp_path / "agent")
-
-
-def test_the_optimistic_gain_is_above_the_best_one() -> None:
-    check_optimism(tucrl)
-
-
-def test_it_learns() -> None:
-    check_learning(tucrl)
-
-
-def test_rewards_in_other_units() -> None:
-    check_units(tucrl)
-
-
-def test_bad_arguments() -> None:
-    check_bad_arguments(tucrl)
+    assert_same_agent(stepped, simulated)

@@ -1,27 +1,13 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import gainful as gf
 from gainful.optimism.bernstein import entry_variance, log_term, reward_variance, width
-from tests.agents.test_ucrl2 import (
-    check_bad_arguments,
-    check_learning,
-    check_optimism,
-    check_saved_life_goes_on,
-    check_stepping_is_simulating,
-    check_units,
-    planned,
-)
-
-
-def ucrl2b(**options: Any) -> gf.UCRL2B:
-    return gf.UCRL2B(**options)
+from tests.agents.extended_runs import planned
 
 
 @pytest.mark.parametrize(("visits", "n"), [(0, 1), (1, 1), (40, 40)])
@@ -61,27 +47,3 @@ def test_the_plan_uses_the_intervals_of_the_equations() -> None:
     r = 0.5 + 2 * math.sqrt(0.25 * log / 2000) + 6 * 2.0 * log / 2000
     assert planned(agent).details["rewards"][1, 0] == pytest.approx(r, rel=1e-14, abs=0)
     assert not agent.vacuous
-
-
-def test_stepping_is_simulating() -> None:
-    check_stepping_is_simulating(ucrl2b)
-
-
-def test_a_saved_life_goes_on_to_the_same_bits(tmp_path: Path) -> None:
-    check_saved_life_goes_on(ucrl2b, tmp_path / "agent")
-
-
-def test_the_optimistic_gain_is_above_the_best_one() -> None:
-    check_optimism(ucrl2b)
-
-
-def test_it_learns() -> None:
-    check_learning(ucrl2b)
-
-
-def test_rewards_in_other_units() -> None:
-    check_units(ucrl2b)
-
-
-def test_bad_arguments() -> None:
-    check_bad_arguments(ucrl2b)
