@@ -196,10 +196,18 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     "did you mean 'riverswim'?"
     """
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    if near:
-        return f"did you mean '{near[0]}'?"
-    return "known: " + ", ".join(names)
+    near = nearest_name(name, names)
+    return f"did you mean '{near}'?" if near else "known: " + ", ".join(names)
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str:
+    """The known name that is nearest to a misspelt one, or "" if none is near.
+
+    >>> nearest_name("river-swim", ["riverswim", "toy3d"]), nearest_name("x", ["riverswim"])
+    ('riverswim', '')
+    """
+    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+    return near[0] if near else ""
 
 
 class JournalError(GainfulError, RuntimeError):

@@ -17,7 +17,7 @@ def test_a_run_ends_in_a_table_and_a_sketch(capsys: pytest.CaptureFixture[str]) 
     out = capsys.readouterr().out
     assert "scal-plus in riverswim, seed 0" in out
     assert "after 20,000 steps" in out
-    assert "an oracle's, from the model itself" in out
+    assert "an oracle, taken from the model itself" in out
     assert "no guarantee: bonus_scale is 0.1" in out
     assert out.count("•") > 20
 
@@ -73,7 +73,7 @@ def test_a_straight_line_is_drawn_straight() -> None:
 
 
 def test_a_flat_or_empty_curve_is_said_in_words() -> None:
-    assert sketch([1, 10], [-1.0, -2.0]) == ["(no regret to draw)"]
+    assert sketch([1, 10], [-1.0, -2.0]) == ["(there is no regret to draw)"]
     assert sketch([1, 10], [2.0, 2.0]) == ["(regret does not change)"]
 
 
@@ -134,7 +134,7 @@ def test_a_gymnasium_environment_without_a_table_is_lived_in(capsys: pytest.Capt
     assert run(command) == 0
     captured = capsys.readouterr()
     assert "axis 1 from" in captured.err  # its velocities have no bounds
-    assert "unknown: no model tells the optimal gain; say --gain NUMBER" in captured.out
+    assert "unknown, because no model gives the optimal gain; pass --gain NUMBER" in captured.out
     assert "restarts" in captured.out
     assert "81, 3 per axis" in captured.out
     assert run([*command, "--json"]) == 0
@@ -155,7 +155,7 @@ def test_a_gymnasium_environment_without_a_table_is_lived_in(capsys: pytest.Capt
         (["learn", "lqg", "--set", "n_action=3"], "did you mean 'n_actions'"),
         (["learn", "lqg", "--agent-set", "lipschitz=-1"], "lipschitz is -1"),
         (["learn", "lqg", "--agent", "fixed", "--agent-set", "polic=1"], "did you mean 'policy'"),
-        (["learn", "NoSuch-v1"], "an id for Gymnasium"),
+        (["learn", "NoSuch-v1"], "is not a Gymnasium environment"),
         (["solve", "lqg"], "make_continuous"),
     ],
 )

@@ -61,7 +61,7 @@ def test_a_multichain_process_names_its_classes_and_their_gains(gainful: Gainful
         "a,x,a,1,1", "b,y,b,1,0", "c,l,a,1,3", "c,r,b,1,4", header="state,action,next_state,probability,cost"
     )
     result = gainful("solve", table, "--json")
-    refused(result, 1, "MultichainError: the optimal gain depends on the start")
+    refused(result, 1, "MultichainError: the optimal gain depends on the initial state")
     lines = [line.strip() for line in result.error.splitlines()]
     assert "class 1 (1 state, gain 1): a" in lines
     assert "class 2 (1 state, gain 0): b" in lines
@@ -81,16 +81,16 @@ def test_an_infeasible_span(gainful: Gainful, write_table: WriteTable) -> None:
         (("zzz",), ("UnknownEnvironmentError: 'zzz'; known: access-control-queue",)),
         (("Nowhere-v7",), ("UnknownEnvironmentError: 'Nowhere-v7'", "Gymnasium")),
         (("FrozenLake-v1", "--set", "nothing=1"), ("InvalidArgumentError", "nothing=1")),
-        (("riverswim", "--set", "n_states"), ("InvalidArgumentError: --set n_states: expected NAME=VALUE",)),
-        (("riverswim", "--set", "n_states=[1"), ("--set n_states=[1: cannot read the value",)),
+        (("riverswim", "--set", "n_states"), ("InvalidArgumentError: --set n_states is not NAME=VALUE",)),
+        (("riverswim", "--set", "n_states=[1"), ("--set n_states=[1: the value [1 cannot be read",)),
         (("riverswim", "--set", "n_states="), ("no value",)),
         (("riverswim", "--set", "n_states=4", "--set", "n-states=5"), ("n_states is set twice",)),
         (("riverswim", "--set", "n_states=four"), ("n_states is 'four', expected an integer",)),
         (("riverswim", "--set", "nstates=4"), ("has no parameter 'nstates'; did you mean 'n_states'?",)),
-        (("riverswim", "--precision", "fine"), ("InvalidArgumentError: --precision fine: not a number",)),
+        (("riverswim", "--precision", "fine"), ("InvalidArgumentError: --precision fine is not a number",)),
         (("riverswim", "--precision", "0"), ("precision is 0.0, expected a positive number",)),
         (("riverswim", "--precision", "nan"), ("precision is nan",)),
-        (("riverswim", "--span", "wide"), ("--span wide: not a number",)),
+        (("riverswim", "--span", "wide"), ("--span wide is not a number",)),
         (("riverswim", "--span", "-1"), ("span is -1.0, expected a finite number",)),
         (("riverswim", "--rates"), ("--rates needs a table",)),
         (("riverswim", "--rates", "--gymnasium"), ("exclude each other",)),

@@ -49,7 +49,7 @@ def test_the_page_for_people(gainful: Gainful) -> None:
     assert "structure  communicating and unichain" in lines
     assert any(line.startswith("solved by  ") for line in lines)
     assert "right bank   right    6.31032" in lines
-    assert lines[-1] == "bias: total reward beyond that of a start in 'left bank'"
+    assert lines[-1] == "bias: the total reward above that of starting in 'left bank'"
     assert all(len(line) <= 80 and line == line.rstrip() for line in lines)
     assert "\x1b" not in result.out
 
@@ -68,7 +68,7 @@ def test_costs_are_minimised_and_named(gainful: Gainful, write_table: WriteTable
     assert result.out.startswith("table.csv: 2 states, 3 actions, 3 transitions, Γ = 1\n")
     assert "2.0000000000  average cost per step, the smallest possible" in result.out
     assert "diameter   1 step  between" in result.out
-    assert "bias: total cost beyond that of a start in 'a'" in result.out
+    assert "bias: the total cost above that of starting in 'a'" in result.out
     assert gainful("solve", table, "--json").data["objective"] == "cost"
 
 
@@ -130,7 +130,7 @@ def test_large_problems_are_cut_and_say_how_to_see_the_rest(gainful: Gainful) ->
 
 def test_an_infinite_diameter_is_explained_and_valid_json(gainful: Gainful, write_table: WriteTable) -> None:
     table = write_table("a,x,b,1,0", "b,y,b,1,1")
-    assert "diameter   infinite: not every state can be reached from every other" in gainful("solve", table).out
+    assert "diameter   infinite: some state cannot be reached from some other" in gainful("solve", table).out
     data = gainful("solve", table, "--json").data
     assert data["diameter"] == "inf"
     assert data["diameter_bounds"] == ["inf", "inf"]
@@ -142,7 +142,7 @@ def test_a_diameter_beyond_float64_does_not_spoil_the_answer(gainful: Gainful) -
     queue = ("solve", "admission-control", "--set", "capacity=50", "--set", "arrival_rate=0.1")  # about 10^50 steps
     result = gainful(*queue)
     assert result.code == 0
-    assert "diameter   not computed: too large for float64 to certify three digits" in result.out
+    assert "diameter   not computed, because float64 cannot certify three digits of so large a diameter" in result.out
     asked = gainful(*queue, "--diameter")
     assert asked.code == 1
     assert asked.error.startswith("PrecisionError: hitting times")
@@ -177,7 +177,7 @@ def test_a_span_constraint(gainful: Gainful) -> None:
 
 def test_a_span_constraint_that_costs_nothing(gainful: Gainful) -> None:
     result = gainful("solve", "riverswim", "--span", "50")
-    assert "the same: the bound costs nothing" in result.out
+    assert "the same, so the bound costs nothing" in result.out
     assert "truncated  0 of 6 states\n" in result.out
 
 

@@ -62,8 +62,8 @@ def test_without_matplotlib_the_extra_is_named(
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (["--json", "--markdown"], 2, "expected one of them"),
-        (["--curves"], 2, "expected both"),
+        (["--json", "--markdown"], 2, "both write to stdout"),
+        (["--curves"], 2, "only with --json"),
         (["--html", "."], 2, "is a folder"),
         (["--html", "/no/such/folder/x.html"], 1, "cannot be written"),
     ],

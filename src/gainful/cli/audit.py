@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gainful.cli import console, failures, numbers
+from gainful.cli import console, failures, numbers, options
 from gainful.cli.sweep_progress import duration
 
 if TYPE_CHECKING:
@@ -51,22 +51,11 @@ def audit(
             metavar="NUMBER|auto", help="The bound c that the agent is told; auto is 1.001 times the model's."
         ),
     ] = "auto",
-    bins: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Cells per axis, where states are points.", show_default=False),
-    ] = None,
+    bins: options.Bins = None,
     first_seed: Annotated[int, typer.Option(min=0, help="The seed of the first run.")] = 0,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the environment; may be repeated."),
-    ] = None,
-    agent_settings: Annotated[
-        list[str] | None,
-        typer.Option("--agent-set", metavar="NAME=VALUE", help="A parameter of the agent, such as bonus_scale=0.1."),
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Runs at a time.", show_default=False)
-    ] = None,
+    settings: options.EnvironmentSettings = None,
+    agent_settings: options.AgentSettings = None,
+    jobs: options.Jobs = None,
     out: Annotated[
         Path | None,
         typer.Option(

@@ -1,4 +1,4 @@
-"""Where output goes: results to stdout, everything else to stderr; nothing but text when nobody watches."""
+"""Where output goes: results to stdout, everything else to stderr; plain text unless it is a terminal."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class ReaderGoneError(Exception):
-    """Whoever read our output has closed the pipe."""
+    """The reader of our output has closed the pipe."""
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""`text` with control characters written out: labels come from files, and may hold anything.
+    r"""`text` with control characters escaped; labels come from files and may contain anything.
 
     >>> printable("up" + chr(27) + "[31m")
     'up\\x1b[31m'
@@ -29,7 +29,7 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def write(chunks: Iterable[str]) -> None:
-    """Text to stdout as it is."""
+    """Write text to stdout unchanged."""
     try:
         for chunk in chunks:
             sys.stdout.write(chunk)
@@ -39,7 +39,7 @@ def write(chunks: Iterable[str]) -> None:
 
 
 def show(*parts: RenderableType) -> None:
-    """Rich text to stdout: styled in a terminal; elsewhere plain, a record per line however long, for grep."""
+    """Print rich text to stdout: styled on a terminal; elsewhere plain, with one line per record, for grep."""
     from rich.console import Console
 
     console = Console(markup=False, highlight=False, emoji=False)
@@ -56,7 +56,7 @@ def show(*parts: RenderableType) -> None:
 
 
 def stderr_console() -> Console:
-    """Rich text to stderr, where nothing in it is markup."""
+    """A console for stderr that reads nothing as markup."""
     from rich.console import Console
 
     return Console(stderr=True, markup=False, highlight=False, emoji=False)
@@ -64,7 +64,7 @@ def stderr_console() -> Console:
 
 @contextmanager
 def progress(doing: str) -> Iterator[Callable[[str], None]]:
-    """A spinner on stderr while something is under way, on a terminal only; yields a function to change its words."""
+    """Show a spinner on stderr, on a terminal only; yields a function that changes its text."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -79,9 +79,9 @@ def progress(doing: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def live_line(tell: Callable[[int, int], str]) -> Iterator[Callable[[int, int], None]]:
-    """A line on stderr that says how far something is: rewritten in place on a terminal, else a new one every 10 s.
+    """Show progress on stderr: a line rewritten in place on a terminal, elsewhere a new line every 10 s.
 
-    Yields what is to be called with (done, total), however often; `tell` makes the words when they are due.
+    Yields a function to call with (done, total) as often as convenient; `tell` writes the text when it is due.
     """
     due = time.monotonic()
     if not sys.stderr.isatty():
@@ -110,16 +110,16 @@ def live_line(tell: Callable[[int, int], str]) -> Iterator[Callable[[int, int], 
 
 
 class CompilationNotice:
-    """Says once per process, on stderr, that machine code is being made."""
+    """Tells the user, once per process and on stderr, that kernels are being compiled."""
 
     console: Console | None = None
-    """The one with a spinner on it, which must be used while it turns."""
+    """The console that shows a spinner, if there is one; other output must go through it."""
 
     def __init__(self) -> None:
         self.said = False
 
     def __call__(self) -> None:
-        """Say it."""
+        """Print the notice."""
         self.said = True
         text = "compiling (once, then cached) …"
         if self.console is not None:
@@ -130,7 +130,7 @@ class CompilationNotice:
 
 @cache
 def compilation_notice() -> CompilationNotice:
-    """The notice of this process, in place from the first call on."""
+    """The notice of this process; the first call installs it."""
     from gainful._compiled import announce_compilation
 
     notice = CompilationNotice()

@@ -1,4 +1,4 @@
-"""Errors as people meet them: one message on stderr and an exit code; a traceback only for `--debug`."""
+"""Errors on the command line: one message on stderr and an exit code; a traceback only with `--debug`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gainful.errors import GainfulError, InvalidArgumentError, UnknownNameError
 
 FAILED, MISUSE, INTERRUPTED, READER_GONE = 1, 2, 130, 141  # the last two as shells count them: 128 + signal
 
-# typer carries its own copy of click from some version on: reach click's classes through typer
+# recent versions of typer bundle click, so reach its classes through typer
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 _show_traceback = False
@@ -28,19 +28,19 @@ def _set_debug(wanted: bool) -> bool:
     return wanted
 
 
-Debug = Annotated[bool, typer.Option("--debug", callback=_set_debug, help="Show a traceback when something fails.")]
-"""The option `--debug`, before or after the name of a command."""
+Debug = Annotated[bool, typer.Option("--debug", callback=_set_debug, help="Show a traceback if something fails.")]
+"""The option `--debug`, which may come before or after the name of a command."""
 
 
 def exit_code_of(command: Callable[[], Any]) -> int:
-    """Run `command`; report what it raises and return the exit code."""
+    """Run `command`, report any error and return the exit code."""
     global _show_traceback
     _show_traceback = False
-    if sys.stdout is None:  # closed by the caller, who wants nothing
+    if sys.stdout is None:  # closed by the caller, who wants no output
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):  # a terminal without Greek letters still gets its answer
+    for stream in (sys.stdout, sys.stderr):  # a terminal that cannot encode Greek letters still gets its answer
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     code = _outcome(command)
@@ -59,7 +59,7 @@ def _outcome(command: Callable[[], Any]) -> int:
         result = INTERRUPTED
     except _UsageError as error:
         return _misuse(error)
-    except ReaderGoneError:  # `gainful ... | head`: not our failure, nothing to say
+    except ReaderGoneError:  # `gainful ... | head` is not a failure
         _abandon_stdout()
         return READER_GONE
     except (InvalidArgumentError, UnknownNameError) as error:
@@ -69,7 +69,7 @@ def _outcome(command: Callable[[], Any]) -> int:
     except (OSError, MemoryError) as error:
         return _report(error, FAILED)
     except Exception as error:
-        return _report(error, FAILED, "this should not happen; --debug shows where it did")
+        return _report(error, FAILED, "this is a bug in gainful; --debug shows where it happened")
     if result == INTERRUPTED:
         print("\ninterrupted", file=sys.stderr)
     return result if isinstance(result, int) else 0
@@ -103,7 +103,7 @@ def _misuse(error: Any) -> int:
 
 
 def _abandon_stdout() -> None:
-    """Point stdout at nothing, so that leaving Python does not try, and fail, to write the rest."""
+    """Redirect stdout to nothing, so that Python does not fail to flush the rest on exit."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""`gainful`: the commands, put together. Heavy imports wait inside them, so that `--help` is instant."""
+"""The command `gainful` and its subcommands, which import heavy modules only when they run, so `--help` is instant."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from gainful.cli import solve as solve_command
 app = typer.Typer(
     name="gainful",
     help="Learning to act for the long run: average-reward Markov decision processes.",
-    epilog="Exit codes: 0 done, 1 failed (bad data, no answer), 2 misuse, 130 interrupted. "
-    "Results go to stdout, all else to stderr.",
+    epilog="Exit codes: 0 success, 1 failure (bad data, no answer), 2 wrong usage, 130 interrupted. "
+    "Results go to stdout, everything else to stderr.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # plain text: narrow terminals, pipes, and twice as quick
@@ -43,7 +43,7 @@ app.add_typer(list_command.app, name="list")
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from gainful import __version__  # the package itself: only it knows, also where nothing was installed
+        from gainful import __version__  # from the package, which knows it even if it was never installed
 
         typer.echo(f"gainful {__version__}")
         raise typer.Exit
@@ -60,7 +60,7 @@ def _options(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code; errors become one message on stderr."""
+    """Run one command line and return its exit code; an error is reported in one message on stderr."""
     return failures.exit_code_of(lambda: app(args=list(arguments), prog_name="gainful", standalone_mode=False))
 
 

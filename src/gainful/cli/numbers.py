@@ -1,4 +1,4 @@
-"""Numbers for people: as many digits as are known, and brackets that stay valid when rounded."""
+"""Numbers in output: as many digits as are known, and brackets that remain valid when rounded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 
 
 def bracket(low: float, high: float, precision: float) -> tuple[str, str, str]:
-    """Middle, low and high end, to about a hundredth of what was asked for; the ends are rounded outwards.
+    """The middle and both ends of a bracket, to about a hundredth of the precision; the ends are rounded outwards.
 
     >>> bracket(0.123456783, 0.123456793, 1e-8)
     ('0.1234567880', '0.1234567830', '0.1234567930')
@@ -36,7 +36,7 @@ def shortest(value: float) -> str:
 
 
 def digits(value: float, significant: int = 6) -> str:
-    """A number to so many significant digits.
+    """A number with this many significant digits.
 
     >>> digits(14.719581), digits(0.0), digits(1234567.0)
     ('14.7196', '0', '1.23457e+06')
@@ -45,7 +45,7 @@ def digits(value: float, significant: int = 6) -> str:
 
 
 def column(values: list[float], spread: float) -> list[str]:
-    """Numbers for one column: the same decimals, about six digits of `spread`.
+    """The numbers of one column, with the same decimals: about six digits of `spread`.
 
     >>> column([0.0, -1.5, 2.25], 3.75)
     ['0.00000', '-1.50000', '2.25000']

@@ -1,4 +1,4 @@
-"""`gainful report`: what an experiment found, as a page, tables and figures."""
+"""`gainful report`: the results of an experiment as a page, tables and figures."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gainful.cli import console, failures
+from gainful.cli import console, failures, options
 
 if TYPE_CHECKING:
     from gainful.report.content import Report
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of an experiment.", show_default=False)],
+    folder: options.ExperimentFolder,
     html: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where the page goes; by default DIR/report.html.", show_default=False),
+        typer.Option(metavar="FILE", help="Write the page to FILE; by default to DIR/report.html.", show_default=False),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON object on stdout.")] = False,
-    curves: Annotated[bool, typer.Option("--curves", help="With --json: the curves too.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="The tables as Markdown on stdout.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
+    curves: Annotated[bool, typer.Option("--curves", help="With --json, include the curves.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables as Markdown.")] = False,
     figures: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write figures for a paper there: PDF, PNG, SVG.", show_default=False),
+        typer.Option(metavar="DIR", help="Write figures for a paper to DIR, as PDF, PNG and SVG.", show_default=False),
     ] = None,
     debug: failures.Debug = False,  # noqa: ARG001
 ) -> None:
-    """One HTML page with everything an experiment found; it opens in any browser, without a network.
+    """Write one self-contained HTML page with all results of an experiment; it needs no network.
 
     \b
     gainful report results/quickstart
@@ -46,13 +46,15 @@ def report(
     from gainful.report.writing import REPORT_FILE
 
     if as_json and markdown:
-        raise InvalidArgumentError("--json and --markdown both write to stdout, expected one of them")
+        raise InvalidArgumentError("--json", hint="choose one", problem="--json and --markdown both write to stdout")
     if curves and not as_json:
-        raise InvalidArgumentError("--curves adds to --json, expected both")
+        raise InvalidArgumentError("--curves", hint="add --json", problem="--curves has an effect only with --json")
     kept = folder_of(folder)
     if not (kept / STORE_FILE).exists() and (audit := read_audits(kept)) is not None:
         if curves or markdown or figures is not None:
-            raise InvalidArgumentError(f"{kept} holds an audit and no runs; --html and --json are for that")
+            raise InvalidArgumentError(
+                "DIR", str(kept), hint="use --html or --json", problem=f"{kept} holds an audit and no runs"
+            )
         page = save_audit_page(audit, html or kept / REPORT_FILE)
         if as_json:
             console.write([json.dumps(audit, indent=2, ensure_ascii=False, allow_nan=False), "\n"])
@@ -68,7 +70,7 @@ def report(
         except (StoreError, InvalidArgumentError) as error:
             if html is not None or not (as_json or markdown or figures):
                 raise
-            problem = error  # only what was asked for on stdout, or elsewhere, has to succeed
+            problem = error  # the default page may fail if other output was requested
         if figures is not None:
             from gainful.plot.files import figures as write_figures
 
@@ -86,11 +88,11 @@ def report(
     if problem is not None:
         typer.echo(console.printable(f"no page: {problem}"), err=True)
     if found.failures:
-        typer.echo(f"{len(found.failures):,} runs failed; the page has their tracebacks", err=True)
+        typer.echo(f"{len(found.failures):,} runs failed; the page shows their tracebacks", err=True)
 
 
 def folder_of(path: Path) -> Path:
-    """The experiment's folder, also where its store was named."""
+    """The folder of an experiment, given the folder itself or its store."""
     return path if path.is_dir() else path.parent
 
 

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gainful.cli import console, failures, numbers
+from gainful.cli import console, failures, numbers, options
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from gainful.experiments.sweep import ExperimentOutcome
 
-_Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of an experiment.", show_default=False)]
 _Kept = Annotated[
     Path, typer.Argument(metavar="DIR", help="The folder of an experiment, or of a durable agent.", show_default=False)
 ]
-_AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]
 
 
 def run(
@@ -31,17 +29,7 @@ def run(
         Path | None,
         typer.Option(metavar="DIR", help="Where runs are stored; by default results/NAME.", show_default=False),
     ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            "-j",
-            min=1,
-            metavar="N",
-            show_default=False,
-            help="Runs at a time; by default what processors and memory allow. Results do not depend on it.",
-        ),
-    ] = None,
+    jobs: options.Jobs = None,
     dask: Annotated[
         str | None,
         typer.Option(
@@ -56,7 +44,7 @@ def run(
     checkpoint_every: Annotated[
         float, typer.Option(metavar="SECONDS", help="How much work a killed run may lose.")
     ] = 15.0,
-    as_json: _AsJson = False,
+    as_json: options.AsJson = False,
     debug: failures.Debug = False,  # noqa: ARG001
 ) -> int:
     """Run an experiment; the same command again goes on where it stopped.
@@ -191,7 +179,7 @@ def _number(x: float) -> str:
     return "?" if x != x else f"{x:,.0f}" if abs(x) >= 10 else f"{x:.2g}"
 
 
-def status(folder: _Folder, as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # noqa: ARG001
+def status(folder: options.ExperimentFolder, as_json: options.AsJson = False, debug: failures.Debug = False) -> None:  # noqa: ARG001
     """How far an experiment is, also while it runs; failures with their reasons."""
     from gainful.experiments.store import Store
 
@@ -230,7 +218,7 @@ def export(
     folder: _Kept,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write CSV (.csv, .csv.gz).")] = None,
     parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="Write Parquet.")] = None,
-    as_json: _AsJson = False,
+    as_json: options.AsJson = False,
     debug: failures.Debug = False,  # noqa: ARG001
 ) -> None:
     """All runs of an experiment as one tidy table, a row per run and checkpoint; or the journal of a durable agent."""

@@ -1,4 +1,4 @@
-"""`gainful solve`: the optimal gain of a decision process, its proof and its policy."""
+"""`gainful solve`: the optimal gain of a decision process, certified, and an optimal policy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gainful.cli import console, failures
+from gainful.cli import console, failures, options
 
 
 def solve(
@@ -14,67 +14,67 @@ def solve(
         str,
         typer.Argument(
             metavar="ENV|TABLE",
-            help="A shipped environment (gainful list environments), a Gymnasium id with a table (FrozenLake-v1), "
-            "a table of transitions (.csv, .tsv, .parquet: state, action, next_state, probability, and reward or cost) "
-            "or a file written by mdp.save. ./NAME is a file whatever its name.",
+            help="An environment that gainful ships (gainful list environments), the id of a Gymnasium environment "
+            "that has a transition table (FrozenLake-v1), a table of transitions (.csv, .tsv, .parquet: state, action, "
+            "next_state, probability, and reward or cost), or a file written by mdp.save. ./NAME is always a file.",
             show_default=False,
         ),
     ],
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the environment; may be repeated."),
-    ] = None,
+    settings: options.EnvironmentSettings = None,
     precision: Annotated[
-        str, typer.Option(metavar="NUMBER", help="Width of the certified bracket of the gain.")
+        str, typer.Option(metavar="NUMBER", help="Width of the certified bracket around the gain.")
     ] = "1e-8",
     span: Annotated[
         str | None,
         typer.Option(
             metavar="NUMBER",
-            help="Best gain among policies whose bias has at most this span (ScOpt).",
+            help="Find the best gain among policies whose bias has at most this span (ScOpt).",
             show_default=False,
         ),
     ] = None,
     diameter: Annotated[
         bool | None,
         typer.Option(
-            "--diameter/--no-diameter", help="Compute the diameter; by default up to 300 states.", show_default=False
+            "--diameter/--no-diameter",
+            help="Compute the diameter; by default for up to 300 states.",
+            show_default=False,
         ),
     ] = None,
     states_shown: Annotated[
-        int, typer.Option("--max-states-shown", min=0, metavar="N", help="States to list in the policy.")
+        int, typer.Option("--max-states-shown", min=0, metavar="N", help="How many states of the policy to list.")
     ] = 20,
     rates: Annotated[
         bool,
         typer.Option(
             "--rates",
-            help="The table holds a continuous-time process: rate instead of probability; reward or cost at the jump, "
-            "reward_rate or cost_rate per unit of time.",
+            help="Read the table as a continuous-time process: rate instead of probability, reward or cost at each "
+            "jump, reward_rate or cost_rate per unit of time.",
         ),
     ] = False,
     gymnasium: Annotated[
-        bool, typer.Option("--gymnasium", help="ENV is the id of a Gymnasium environment, whatever it looks like.")
+        bool, typer.Option("--gymnasium", help="Always read ENV as the id of a Gymnasium environment.")
     ] = False,
     as_json: Annotated[
         bool,
         typer.Option(
             "--json",
-            help='One JSON object with every state. A diameter is null when not computed and the string "inf" when '
-            "infinite; unichain is null when not known; a state has an action, or probabilities when it mixes them.",
+            help="Print one JSON object with every state. A diameter is null if it was not computed and the string "
+            '"inf" if it is infinite; unichain is null if it is not known; a state has an action, or probabilities if '
+            "the policy mixes actions.",
         ),
     ] = False,
     debug: failures.Debug = False,  # noqa: ARG001
 ) -> None:  # \b keeps the lines of the examples apart
-    """The optimal gain of a decision process, certified, and its policy.
+    """Compute the optimal gain of a decision process, with a certificate, and an optimal policy.
 
-    Also the span of the bias, the diameter and the structure. For example:
+    Also shows the span of the bias, the diameter and the structure. For example:
 
     \b
     gainful solve riverswim --set n_states=8
     gainful solve transitions.csv --json
     gainful solve queue.csv --rates --span 12
     """  # noqa: D301
-    from gainful.cli.answer import find_answer
+    from gainful.cli.solution import find_solution
     from gainful.cli.source import read_number, read_source
 
     width = read_number("--precision", precision, "1e-8")
@@ -82,10 +82,10 @@ def solve(
     with console.progress("loading") as say:
         mdp = read_source(source, settings or (), rates=rates, gymnasium=gymnasium)
         name = mdp.name or source
-        answer = find_answer(name, mdp, precision=width, span=bound, diameter=diameter, say=say)
+        solution = find_solution(name, mdp, precision=width, span=bound, diameter=diameter, say=say)
     if as_json:
-        console.write(answer.json_chunks())
+        console.write(solution.json_chunks())
         return
-    from gainful.cli.tables import page
+    from gainful.cli.solution_page import page
 
-    console.show(*page(answer, width, states_shown))
+    console.show(*page(solution, width, states_shown))

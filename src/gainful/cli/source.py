@@ -1,4 +1,4 @@
-"""What `ENV|TABLE` on a command line stands for: a named environment, a Gymnasium id, a table or a saved MDP."""
+"""What `ENV|TABLE` means on a command line: a named environment, a Gymnasium id, a table or a saved MDP."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gainful.errors import InvalidArgumentError, InvalidMDPError, UnknownEnvironmentError
+from gainful.errors import InvalidArgumentError, InvalidMDPError, UnknownEnvironmentError, nearest_name
 
 if TYPE_CHECKING:
     from gainful.mdp.model import MDP
 
 _GYMNASIUM_ID = re.compile(r"([\w:.-]+/)?[\w:.-]+-v\d+")
-_TABLE = re.compile(r".+\.(csv|tsv|parquet|pq)(\.(gz|bz2|xz|zip))?", re.IGNORECASE)
-_BARE = re.compile(r"[^\s\"'\[\]{}]+")
+_TABLE_FILE = re.compile(r".+\.(csv|tsv|parquet|pq)(\.(gz|bz2|xz|zip))?", re.IGNORECASE)
+_BARE_WORD = re.compile(r"[^\s\"'\[\]{}]+")
 
 
 def read_source(source: str, settings: Sequence[str] = (), *, rates: bool = False, gymnasium: bool = False) -> MDP:
     """The MDP behind `source`; `settings` are `NAME=VALUE` for an environment.
 
-    A shipped environment's name goes first (`./name` is then the file). Next the id of a Gymnasium environment, such
-    as FrozenLake-v1; then a file, if it exists or looks like one (a suffix or a separator).
+    The names of shipped environments come first (`./name` is then the file), then the ids of Gymnasium environments,
+    such as FrozenLake-v1, then files, if `source` exists or looks like one (it has a suffix or a separator).
     """
     from gainful.environments import registry
 
     parameters = read_settings(settings)
     if rates and gymnasium:
-        raise InvalidArgumentError("--rates and --gymnasium exclude each other; leave one out")
+        raise InvalidArgumentError(
+            "--rates", hint="leave one of them out", problem="--rates and --gymnasium exclude each other"
+        )
     if gymnasium:
         return _from_gymnasium(source, parameters)
     path = Path(source)
@@ -38,20 +40,34 @@ def read_source(source: str, settings: Sequence[str] = (), *, rates: bool = Fals
     if not named and not is_id and (path.exists() or path.suffix or "/" in source or "\\" in source):
         if parameters:
             raise InvalidArgumentError(
-                f"--set {settings[0]}: {source} is a file, which has no parameters; leave --set out"
+                "--set",
+                settings[0],
+                hint="leave --set out",
+                problem=f"--set {settings[0]}: {source} is a file, which has no parameters",
             )
         return _from_file(path, rates)
     if rates:
-        raise InvalidArgumentError(f"--rates needs a table of rates (.csv, .tsv or .parquet), found '{source}'")
+        raise _rates_without_a_table(source)
     if is_id:
         return _from_gymnasium(source, parameters)
     try:
         return registry.make(source, **parameters)
     except UnknownEnvironmentError as error:
+        known = [*registry.names(), *registry.continuous_names()]
+        near = nearest_name(source, known)
+        hint = f"did you mean '{near}'? 'gainful list environments' lists all" if near else f"known: {', '.join(known)}"
         raise UnknownEnvironmentError(
-            f"{error} Say 'gainful list environments' for all, or give a file (.csv, .tsv, .parquet)"
-            if str(error).endswith("?") else f"{error}; or give a file (.csv, .tsv, .parquet)"
-        ) from error  # fmt: skip
+            f"'{source}'", name="ENV", found=source, hint=f"{hint}; a file (.csv, .tsv, .parquet) works too"
+        ) from error
+
+
+def _rates_without_a_table(source: object) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        "--rates",
+        str(source),
+        "a .csv, .tsv or .parquet file",
+        problem=f"--rates needs a table of rates, found '{source}'",
+    )
 
 
 def read_environment(source: str, settings: Sequence[str] = ()) -> Any:
@@ -67,7 +83,7 @@ def read_environment(source: str, settings: Sequence[str] = ()) -> Any:
     try:
         gymnasium.spec(source)
     except gymnasium.error.Error:
-        return read_source(source, settings)  # says what is wrong
+        return read_source(source, settings)  # raises the error that says what is wrong
     env = _made_by_gymnasium(source, read_settings(settings))
     if hasattr(env.unwrapped, "P"):
         env.close()
@@ -79,24 +95,29 @@ def _from_file(path: Path, rates: bool) -> MDP:
     from gainful.mdp.model import MDP
 
     if not path.exists():
-        raise InvalidMDPError(f"{path}: no such file; check the path")
+        raise InvalidMDPError(f"{path}: no such file", name=str(path), hint="check the path")
     if path.is_dir():
-        raise InvalidMDPError(f"{path}: is a folder, expected a table (.csv, .tsv, .parquet) or a saved MDP")
-    if _TABLE.fullmatch(path.name):
+        raise InvalidMDPError(
+            f"{path} is a folder", name=str(path), expected="a table (.csv, .tsv, .parquet) or a saved MDP"
+        )
+    if _TABLE_FILE.fullmatch(path.name):
         if rates:
             return MDP.from_rates(path, name=path.name)
         return MDP.from_table(path, name=path.name)
     if rates:
-        raise InvalidArgumentError(f"--rates needs a table of rates (.csv, .tsv or .parquet), found '{path}'")
+        raise _rates_without_a_table(path)
     try:
         with path.open("rb") as file:
             beginning = file.read(4)
     except OSError as error:
-        raise InvalidMDPError(f"{path}: cannot be read: {error.strerror}; check its permissions") from error
+        raise InvalidMDPError(
+            f"{path} cannot be read: {error.strerror}", name=str(path), hint="check its permissions"
+        ) from error
     if beginning and beginning != b"PK\x03\x04":
         raise InvalidMDPError(
-            f"{path}: neither a table (named .csv, .tsv or .parquet) nor an MDP written by mdp.save; "
-            "rename or convert it"
+            f"{path} is neither a table (named .csv, .tsv or .parquet) nor an MDP written by mdp.save",
+            name=str(path),
+            hint="rename or convert it",
         )
     return MDP.load(path)
 
@@ -110,7 +131,9 @@ def _from_gymnasium(name: str, parameters: dict[str, Any]) -> MDP:
         gymnasium.spec(name)
     except gymnasium.error.Error as error:
         detail = str(error).strip().rstrip(".")
-        raise UnknownEnvironmentError(f"'{name}', an id for Gymnasium, which says: {detail}") from error
+        raise UnknownEnvironmentError(
+            f"'{name}' is not a Gymnasium environment; Gymnasium says: {detail}", name="ENV", found=name
+        ) from error
     if not parameters:
         return MDP.from_gymnasium(name, drop_unreachable=True)
     env = _made_by_gymnasium(name, parameters)
@@ -128,12 +151,14 @@ def _made_by_gymnasium(name: str, parameters: dict[str, Any]) -> Any:
     except (gymnasium.error.Error, ImportError, TypeError, ValueError, KeyError) as error:
         listed = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
         raise InvalidArgumentError(
-            f"Gymnasium does not make '{name}'{' with ' + listed if listed else ''}: {error}"
+            "--set",
+            parameters,
+            problem=f"Gymnasium cannot make '{name}'{' with ' + listed if listed else ''}: {error}",
         ) from error
 
 
 def read_settings(settings: Sequence[str], option: str = "--set") -> dict[str, Any]:
-    """`NAME=VALUE` each, NAME in kebab- or snake-case, VALUE as TOML, JSON or a bare word.
+    """Parameters from settings `NAME=VALUE`: NAME in kebab- or snake-case, VALUE as TOML, JSON or a bare word.
 
     >>> read_settings(["n-states=4", "rewards=states", "probabilities=[0.2, 0.8]", "law='x y'"])
     {'n_states': 4, 'rewards': 'states', 'probabilities': [0.2, 0.8], 'law': 'x y'}
@@ -144,22 +169,31 @@ def read_settings(settings: Sequence[str], option: str = "--set") -> dict[str, A
         name = name.strip().replace("-", "_")
         if not equals or not name.isidentifier():
             example = "n_states=8" if option == "--set" else "bonus_scale=0.1"
-            raise InvalidArgumentError(f"{option} {setting}: expected NAME=VALUE, such as {option} {example}")
+            raise InvalidArgumentError(
+                option,
+                setting,
+                f"NAME=VALUE, such as {option} {example}",
+                problem=f"{option} {setting} is not NAME=VALUE",
+            )
         if name in parameters:
-            raise InvalidArgumentError(f"{option} {setting}: {name} is set twice; say it once")
-        parameters[name] = _value(f"{option} {setting}", text.strip())
+            raise InvalidArgumentError(
+                option, setting, hint="set it once", problem=f"{option} {setting}: {name} is set twice"
+            )
+        parameters[name] = _value(option, setting, text.strip())
     return parameters
 
 
 def read_number(option: str, text: str, example: str) -> float:
-    """The number behind an option; what it may be is for the library to say."""
+    """The number given to an option; the library checks its range."""
     try:
         return float(text)
     except ValueError:
-        raise InvalidArgumentError(f"{option} {text}: not a number, expected one such as {example}") from None
+        raise InvalidArgumentError(
+            option, text, f"one such as {example}", problem=f"{option} {text} is not a number"
+        ) from None
 
 
-def _value(setting: str, text: str) -> Any:
+def _value(option: str, setting: str, text: str) -> Any:
     try:
         parsed = tomllib.loads(f"value = {text}")
         if parsed.keys() == {"value"} and isinstance(parsed["value"], (bool, int, float, str, list)):
@@ -176,9 +210,12 @@ def _value(setting: str, text: str) -> Any:
         pass
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
-    if _BARE.fullmatch(text):
+    if _BARE_WORD.fullmatch(text):
         return text
-    found = f"cannot read the value {text}" if text else "no value"
+    found = f"the value {text} cannot be read" if text else "there is no value"
     raise InvalidArgumentError(
-        f"{setting}: {found}; expected a number, true, false, a word, a quoted text or a list such as [1, 2]"
+        option,
+        setting,
+        "a number, true, false, a word, a quoted text or a list such as [1, 2]",
+        problem=f"{option} {setting}: {found}",
     )

@@ -1,4 +1,4 @@
-"""Everything `gainful solve` has to say about a problem, asked from the library in one place."""
+"""Everything that `gainful solve` shows about a problem, computed in one place."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ _CLASSES_SOLVED = 8
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A solved problem and what else is known about it."""
+class Solution:
+    """A solved problem: its plan, structure and diameter."""
 
     name: str
     mdp: MDP
     structure: Structure
     unichain: bool | None
-    """Whether every policy has one recurrent class; None when not known."""
+    """Whether every policy has one recurrent class; None if that is not known."""
     plan: Plan
     """The plan to follow: under the span constraint where there is one."""
     seconds: float
     compiled: bool
-    """Whether `seconds` includes making machine code."""
+    """Whether `seconds` includes compilation."""
     diameter: tuple[float, float] | None
-    """Certified bounds, or None when not computed."""
+    """Certified bounds, or None if it was not computed."""
     why_no_diameter: str
     unconstrained: Plan | None
-    """The plan without the span constraint, when there is one."""
+    """The plan without the span constraint, if there is a constraint."""
     span_bound: float | None
 
     @property
     def truncated(self) -> frozenset[int]:
-        """The states whose value the span constraint cuts."""
+        """The states whose value the span constraint truncates."""
         return frozenset(int(s) for s in self.plan.details.get("truncated", ()))
 
     def json_chunks(self) -> Iterator[str]:
-        """One JSON object, one line per state of the policy; written piece by piece, since S may be a million."""
+        """One JSON object with one line per state of the policy, in pieces, because there may be a million states."""
         head = json.dumps(self._head(), indent=2, ensure_ascii=False, allow_nan=False)
         yield head.removesuffix("\n}") + ',\n  "policy": ['
         for s in range(self.mdp.n_states):
@@ -108,10 +108,10 @@ class Answer:
         return entry
 
 
-def find_answer(
+def find_solution(
     name: str, mdp: MDP, *, precision: float, span: float | None, diameter: bool | None, say: Callable[[str], None]
-) -> Answer:
-    """Solve `mdp`, under a span constraint if asked for; `say` receives what is being done."""
+) -> Solution:
+    """Solve `mdp`, under a span constraint if `span` is given; `say` is called with what is being done."""
     from gainful.mdp.structure import structure
     from gainful.planning.scopt import scopt
     from gainful.planning.solve import solve
@@ -123,7 +123,12 @@ def find_answer(
     try:
         plan = solve(mdp, precision=precision)
     except MultichainError as error:
-        raise MultichainError(_classes_in_words(structure(mdp), precision), error.classes) from error
+        raise MultichainError(
+            "the optimal gain depends on the initial state. Solve one class at a time, in Python: "
+            "gf.solve(mdp.restricted(gf.structure(mdp).classes[0])). The process is\n"
+            + _classes_in_words(structure(mdp), precision),
+            error.classes,
+        ) from error
     unconstrained = None
     if span is not None:
         say("solving under the span constraint")
@@ -131,16 +136,16 @@ def find_answer(
         unconstrained, plan = plan, scopt(mdp, span, precision=precision)
     seconds = perf_counter() - begin
     compiled = notice.said and silent_before
-    say("looking at the structure")
+    say("analysing the structure")
     found = structure(mdp)
     searched = found != "communicating" or mdp.n_transitions <= UNICHAIN_UP_TO
     unichain = found.unichain if searched else None
     bounds, why = _diameter(mdp, diameter, say)
-    return Answer(name, mdp, found, unichain, plan, seconds, compiled, bounds, why, unconstrained, span)
+    return Solution(name, mdp, found, unichain, plan, seconds, compiled, bounds, why, unconstrained, span)
 
 
 def _diameter(mdp: MDP, wanted: bool | None, say: Callable[[str], None]) -> tuple[tuple[float, float] | None, str]:
-    """Certified bounds, as narrow as rounding lets them be; or None and why not."""
+    """Certified bounds, as narrow as rounding allows; or None and the reason."""
     from gainful.planning.hitting import diameter_bounds
 
     if wanted is False:
@@ -148,7 +153,10 @@ def _diameter(mdp: MDP, wanted: bool | None, say: Callable[[str], None]) -> tupl
     if wanted is None and mdp.n_states > DIAMETER_UP_TO:
         if mdp.n_states > DIAMETER_AT_MOST:
             return None, f"not computed for more than {DIAMETER_AT_MOST} states"
-        return None, f"not computed for more than {DIAMETER_UP_TO} states; --diameter does, in seconds to minutes"
+        return (
+            None,
+            f"not computed for more than {DIAMETER_UP_TO} states; --diameter does, in seconds to minutes",
+        )
     say("computing the diameter")
     for precision in _DIAMETER_PRECISIONS:
         try:
@@ -157,11 +165,11 @@ def _diameter(mdp: MDP, wanted: bool | None, say: Callable[[str], None]) -> tupl
             failure = error
     if wanted:
         raise failure
-    return None, "not computed: too large for float64 to certify three digits"
+    return None, "not computed, because float64 cannot certify three digits of so large a diameter"
 
 
 def _classes_in_words(found: Structure, precision: float) -> str:
-    """The classes of a multichain MDP, with the best gain of staying in each where that can be said."""
+    """The classes of a multichain MDP, with the best gain of staying in each if that can be computed."""
     from gainful.planning.solve import solve
 
     try:
@@ -170,11 +178,7 @@ def _classes_in_words(found: Structure, precision: float) -> str:
         ]
     except PlanningError:
         gains = None
-    return (
-        "the optimal gain depends on the start, so no single number answers; the process is\n"
-        f"{found.describe(gains)}\n"
-        "Solve one class at a time, in Python: gf.solve(mdp.restricted(gf.structure(mdp).classes[0]))"
-    )
+    return found.describe(gains)
 
 
 def middle(bounds: tuple[float, float]) -> float:

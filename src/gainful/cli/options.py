@@ -1,0 +1,40 @@
+"""Options and arguments that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EnvironmentSettings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter of the environment; may be repeated."),
+]
+AgentSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--agent-set",
+        metavar="NAME=VALUE",
+        help="Set a parameter of the agent, such as bonus_scale=0.1; may be repeated.",
+    ),
+]
+Bins = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Cells per axis, for continuous states.", show_default=False),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        min=1,
+        metavar="N",
+        show_default=False,
+        help="Runs at a time; by default as many as processors and memory allow. Results do not depend on it.",
+    ),
+]
+ExperimentFolder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="The folder of an experiment.", show_default=False)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
