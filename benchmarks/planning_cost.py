@@ -34,7 +34,7 @@ import gainful as gf
 from gainful._compiled import kernel
 from gainful.agents.episodic import EpisodicAgent
 from gainful.agents.statistics import Statistics
-from gainful.planning import extended, scopt_on_counts
+from gainful.planning import batches, inner_maximum, scopt_on_counts
 
 A = 4
 VISITS = 10_000
@@ -150,7 +150,7 @@ class Cost:
 def watching() -> Iterator[Watch]:
     watch = Watch()
     with ExitStack() as stack:
-        for module, name in ((scopt_on_counts, "scopt_on_counts"), (extended, "interval_sweeps")):
+        for module, name in ((scopt_on_counts, "scopt_on_counts"), (inner_maximum, "set_sweeps")):
             stack.enter_context(patch.object(module, name, watch.around(getattr(module, name))))
         yield watch
 
@@ -335,7 +335,7 @@ def inside(quick: bool, plot: str | None) -> None:  # noqa: ARG001
         plus = costs(made, 0.0)["SCAL+"].per_sweep
         best: NDArray[np.float64] | None = None
         for _ in range(rounds):
-            with patch.object(extended, "BATCH_ENTRIES", 1):
+            with patch.object(batches, "RESUMED_TRANSITIONS", 1):
                 _, watch = plan_once("SCAL", made)
             each = np.subtract(watch.ended, watch.began)
             best = each if best is None else np.minimum(best, each)

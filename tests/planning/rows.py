@@ -10,7 +10,8 @@ from scipy.optimize import linprog
 
 from gainful.mdp.model import MDP
 from gainful.planning.confidence import Confidence
-from gainful.planning.extended import OptimisticRows, inner_maximum
+from gainful.planning.inner_maximum import inner_maximum
+from gainful.planning.optimistic_rows import OptimisticRows
 
 Array = NDArray[np.float64]
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from gainful.errors import InvalidArgumentError, NotConvergedError, PrecisionError
 from gainful.mdp.model import MDP
 from gainful.planning.confidence import Confidence, Intervals, KLBall, L1Ball
-from gainful.planning.extended import extended_value_iteration, inner_maximum
+from gainful.planning.extended import extended_value_iteration
 from gainful.planning.improvement import improve
+from gainful.planning.inner_maximum import inner_maximum
 from gainful.planning.plan import Plan
 from tests.planning.rows import Array, dense, random_mdp
 from tests.strategies import mdps
@@ -212,7 +213,7 @@ def test_warm_starts_and_batches_give_the_same_answer(monkeypatch: pytest.Monkey
         assert warm.sweeps == 1
         assert warm.gain == pytest.approx(found.gain, rel=0, abs=1e-8)
         with monkeypatch.context() as patch:
-            patch.setattr("gainful.planning.extended.BATCH_ENTRIES", 1)
+            patch.setattr("gainful.planning.batches.RESUMED_TRANSITIONS", 1)
             stepped = extended_value_iteration(mdp, which)
         assert (stepped.sweeps, stepped.gain_bounds) == (found.sweeps, found.gain_bounds)
         assert np.array_equal(stepped.bias, found.bias)

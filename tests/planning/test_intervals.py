@@ -103,7 +103,7 @@ def test_a_next_state_listed_with_several_rewards_has_one_interval() -> None:
 def test_intervals_that_hold_no_distribution_name_the_pair() -> None:
     mdp = MDP([[[0.5, 0.5]], [[0.5, 0.5]]], [[1.0], [0.0]], state_labels=["up", "down"])
     above = Intervals(np.array([0.5, 0.5, 0.6, 0.5]), np.ones(4), np.zeros((2, 1)))
-    with pytest.raises(InvalidArgumentError, match=r"state down, action 0: lower bounds sum to 1\.1"):
+    with pytest.raises(InvalidArgumentError, match=r"state down, action 0: the lower bounds sum to 1\.1"):
         extended_value_iteration(mdp, above)
     below = Intervals(np.zeros(4), np.array([0.4, 0.4, 1.0, 1.0]), np.zeros((2, 1)))
     with pytest.raises(InvalidArgumentError, match=r"state up, action 0: .* upper bounds to 0\.8"):

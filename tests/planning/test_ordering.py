@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gainful.planning.ordering import rank_states, sort_rows
+from gainful.planning.ordering import Ranking, rank_states, sort_rows
 
 
 @pytest.mark.parametrize("sizes", [[1, 1, 1], [0, 5, 2, 0], [400, 3, 400]])  # 400 > 8·2 moves: the heapsort
@@ -31,7 +31,7 @@ def test_prefix_sums_of_ranked_values_lose_nothing() -> None:
     mask = np.stack([np.ones(S, dtype=bool), np.arange(S) % 3 == 0])
     by_rank, rank = np.empty((2, S), dtype=np.uint32), np.empty((2, S), dtype=np.uint32)
     head, tail, count = np.empty((2, S + 1)), np.empty((2, S + 1)), np.empty(2, dtype=np.int64)
-    rank_states(v, np.arange(S, dtype=np.uint32), mask, by_rank, rank, head, tail, count)
+    rank_states(v, np.arange(S, dtype=np.uint32), mask, Ranking(by_rank, rank, head, tail, count))
     assert count.tolist() == [S, S // 3]
     assert np.all(np.diff(v[by_rank[0]]) <= 0.0)
     assert np.array_equal(by_rank[0][rank[0]], np.arange(S))

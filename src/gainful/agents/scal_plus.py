@@ -110,6 +110,7 @@ class SCALPlus(EpisodicAgent):
         self.replanning: Replanning = replanning or ("local" if large else "full")
         self.model_error = 0.0
         """Added to every bonus: what a model of cells may be wrong by (C-SCAL+)."""
+        self._possible = self.allowed.reshape(-1)
         self._planner: FullScOpt | LocalScOpt
         if self.replanning == "local":
             self._planner = LocalScOpt(self.n_states, self.n_actions, self.span)
@@ -121,7 +122,7 @@ class SCALPlus(EpisodicAgent):
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
         """Plan episode k, which begins at step t: steps 2 and 3 of the paper's figure 1."""
         rewards = BonusRewards(  # r̄ + b_k, eq. (5)
-            statistics.visits, statistics.reward_sum, self.allowed.reshape(-1), t, self.constants
+            statistics.visits, statistics.reward_sum, self._possible, t, self.constants
         )
         found = self._planner.plan(statistics, rewards, precision=self.reward_range / math.sqrt(t))  # ScOpt on p̂
         return EpisodePlan(
@@ -162,7 +163,7 @@ class SCALPlus(EpisodicAgent):
             return True
         before = (self.statistics.visits + self.remaining) // 2  # N_k: ν executions later N = N_k + ν, max{1,N_k} - ν
         b = bonuses(before, self.planned_at + 1, self.constants)
-        return bool(np.min(b[self.allowed.reshape(-1)]) - self.model_error >= self.span + self.reward_range)
+        return bool(np.min(b[self._possible]) - self.model_error >= self.span + self.reward_range)
 
     @property
     def guarantee(self) -> Guarantee:

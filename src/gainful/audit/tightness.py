@@ -26,7 +26,7 @@ from gainful.environments.garnet import garnet
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
 from gainful.planning.estimated import estimated_mdp, expected_values
-from gainful.planning.extended import inner_maximum
+from gainful.planning.inner_maximum import inner_maximum
 
 if TYPE_CHECKING:
     import pandas as pd

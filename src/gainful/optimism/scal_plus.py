@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,8 +111,7 @@ def bonuses(visits: NDArray[np.int64], t: int, constants: BonusConstants) -> NDA
     return out
 
 
-@dataclass(frozen=True)
-class BonusRewards:
+class BonusRewards(NamedTuple):
     """r̂ = r̄ + b_k at step t, as a planner asks for them."""
 
     visits: NDArray[np.int64]

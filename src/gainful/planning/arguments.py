@@ -14,7 +14,7 @@ def checked_precision(mdp: MDP, precision: float) -> float:
     """The internal bracket width (per step) that answers the user's `precision`."""
     require_mdp(mdp)
     if not (isinstance(precision, int | float | np.number) and 0.0 < precision < np.inf):  # type: ignore[redundant-expr]
-        raise InvalidArgumentError(f"precision is {precision}, expected a positive number such as 1e-8")
+        raise InvalidArgumentError("precision", precision, "a positive number such as 1e-8")
     target = mdp.units.internal_precision(precision)
     if not mdp.units.is_plain:  # the map to the user's units rounds too
         room = 2 * mdp.units.rounding(float(np.abs(mdp.pair_rewards).max()))
@@ -24,13 +24,32 @@ def checked_precision(mdp: MDP, precision: float) -> float:
     return target
 
 
+def checked_damping(damping: float) -> float:
+    """The weight of a new value, in (0, 1]."""
+    if not 0.0 < damping <= 1.0:
+        raise InvalidArgumentError("damping", damping, "a number in (0, 1]")
+    return damping
+
+
+def checked_span(span: float) -> float:
+    """A bound on a span: finite, at least 0."""
+    if not (np.isfinite(span) and span >= 0.0):
+        raise InvalidArgumentError("span", span, "a finite number of at least 0")
+    return float(span)
+
+
 def start_vector(mdp: MDP, values: ArrayLike | None) -> NDArray[np.float64]:
     """The internal vector a planner starts from: zeros, or a warm start given in the user's units (a bias)."""
     if values is None:
         return np.zeros(mdp.n_states)
     v: NDArray[np.float64] = np.array(values, dtype=np.float64)
     if v.shape != (mdp.n_states,) or not np.isfinite(v).all():
-        raise InvalidArgumentError(f"start_values must be {mdp.n_states} finite numbers, found shape {v.shape}")
+        raise InvalidArgumentError(
+            "start_values",
+            values,
+            f"{mdp.n_states} finite numbers",
+            problem=f"start_values have shape {v.shape}, or are not finite",
+        )
     v = mdp.units.amount(v)  # its own inverse
     v -= v[0]
     return v
@@ -39,7 +58,7 @@ def start_vector(mdp: MDP, values: ArrayLike | None) -> NDArray[np.float64]:
 def positive_cap(name: str, value: int) -> int:
     """A cap on iterations: an integer of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:  # type: ignore[redundant-expr]
-        raise InvalidArgumentError(f"{name} is {value!r}, expected a whole number of at least 1")
+        raise InvalidArgumentError(name, value, "a whole number of at least 1")
     return int(value)
 
 
@@ -49,6 +68,9 @@ def precision_error(mdp: MDP, precision: float, slack: float, plan: Plan | None)
     return PrecisionError(
         f"precision {precision:.1e} cannot be certified: "
         f"rounding alone makes the bracket {2 * slack / mdp.units.step_duration:.1e} "
-        f"wide here (float64, bias span and rewards considered); ask for {reachable:.1e} or more",
+        "wide here (float64, bias span and rewards considered)",
         plan,
+        name="precision",
+        found=precision,
+        hint=f"ask for {reachable:.1e} or more",
     )

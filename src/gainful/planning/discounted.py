@@ -11,11 +11,10 @@ from gainful._compiled import kernel
 from gainful.errors import InvalidArgumentError, NotConvergedError, PrecisionError
 from gainful.mdp.model import MDP
 from gainful.planning.backup import backup
+from gainful.planning.batches import resumed_sweeps
 from gainful.planning.rewards import replaced_rewards
 from gainful.planning.rounding import rounding_slack
 from gainful.planning.value_plan import ValuePlan
-
-BATCH_ENTRIES = 1 << 23  # transitions read by one call of the kernel, between two chances for Ctrl-C
 
 
 def discounted_value_iteration(
@@ -67,7 +66,7 @@ def discounted_value_iteration(
     rows = (mdp.indptr.view(np.uint64), mdp.indices, mdp.probabilities, r)
     scale = rounding_slack(int(np.diff(mdp.indptr).max()), 1.0, 0.0)
     reward_scale = float(np.abs(r).max())
-    batch = max(1, BATCH_ENTRIES // (mdp.n_transitions + S))
+    batch = resumed_sweeps(mdp.n_transitions + S)
     # leave room for the rounding of the last step, to the user's units
     wanted = precision - 2.0**-49 * (abs(shift) + reward_scale / (1.0 - discount))
     sweeps, converged = 0, False

@@ -11,11 +11,10 @@ from gainful._compiled import kernel
 from gainful.errors import InvalidArgumentError, TooLargeError
 from gainful.mdp.model import DENSE_LIMIT_BYTES, MDP
 from gainful.planning.backup import backup
+from gainful.planning.batches import resumed_sweeps
 from gainful.planning.rewards import replaced_rewards
 from gainful.planning.rounding import rounding_slack
 from gainful.planning.value_plan import FiniteHorizonPlan
-
-BATCH_ENTRIES = 1 << 23  # transitions read by one call of the kernel, between two chances for Ctrl-C
 
 
 def finite_horizon_value_iteration(
@@ -74,7 +73,7 @@ def finite_horizon_value_iteration(
             )
         caps = caps - units.offset * to_go[:H]
     rows = (mdp.indptr.view(np.uint64), mdp.indices, mdp.probabilities, r)
-    batch = max(1, BATCH_ENTRIES // (mdp.n_transitions + S))
+    batch = resumed_sweeps(mdp.n_transitions + S)
     for last in range(H, 0, -batch):
         _steps(values, actions, *rows, caps, mdp.n_actions, max(0, last - batch), last)
     largest = np.abs(values[1:]).max(axis=1)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful._compiled import kernel
+from gainful.planning.truncation import ceiling_of, truncate, truncated_range
 
 
 @kernel
@@ -22,20 +23,16 @@ def improve(
             top = max(top, q[s * n_actions + a])
         best[s] = top
         least = min(least, top)
-    threshold = least + span
-    low, high = np.inf, -np.inf
-    for s in range(v.size):
-        residual = min(best[s], threshold) - v[s]
-        low = min(low, residual)
-        high = max(high, residual)
-    return low, high, threshold
+    ceiling = ceiling_of(least, span)
+    low, high = truncated_range(best, v, ceiling)
+    return low, high, ceiling
 
 
 @kernel
-def relax(v: NDArray[Any], best: NDArray[Any], threshold: float, damping: float, span: float) -> float:
+def relax(v: NDArray[Any], best: NDArray[Any], ceiling: float, damping: float, span: float) -> float:
     """V <- v + damping·(Tv - v), then min v = 0 and v <= span; returns max v."""
     for s in range(v.size):
-        v[s] += damping * (min(best[s], threshold) - v[s])
+        v[s] += damping * (truncate(best[s], ceiling) - v[s])
     top: float = project(v, span)
     return top
 
@@ -46,6 +43,6 @@ def project(v: NDArray[Any], span: float) -> float:
     least = v.min()
     top = 0.0
     for s in range(v.size):
-        v[s] = min(v[s] - least, span)
+        v[s] = truncate(v[s] - least, span)
         top = max(top, v[s])
     return top

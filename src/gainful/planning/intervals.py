@@ -1,4 +1,4 @@
-"""The best row between per-entry bounds, and the sweeps of extended value iteration over it.
+"""The best row between per-entry bounds.
 
 max { p·v : lower <= p <= upper, Σp = 1 } starts from the lower bounds and hands out what is left in decreasing
 order of v. The states outside a row all have the same bounds [0, unseen], so the stretch of them between two of
@@ -7,42 +7,64 @@ the row's entries costs O(1) by prefix sums of the sorted v: O(Γ) per pair, plu
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful._compiled import kernel
-from gainful.planning.improvement import improve, relax
-from gainful.planning.ordering import rank_states, sort_rows
+from gainful._compiled import inlined, kernel
+from gainful.planning.optimistic_rows import OptimisticRows
+from gainful.planning.ordering import Ranking, rank_states, sort_rows
 
 
-@kernel
-def interval_values(
-    v: NDArray[Any],
-    order: NDArray[Any],
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    load: NDArray[Any],
-    free_mass: NDArray[Any],
-    unseen: NDArray[Any],
-    mask: NDArray[Any],
-    level: NDArray[Any],
-    rewards: NDArray[Any],
-    q: NDArray[Any],
-) -> None:
-    """q[k] = rewards[k] + max over the intervals of p·v, -inf for an empty row.
+class IntervalSet(NamedTuple):
+    """Bounds on every entry of CSR rows, which are reordered in place together with `order`."""
 
-    `load` (n, 2) holds lower and upper - lower; free_mass[k] = 1 - Σ lower; rows and `order` are sorted in place.
-    """
-    levels, S = mask.shape
-    by_rank = np.empty((levels, S), dtype=np.uint32)
-    rank = np.empty((levels, S), dtype=np.uint32)
-    head = np.empty((levels, S + 1))
-    tail = np.empty((levels, S + 1))
-    count = np.empty(levels, dtype=np.int64)
-    rank_states(v, order, mask, by_rank, rank, head, tail, count)
-    sort_rows(v, indptr, indices, load)
+    order: Any
+    """(S,) the states in decreasing order of v."""
+    indptr: Any
+    indices: Any
+    load: Any
+    """(n, 2) lower and upper - lower of every entry."""
+    free_mass: Any
+    """(S*A,) 1 - Σ lower."""
+    unseen: Any
+    """(S*A,) the bound of each next state that the row does not list."""
+    mask: Any
+    """(levels, S) sets of next states."""
+    level: Any
+    """(S*A,): pair k may move to mask[level[k]]."""
+
+
+class PrefixSums(NamedTuple):
+    """The part of a `Ranking` that sums v over a stretch of states."""
+
+    by_rank: Any
+    head: Any
+    tail: Any
+
+
+@inlined
+def _ranked(sets: IntervalSet, v: Any) -> Ranking:
+    """Sort states and rows by v."""
+    levels, S = sets.mask.shape
+    ranking = Ranking(
+        np.empty((levels, S), dtype=np.uint32),
+        np.empty((levels, S), dtype=np.uint32),
+        np.empty((levels, S + 1)),
+        np.empty((levels, S + 1)),
+        np.empty(levels, dtype=np.int64),
+    )
+    rank_states(v, sets.order, sets.mask, ranking)
+    sort_rows(v, sets.indptr, sets.indices, sets.load)
+    return ranking
+
+
+def interval_values(sets: Any, v: Any, rewards: Any, q: Any) -> None:
+    """q[k] = rewards[k] + max over the intervals of p·v, -inf for an empty row."""
+    by_rank, rank, head, tail, count = _ranked(sets, v)
+    sums = PrefixSums(by_rank, head, tail)
+    _, indptr, indices, load, free_mass, unseen, _, level = sets
     for k in range(indptr.size - 1):
         begin, end = indptr[k], indptr[k + 1]
         if begin == end:
@@ -59,31 +81,23 @@ def interval_values(
                 if bound > 0.0:
                     here = int(rank[m, state])
                     if here > position:
-                        total, free = _stretch(total, free, bound, position, here, m, v, by_rank, head, tail)
+                        total, free = _stretch(total, free, bound, position, here, m, v, sums)
                     position = here + 1
                 extra = min(load[j, 1], free)
                 given += extra
                 free -= extra
             total += given * value
         if free > 0.0 and bound > 0.0 and count[m] > position:
-            total, free = _stretch(total, free, bound, position, count[m], m, v, by_rank, head, tail)
+            total, free = _stretch(total, free, bound, position, count[m], m, v, sums)
         q[k] = rewards[k] + total
 
 
-@kernel
+@inlined
 def _stretch(
-    total: float,
-    free: float,
-    bound: float,
-    first: int,
-    last: int,
-    m: int,
-    v: NDArray[Any],
-    by_rank: NDArray[Any],
-    head: NDArray[Any],
-    tail: NDArray[Any],
+    total: float, free: float, bound: float, first: int, last: int, m: int, v: Any, sums: PrefixSums
 ) -> tuple[float, float]:
     """Give `bound` to each state of rank first … last - 1 while there is mass; returns the total and what is left."""
+    by_rank, head, tail = sums
     full = last - first
     if bound * full <= free:
         total += bound * ((head[m, last] - head[m, first]) + (tail[m, last] - tail[m, first]))
@@ -95,71 +109,14 @@ def _stretch(
 
 
 @kernel
-def interval_sweeps(
-    v: NDArray[Any],
-    q: NDArray[Any],
-    best: NDArray[Any],
-    order: NDArray[Any],
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    load: NDArray[Any],
-    free_mass: NDArray[Any],
-    unseen: NDArray[Any],
-    mask: NDArray[Any],
-    level: NDArray[Any],
-    rewards: NDArray[Any],
-    n_actions: int,
-    damping: float,
-    span: float,
-    precision: float,
-    slack_scale: float,
-    reward_scale: float,
-    sweeps: int,
-    resume: bool,
-) -> tuple[int, float, float, float, bool]:
-    """As `l1_sweeps`."""
-    low, high, slack = -np.inf, np.inf, 0.0
-    threshold = best.min() + span
-    for n in range(sweeps):
-        if resume or n > 0:
-            relax(v, best, threshold, damping, span)
-        interval_values(v, order, indptr, indices, load, free_mass, unseen, mask, level, rewards, q)
-        low, high, threshold = improve(q, v, n_actions, span, best)
-        slack = slack_scale * (v.max() + reward_scale)
-        if high - low + 2.0 * slack <= precision:
-            return n + 1, low, high, slack, True
-    return sweeps, low, high, slack, False
-
-
-@kernel
-def interval_rows(
-    v: NDArray[Any],
-    pairs: NDArray[Any],
-    order: NDArray[Any],
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    load: NDArray[Any],
-    free_mass: NDArray[Any],
-    unseen: NDArray[Any],
-    mask: NDArray[Any],
-    level: NDArray[Any],
-    out_indptr: NDArray[Any],
-    out_indices: NDArray[Any],
-    out_probabilities: NDArray[Any],
-) -> int:
-    """As `l1_rows`."""
-    levels, S = mask.shape
-    by_rank = np.empty((levels, S), dtype=np.uint32)
-    rank = np.empty((levels, S), dtype=np.uint32)
-    head = np.empty((levels, S + 1))
-    tail = np.empty((levels, S + 1))
-    count = np.empty(levels, dtype=np.int64)
-    rank_states(v, order, mask, by_rank, rank, head, tail, count)
-    sort_rows(v, indptr, indices, load)
-    room = out_indices.size
+def interval_rows(sets: IntervalSet, v: NDArray[Any], pairs: NDArray[Any], out: OptimisticRows) -> int:
+    """The best row of each of `pairs` (-1: none), as CSR; returns the size needed, writing what fits."""
+    by_rank, rank, _, _, count = _ranked(sets, v)
+    _, indptr, indices, load, free_mass, unseen, _, level = sets
+    starts, to, given = out
     size = 0
     for row in range(pairs.size):
-        out_indptr[row] = size
+        starts[row] = size
         k = pairs[row]
         if k < 0:
             continue
@@ -171,9 +128,8 @@ def interval_rows(
             while position < until and free > 0.0 and unseen[k] > 0.0:
                 p = min(unseen[k], free)
                 free -= p
-                if size < room:
-                    out_indices[size] = by_rank[m, position]
-                    out_probabilities[size] = p
+                if size < to.size:
+                    to[size], given[size] = by_rank[m, position], p
                 size += 1
                 position += 1
             position = until + 1
@@ -181,9 +137,8 @@ def interval_rows(
                 extra = min(load[j, 1], max(free, 0.0))
                 free -= extra
                 if load[j, 0] + extra > 0.0:
-                    if size < room:
-                        out_indices[size] = indices[j]
-                        out_probabilities[size] = load[j, 0] + extra
+                    if size < to.size:
+                        to[size], given[size] = indices[j], load[j, 0] + extra
                     size += 1
-    out_indptr[pairs.size] = size
+    starts[pairs.size] = size
     return size

@@ -1,4 +1,4 @@
-"""The best row of a Kullback-Leibler ball, and the sweeps of extended value iteration over it.
+"""The best row of a Kullback-Leibler ball.
 
 max { p·v : Σ p̄ ln(p̄/p) <= ρ } (Filippi, Cappé & Garivier 2010, alg. 2). With ν above every value of the row and
 f(ν) = Σ p̄ ln(ν - v) + ln Σ p̄/(ν - v), decreasing, the best row is p(s) = (1-r) (p̄(s)/(ν-v(s))) / Σ p̄/(ν-v):
@@ -13,16 +13,28 @@ f = Σ p̄ [ln(1+u) - u] + ln(1 + Σ p̄ u²/(1+u)). The root is found by Newton
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gainful._compiled import kernel
-from gainful.planning.improvement import improve, relax
+from gainful.planning.optimistic_rows import OptimisticRows
 
 LOG_SMALLEST = -690.0  # ν - max v below exp(this)·(max v - v̄): the value is max v to the last bit
 MAX_STEPS = 100
+
+
+class KLSet(NamedTuple):
+    """Kullback-Leibler balls around CSR rows."""
+
+    indptr: Any
+    indices: Any
+    probabilities: Any
+    radius: Any
+    """(S*A,)."""
+    roots: Any
+    """(S*A,) where each search ended, NaN at first: the next one starts there."""
 
 
 @kernel
@@ -130,21 +142,9 @@ def kl_best(
     return top - distance * unit, 0.0, math.exp(at) * unit, unit, at
 
 
-@kernel
-def kl_values(
-    v: NDArray[Any],
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    p: NDArray[Any],
-    radius: NDArray[Any],
-    roots: NDArray[Any],
-    rewards: NDArray[Any],
-    q: NDArray[Any],
-) -> None:
-    """q[k] = rewards[k] + max over the ball of p·v, -inf for an empty row.
-
-    `roots` (S*A,), NaN at first, keeps where each search ended: the next one starts there.
-    """
+def kl_values(sets: Any, v: Any, rewards: Any, q: Any) -> None:
+    """q[k] = rewards[k] + max over the ball of p·v, -inf for an empty row."""
+    indptr, indices, p, radius, roots = sets
     highest = v.max()
     for k in range(indptr.size - 1):
         begin, end = indptr[k], indptr[k + 1]
@@ -157,58 +157,14 @@ def kl_values(
 
 
 @kernel
-def kl_sweeps(
-    v: NDArray[Any],
-    q: NDArray[Any],
-    best: NDArray[Any],
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    p: NDArray[Any],
-    radius: NDArray[Any],
-    roots: NDArray[Any],
-    rewards: NDArray[Any],
-    n_actions: int,
-    damping: float,
-    span: float,
-    precision: float,
-    slack_scale: float,
-    reward_scale: float,
-    sweeps: int,
-    resume: bool,
-) -> tuple[int, float, float, float, bool]:
-    """As `l1_sweeps`."""
-    low, high, slack = -np.inf, np.inf, 0.0
-    threshold = best.min() + span
-    for n in range(sweeps):
-        if resume or n > 0:
-            relax(v, best, threshold, damping, span)
-        kl_values(v, indptr, indices, p, radius, roots, rewards, q)
-        low, high, threshold = improve(q, v, n_actions, span, best)
-        slack = slack_scale * (v.max() + reward_scale)
-        if high - low + 2.0 * slack <= precision:
-            return n + 1, low, high, slack, True
-    return sweeps, low, high, slack, False
-
-
-@kernel
-def kl_rows(
-    v: NDArray[Any],
-    pairs: NDArray[Any],
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    p: NDArray[Any],
-    radius: NDArray[Any],
-    roots: NDArray[Any],
-    out_indptr: NDArray[Any],
-    out_indices: NDArray[Any],
-    out_probabilities: NDArray[Any],
-) -> int:
-    """As `l1_rows`."""
+def kl_rows(sets: KLSet, v: NDArray[Any], pairs: NDArray[Any], out: OptimisticRows) -> int:
+    """The best row of each of `pairs` (-1: none), as CSR; returns the size needed, writing what fits."""
+    indptr, indices, p, radius, roots = sets
     best = int(np.argmax(v))
-    room = out_indices.size
+    starts, to, given = out
     size = 0
     for row in range(pairs.size):
-        out_indptr[row] = size
+        starts[row] = size
         k = pairs[row]
         if k < 0:
             continue
@@ -225,14 +181,12 @@ def kl_rows(
         for j in range(begin, end):
             if p[j] > 0.0 and kept > -np.inf:
                 share = p[j] if unit == 0.0 or x == np.inf else p[j] * (unit / (x + (top - v[indices[j]])))
-                if size < room:
-                    out_indices[size] = indices[j]
-                    out_probabilities[size] = math.exp(kept) * (share / weight)
+                if size < to.size:
+                    to[size], given[size] = indices[j], math.exp(kept) * (share / weight)
                 size += 1
         if kept < 0.0:
-            if size < room:
-                out_indices[size] = best
-                out_probabilities[size] = -math.expm1(kept)
+            if size < to.size:
+                to[size], given[size] = best, -math.expm1(kept)
             size += 1
-    out_indptr[pairs.size] = size
+    starts[pairs.size] = size
     return size

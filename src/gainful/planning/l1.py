@@ -1,4 +1,4 @@
-"""The best row of an ℓ₁ ball, and the sweeps of extended value iteration over it.
+"""The best row of an ℓ₁ ball.
 
 max { p·v : ‖p - p̄‖₁ <= d } is reached by moving mass d/2 to a state of largest v, taking it from the row's
 entries of lowest v (Jaksch, Ortner & Auer 2010, fig. 2). O(Γ) per pair on rows kept in order of v.
@@ -6,32 +6,34 @@ entries of lowest v (Jaksch, Ortner & Auer 2010, fig. 2). O(Γ) per pair on rows
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gainful._compiled import kernel
-from gainful.planning.improvement import improve, relax
+from gainful.planning.optimistic_rows import OptimisticRows
 from gainful.planning.ordering import best_state, sort_rows
 
 
-@kernel
-def l1_values(
-    v: NDArray[Any],
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    load: NDArray[Any],
-    radius: NDArray[Any],
-    mask: NDArray[Any],
-    level: NDArray[Any],
-    rewards: NDArray[Any],
-    q: NDArray[Any],
-) -> None:
-    """q[k] = rewards[k] + max over the ball of p·v, -inf for an empty row.
+class L1Set(NamedTuple):
+    """ℓ₁ balls around CSR rows, which are reordered in place."""
 
-    `load` (n, 1) are the row's probabilities; rows are reordered in place. Pair k may move to mask[level[k]].
-    """
+    indptr: Any
+    indices: Any
+    load: Any
+    """(n, 1) the rows' probabilities."""
+    radius: Any
+    """(S*A,)."""
+    mask: Any
+    """(levels, S) sets of next states."""
+    level: Any
+    """(S*A,): pair k may move to mask[level[k]]."""
+
+
+def l1_values(sets: Any, v: Any, rewards: Any, q: Any) -> None:
+    """q[k] = rewards[k] + max over the ball of p·v, -inf for an empty row."""
+    indptr, indices, load, radius, mask, level = sets
     tops = np.empty(mask.shape[0])
     for m in range(mask.shape[0]):
         tops[m] = v[best_state(v, mask[m])]
@@ -61,63 +63,14 @@ def l1_values(
 
 
 @kernel
-def l1_sweeps(
-    v: NDArray[Any],
-    q: NDArray[Any],
-    best: NDArray[Any],
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    load: NDArray[Any],
-    radius: NDArray[Any],
-    mask: NDArray[Any],
-    level: NDArray[Any],
-    rewards: NDArray[Any],
-    n_actions: int,
-    damping: float,
-    span: float,
-    precision: float,
-    slack_scale: float,
-    reward_scale: float,
-    sweeps: int,
-    resume: bool,
-) -> tuple[int, float, float, float, bool]:
-    """Up to `sweeps` sweeps; returns their number, the bracket, the slack and whether it is narrow enough.
-
-    v and q belong together on return; `resume` takes the step from them first.
-    """
-    low, high, slack = -np.inf, np.inf, 0.0
-    threshold = best.min() + span
-    for n in range(sweeps):
-        if resume or n > 0:
-            relax(v, best, threshold, damping, span)
-        l1_values(v, indptr, indices, load, radius, mask, level, rewards, q)
-        low, high, threshold = improve(q, v, n_actions, span, best)
-        slack = slack_scale * (v.max() + reward_scale)
-        if high - low + 2.0 * slack <= precision:
-            return n + 1, low, high, slack, True
-    return sweeps, low, high, slack, False
-
-
-@kernel
-def l1_rows(
-    v: NDArray[Any],
-    pairs: NDArray[Any],
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    load: NDArray[Any],
-    radius: NDArray[Any],
-    mask: NDArray[Any],
-    level: NDArray[Any],
-    out_indptr: NDArray[Any],
-    out_indices: NDArray[Any],
-    out_probabilities: NDArray[Any],
-) -> int:
+def l1_rows(sets: L1Set, v: NDArray[Any], pairs: NDArray[Any], out: OptimisticRows) -> int:
     """The best row of each of `pairs` (-1: none), as CSR; returns the size needed, writing what fits."""
+    indptr, indices, load, radius, mask, level = sets
     sort_rows(v, indptr, indices, load)
-    room = out_indices.size
+    starts, to, given = out
     size = 0
     for row in range(pairs.size):
-        out_indptr[row] = size
+        starts[row] = size
         k = pairs[row]
         if k < 0:
             continue
@@ -137,17 +90,15 @@ def l1_rows(
             if p > 0.0:
                 if indices[j] == best:
                     place = size
-                if size < room:
-                    out_indices[size] = indices[j]
-                    out_probabilities[size] = p
+                if size < to.size:
+                    to[size], given[size] = indices[j], p
                 size += 1
         if moved > 0.0:
             if place < 0:
-                if size < room:
-                    out_indices[size] = best
-                    out_probabilities[size] = moved
+                if size < to.size:
+                    to[size], given[size] = best, moved
                 size += 1
-            elif place < room:
-                out_probabilities[place] += moved
-    out_indptr[pairs.size] = size
+            elif place < to.size:
+                given[place] += moved
+    starts[pairs.size] = size
     return size

@@ -6,12 +6,29 @@ Between two sweeps v changes little, so an insertion sort repairs the order in O
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gainful._compiled import kernel
+
+
+class Ranking(NamedTuple):
+    """The states of each level in decreasing order of v."""
+
+    by_rank: Any
+    """(levels, S): by_rank[l, i] is the i-th state of level l."""
+    rank: Any
+    """(levels, S) the inverse."""
+    head: Any
+    """(levels, S+1): head[l, i] + tail[l, i] is the sum of v over the first i states of level l.
+
+    In doubled precision, so that differences of prefix sums are as accurate as the terms.
+    """
+    tail: Any
+    count: Any
+    """(levels,) the number of states of each level."""
 
 
 @kernel
@@ -117,39 +134,25 @@ def best_state(v: NDArray[Any], allowed: NDArray[Any]) -> int:
 
 
 @kernel
-def rank_states(
-    v: NDArray[Any],
-    order: NDArray[Any],
-    mask: NDArray[Any],
-    by_rank: NDArray[Any],
-    rank: NDArray[Any],
-    head: NDArray[Any],
-    tail: NDArray[Any],
-    count: NDArray[Any],
-) -> None:
-    """Rank the states by decreasing v, once for each row of `mask` (levels, S).
-
-    `order` (S,) is repaired in place. Level l has count[l] states; by_rank[l, i] is the i-th, rank its inverse, and
-    head[l, i] + tail[l, i] the sum of v over the first i of them, in doubled precision so that differences of
-    prefix sums are as accurate as the terms.
-    """
+def rank_states(v: NDArray[Any], order: NDArray[Any], mask: NDArray[Any], ranking: Ranking) -> None:
+    """Rank the states by decreasing v, once for each row of `mask` (levels, S); `order` (S,) is repaired in place."""
     nothing = np.empty((v.size, 0))
     sort_row(v, order, nothing, np.uint64(0), np.uint64(v.size))
     for level in range(mask.shape[0]):
         n = 0
         high, low = 0.0, 0.0
-        head[level, 0] = 0.0
-        tail[level, 0] = 0.0
+        ranking.head[level, 0] = 0.0
+        ranking.tail[level, 0] = 0.0
         for i in range(v.size):
             state = order[i]
             if mask[level, state]:
-                by_rank[level, n] = state
-                rank[level, state] = n
+                ranking.by_rank[level, n] = state
+                ranking.rank[level, state] = n
                 total = high + v[state]
                 part = total - high
                 low += (high - (total - part)) + (v[state] - part)
                 high = total
                 n += 1
-                head[level, n] = high
-                tail[level, n] = low
-        count[level] = n
+                ranking.head[level, n] = high
+                ranking.tail[level, n] = low
+        ranking.count[level] = n

@@ -15,6 +15,9 @@ from gainful.planning.evaluation import ChainValues, chain_of, checked_policy, e
 from gainful.planning.plan import Plan, make_plan
 from gainful.planning.rounding import UNIT_ROUNDOFF, rounding_slack
 
+EXACT_UP_TO = 3000
+"""States up to which the other planners fall back on policy iteration: its linear systems may be dense."""
+
 
 def policy_iteration(
     mdp: MDP, *, precision: float = 1e-8, max_policies: int = 1000, start_actions: ArrayLike | None = None

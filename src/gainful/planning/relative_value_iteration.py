@@ -10,17 +10,11 @@ from gainful.errors import InvalidArgumentError, MultichainError, NotConvergedEr
 from gainful.mdp.model import MDP
 from gainful.mdp.structure import structure
 from gainful.planning.arguments import checked_precision, positive_cap, precision_error, start_vector
+from gainful.planning.batches import sweeps_per_batch
 from gainful.planning.bellman import Floats, Indices, Ints, Pointers, Unsigned, sweep
 from gainful.planning.plan import Plan, make_plan
-from gainful.planning.policy_iteration import policy_iteration
+from gainful.planning.policy_iteration import EXACT_UP_TO, policy_iteration
 from gainful.planning.rounding import UNIT_ROUNDOFF
-
-BATCH_WORK = 20_000_000
-"""Transitions read between two returns to Python, so that Ctrl-C is heard."""
-EXACT_UP_TO = 3000
-"""States up to which exact policy iteration says whether the gain depends on the start."""
-SMALLEST_BATCH = 8
-"""Sweeps per batch at least: the first of a batch repeats the last of the one before."""
 
 
 @kernel
@@ -75,7 +69,7 @@ def relative_value_iteration(
     w, act = np.empty(mdp.n_states), np.zeros(mdp.n_states, dtype=np.int64)
     rows = (mdp.indptr.view(np.uint64), mdp.indices, mdp.probabilities, mdp.pair_rewards, np.uint64(mdp.n_actions))
     roundoff = 2 * (int(np.diff(mdp.indptr).max()) + 4) * UNIT_ROUNDOFF
-    batch = max(SMALLEST_BATCH, BATCH_WORK // mdp.n_transitions)
+    batch = sweeps_per_batch(mdp.n_transitions)
     done = 0
     while True:
         sweeps, low, high, slack, met = damped_sweeps(

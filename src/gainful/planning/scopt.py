@@ -12,12 +12,12 @@ from gainful.errors import InfeasibleSpanError, InvalidArgumentError, NotConverg
 from gainful.mdp.model import MDP
 from gainful.mdp.structure import recurrent_classes
 from gainful.planning.arguments import checked_precision, positive_cap, precision_error, start_vector
+from gainful.planning.batches import sweeps_per_batch
 from gainful.planning.bellman import Floats, Indices, Ints, Pointers, Unsigned, sweep
 from gainful.planning.evaluation import chain_of
 from gainful.planning.improvement import project
 from gainful.planning.mixture import Mixture, constrained_greedy
 from gainful.planning.plan import Plan, make_plan
-from gainful.planning.relative_value_iteration import BATCH_WORK, SMALLEST_BATCH
 from gainful.planning.rounding import UNIT_ROUNDOFF
 
 Stopping: TypeAlias = Literal["span", "strict"]
@@ -158,7 +158,7 @@ class _ScOpt:
 
     def run(self, v: NDArray[np.float64]) -> None:
         """Until the bracket is narrow enough."""
-        batch = max(SMALLEST_BATCH, BATCH_WORK // self.mdp.n_transitions)
+        batch = sweeps_per_batch(self.mdp.n_transitions)
         while not self._advance(v, self.damping, self.target, min(batch, self.max_sweeps - self.sweeps)):
             if self.high - self.low <= 2 * self.slack:
                 raise precision_error(self.mdp, self.precision, self.slack, self._partial())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +33,7 @@ class OptimisticRewards(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class ScOptPlan:
+class ScOptPlan(NamedTuple):
     """What ScOpt found on counts: the gain of T_c lies in [low, high], which is no wider than asked for."""
 
     values: NDArray[np.float64]

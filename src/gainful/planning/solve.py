@@ -14,7 +14,7 @@ from gainful.mdp.structure import Structure, structure
 from gainful.planning.anderson import evaluate_by_anderson
 from gainful.planning.arguments import checked_precision, positive_cap, precision_error, start_vector
 from gainful.planning.plan import Plan, make_plan
-from gainful.planning.policy_iteration import policy_iteration
+from gainful.planning.policy_iteration import EXACT_UP_TO, policy_iteration
 from gainful.planning.sweeper import Sweeper
 
 PATIENCE = 8
@@ -31,8 +31,6 @@ DAMPED_SWEEPS = 200
 """Sweeps of damped value iteration, sure but slow, after the other ways have failed; four times as many each time."""
 EXACT_FIRST, EXACT_AFTER = 300, 60_000
 """States up to which exact policy iteration comes before damped sweeps, and damped sweeps after which it comes."""
-EXACT_UP_TO = 3000
-"""States up to which exact policy iteration is the last resort (its linear systems are dense in the worst case)."""
 
 
 def solve(
