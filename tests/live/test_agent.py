@@ -287,7 +287,7 @@ def test_outcomes_may_come_in_any_order_and_survive_a_kill(tmp_path: Path) -> No
     assert agent.pending == ()
     assert agent.t == 20
     assert not agent.guarantee.holds
-    assert "outcomes were told after other observations" in agent.guarantee.reason_void
+    assert "outcomes were reported after observations" in agent.guarantee.reason_void
     killed(agent)
     with opened(path) as again:
         assert again.t == 20
@@ -618,7 +618,7 @@ def test_planning_beside_decisions_needs_an_agent_that_plans(tmp_path: Path) -> 
 
 
 def test_places_that_hold_something_else(tmp_path: Path) -> None:
-    with pytest.raises(JournalError, match="no durable agent there"):
+    with pytest.raises(JournalError, match="there is no durable agent"):
         opened(tmp_path / "nothing")
     assert not (tmp_path / "nothing").exists()
     (tmp_path / "file").write_text("x")

@@ -296,7 +296,7 @@ def test_recovery_from_the_snapshot_before_where_the_last_is_damaged(tmp_path: P
 
 def test_recovery_needs_a_new_place(tmp_path: Path) -> None:
     made(tmp_path / "a")
-    with pytest.raises(InvalidArgumentError, match="is there already"):
+    with pytest.raises(InvalidArgumentError, match="exists already"):
         recover(tmp_path / "a", tmp_path / "a")
     with pytest.raises(JournalError, match="no such folder"):
         recover(tmp_path / "b", tmp_path / "c")

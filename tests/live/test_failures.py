@@ -124,7 +124,7 @@ def test_a_folder_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_folder_that_finds_no_room_is_not_begun(tmp_path: Path) -> None:
     for size in (0, 100, 2000):
-        with files_no_longer_than(size), pytest.raises(JournalError, match="cannot be begun"):
+        with files_no_longer_than(size), pytest.raises(JournalError, match="cannot be created"):
             opened(tmp_path / "a", CONFIG)
         assert not (tmp_path / "a").exists()
     opened(tmp_path / "a", CONFIG).close()

@@ -440,13 +440,13 @@ def test_foreign_observations_did_not_void_the_guarantee(tmp_path: Path) -> None
     own.observe(5, 0, 0.5, 2)  # nobody of here chose it
     for _ in range(2):
         assert not own.guarantee.holds
-        assert own.guarantee.reason_void == "3 observations were not of its own decisions"
+        assert own.guarantee.reason_void == "3 observations were not outcomes of its own decisions"
         own.snapshot()
         killed(own)
         own = opened(tmp_path / "own")
     own.close()
     with opened(tmp_path / "history", config, history=log) as agent:
-        assert agent.guarantee.reason_void == "2 observations were not of its own decisions"
+        assert agent.guarantee.reason_void == "2 observations were not outcomes of its own decisions"
     with opened(tmp_path / "fitted", fit_log(log, config)) as agent:
         assert "began with 2 observations that are not known to be of its own" in agent.guarantee.reason_void
 

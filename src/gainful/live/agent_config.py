@@ -1,4 +1,4 @@
-"""From what a user gives to a new agent: a dictionary, an agent object, a prior model, a log."""
+"""New agents from what a user gives: a dictionary, an agent object, a prior model."""
 
 from __future__ import annotations
 
@@ -22,59 +22,72 @@ MAX_PRIOR_WEIGHT = 10**6
 
 
 def make_agent(config: Any) -> tuple[Any, dict[str, Any] | None]:
-    """The agent that `config` describes, and a word on its prior (None without one).
+    """The agent that `config` describes, and name and weight of its prior (None without one).
 
     `config` is an agent object, taken as it is, or a dictionary: "agent" is a name such as "scal-plus", "prior" and
-    "prior_weight" a model to start from (`observe_prior`), all else are the agent's own arguments; with a prior,
+    "prior_weight" a model to start from (`observe_prior`), and everything else the agent's own arguments. With a prior,
     n_states, n_actions, allowed and the range of rewards are the model's unless given.
     """
     if isinstance(config, (EpisodicAgent, PartitionedAgent)):
         return config, None
     if not isinstance(config, dict):
         raise InvalidArgumentError(
-            f"config is {config!r}, expected a dictionary such as {{'agent': 'scal-plus', 'n_states': 6, "
-            "'n_actions': 2, 'span': 7.0}, or an agent"
+            "config",
+            config,
+            "a dictionary such as {'agent': 'scal-plus', 'n_states': 6, 'n_actions': 2, 'span': 7.0}, or an agent",
         )
     given = dict(config)
     name = given.pop("agent", None)
     if not isinstance(name, str):
-        raise InvalidArgumentError(f"config['agent'] is {name!r}, expected a name; gainful list agents has them")
+        raise InvalidArgumentError("config['agent']", name, "a name", "gainful list agents shows them all")
     prior, weight = given.pop("prior", None), given.pop("prior_weight", None)
     if (prior is None) != (weight is None):
-        raise InvalidArgumentError("config has one of 'prior' and 'prior_weight', expected both or neither")
+        raise InvalidArgumentError(
+            "config", config, "both or neither", problem="config has only one of 'prior' and 'prior_weight'"
+        )
     made = _class_of(name)
     if prior is not None:
         _fill_from(prior, given, made)
-    parameters = inspect.signature(made).parameters
-    if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
-        for key in given:
-            if key not in parameters:
-                raise InvalidArgumentError(f"config[{key!r}]: {name} has no such parameter; {_near(key, parameters)}")
-    missing = [
-        p.name for p in parameters.values() if p.default is inspect.Parameter.empty and p.name not in given
-        and p.kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    ]  # fmt: skip
-    if missing:
-        raise InvalidArgumentError(f"config lacks {', '.join(repr(m) for m in missing)}, which {name} needs")
+    _check_parameters(name, made, given)
     try:
         agent = made(**given)
     except TypeError as error:
-        raise InvalidArgumentError(f"config: {name} cannot be made: {error}") from error
+        raise InvalidArgumentError("config", config, problem=f"config: {name} cannot be made: {error}") from error
     if prior is None:
         return agent, None
     observe_prior(agent, prior, weight)
     return agent, {"name": prior.name, "weight": int(weight)}
 
 
-def _near(key: str, parameters: Any) -> str:
-    return suggestion(key, [*parameters, "prior", "prior_weight"])
+def _check_parameters(name: str, made: Any, given: dict[str, Any]) -> None:
+    """An InvalidArgumentError for an argument that the class does not have, or that it needs and lacks."""
+    parameters = inspect.signature(made).parameters
+    variadic = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+        for key, value in given.items():
+            if key not in parameters:
+                raise InvalidArgumentError(
+                    f"config[{key!r}]",
+                    value,
+                    hint=suggestion(key, [*parameters, "prior", "prior_weight"]),
+                    problem=f"config[{key!r}]: {name} has no such parameter",
+                )
+    needed = [p.name for p in parameters.values() if p.default is inspect.Parameter.empty and p.kind not in variadic]
+    missing = ", ".join(repr(parameter) for parameter in needed if parameter not in given)
+    if missing:
+        raise InvalidArgumentError("config", sorted(given), problem=f"config lacks {missing}, which {name} needs")
 
 
 def _class_of(name: str) -> Any:
     if name in registry.PARTITIONED:
         return registry.continuous_class(name)
     if name not in registry.AGENTS and name not in registry.NOT_IMPLEMENTABLE:
-        raise UnknownAgentError(f"'{name}'; {suggestion(name, [*registry.AGENTS, *registry.PARTITIONED])}")
+        raise UnknownAgentError(
+            f"'{name}'",
+            name="config['agent']",
+            found=name,
+            hint=suggestion(name, [*registry.AGENTS, *registry.PARTITIONED]),
+        )
     return registry.agent_class(name)
 
 
@@ -83,7 +96,9 @@ def class_named(name: str) -> Any:
     for key, (_, attribute) in {**registry.AGENTS, **registry.PARTITIONED}.items():
         if attribute == name:
             return _class_of(key)
-    raise UnknownAgentError(f"'{name}': this gainful does not know this agent; upgrade gainful")
+    raise UnknownAgentError(
+        f"'{name}': this gainful does not know this agent", name="agent", found=name, hint="upgrade gainful"
+    )
 
 
 def rebuild_agent(name: str, settings: dict[str, Any], allowed: NDArray[np.bool_] | None) -> Any:
@@ -96,13 +111,16 @@ def rebuild_agent(name: str, settings: dict[str, Any], allowed: NDArray[np.bool_
 
 def _fill_from(prior: Any, given: dict[str, Any], made: Any) -> None:
     if not isinstance(prior, MDP):
-        raise InvalidArgumentError(f"config['prior'] is {prior!r}, expected an MDP; gf.MDP.from_table reads a table")
+        raise InvalidArgumentError("config['prior']", prior, "an MDP", "gf.MDP.from_table reads a table")
     known = inspect.signature(made).parameters
     values = {
-        "n_states": prior.n_states, "n_actions": prior.n_actions, "allowed": prior.allowed,
-        "reward_min": prior.reward_min, "reward_max": prior.reward_max,
-    }  # fmt: skip
-    if prior.reward_min >= prior.reward_max:  # a constant reward is no range
+        "n_states": prior.n_states,
+        "n_actions": prior.n_actions,
+        "allowed": prior.allowed,
+        "reward_min": prior.reward_min,
+        "reward_max": prior.reward_max,
+    }
+    if prior.reward_min >= prior.reward_max:  # a constant reward is not a range
         del values["reward_min"], values["reward_max"]
     for name, value in values.items():
         if name in known:
@@ -161,7 +179,7 @@ def observe_prior(agent: Any, prior: MDP, weight: Any) -> None:
 
 
 def statistics_digest(agent: Any) -> str:
-    """Of what the agent has seen."""
+    """A digest of what the agent has seen."""
     arrays = agent.core.statistics.to_arrays()
     found = hashlib.sha256()
     for name in sorted(arrays):
@@ -171,7 +189,7 @@ def statistics_digest(agent: Any) -> str:
 
 
 def plain_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings as JSON gives them back."""
+    """Settings in the types that JSON gives back."""
     kept: dict[str, Any] = json.loads(json.dumps(settings, default=_simple))
     return kept
 

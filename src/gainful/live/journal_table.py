@@ -30,21 +30,46 @@ RECORD_NAMES = {
 }
 
 MAX_REREADS = 100
-"""How often a journal is read again that its writer has compacted meanwhile."""
+"""How often a journal is read again if its writer compacts it meanwhile."""
 
 
 def read_journal(path: str | Path) -> pd.DataFrame:
-    """Everything a durable agent was told and did, one row each; also while another process writes.
-
-    Columns: `sequence`, the number of the record (a batch has one for all its rows); `time` (UTC; it has no influence
-    on anything); `kind`: decision, observation, plan, plan begun, change or abandoned; `step`, the number of the
-    observation, or of observations before; `state`, `action`, `reward`, `next_state` (for points of several
-    coordinates state_0, state_1, … and next_state_0, …); `decision_id`, of decisions and of their outcomes;
-    `planned_from` and `adopted_at`, the observations that a plan was made from and adopted at; `source`: "live",
-    "batch" or "history"; `request_id`; `detail`, a change as JSON.
+    """Read everything that a durable agent observed and did, one row each; also while another process writes.
 
     A last record that is being written, or was torn by a kill, is left out.
-    Raises JournalError where there is no agent, DamagedJournalError where the journal is damaged before its end.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder of the agent.
+
+    Returns
+    -------
+    DataFrame
+        With these columns: `sequence`, the number of the record (a batch has one for all its rows); `time` (UTC; it
+        has no influence on anything); `kind`: decision, observation, plan, plan begun, change or abandoned; `step`, the
+        number of the observation, or of observations before; `state`, `action`, `reward`, `next_state` (for points of
+        several coordinates state_0, state_1, … and next_state_0, …); `decision_id`, of decisions and of their outcomes;
+        `planned_from` and `adopted_at`, the observations that a plan was made from and adopted at; `source`: "live",
+        "batch" or "history"; `request_id`; `detail`, a change as JSON.
+
+    Raises
+    ------
+    JournalError
+        If the folder holds no agent, or cannot be read.
+    DamagedJournalError
+        If the journal is damaged before its end.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from gainful.live import open_agent
+    >>> config = {"agent": "scal-plus", "n_states": 6, "n_actions": 2, "span": 7.0}
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     with open_agent(f"{place}/pump", config) as agent:
+    ...         receipt = agent.observe(state=0, action=1, reward=0.5, next_state=1)
+    ...     read_journal(f"{place}/pump").kind.tolist()
+    ['observation']
     """
     folder = Folder(path)
     description = folder.read_description()
@@ -58,90 +83,88 @@ def read_journal(path: str | Path) -> pd.DataFrame:
         except JournalError:
             if before == sorted(os.listdir(folder.path)):
                 raise
-    raise JournalError(f"{path}: its files change faster than they can be read; try again, or close the agent")
+    raise JournalError(
+        f"{path}: its files change faster than they can be read",
+        name="path",
+        found=str(path),
+        hint="try again, or close the agent",
+    )
 
 
 def records_table(layout: RecordLayout, records: Iterable[Record], t: int | None) -> pd.DataFrame:
     """The table of some records, `t` observations having been made before the first; None where that is unknown."""
-    import pandas as pd
-
-    d = layout.dim
-    states = ["state"] if d <= 1 else [f"state_{i}" for i in range(d)]
-    nexts = ["next_state"] if d <= 1 else [f"next_state_{i}" for i in range(d)]
-    leading = [
-        "sequence",
-        "time",
-        "kind",
-        "step",
-        "action",
-        "reward",
-        "decision_id",
-        "planned_from",
-        "adopted_at",
-    ]
-    columns: dict[str, list[Any]] = {name: [] for name in [*leading, "source", "request_id", "detail", *states, *nexts]}
-    step = 0 if t is None else t
-    blank = [None] * max(d, 1)
-
-    def add(record: Record, kind: str, **values: Any) -> None:
-        columns["sequence"].append(record.sequence)
-        columns["time"].append(record.time)
-        columns["kind"].append(kind)
-        columns["step"].append(step if t is not None else None)
-        columns["request_id"].append(record.request.decode("utf-8", "replace") if record.request else None)
-        for name in (*leading[4:], "source", "detail"):
-            columns[name].append(values.get(name))
-        for names, key in ((states, "state"), (nexts, "next_state")):
-            for name, value in zip(names, values.get(key, blank), strict=True):
-                columns[name].append(value)
-
+    columns = _Columns(layout.dim, t)
     for record in records:
         name, payload = RECORD_NAMES[RecordKind(record.kind)], record.payload
         if record.kind == RecordKind.DECISION:
             state, action = layout.one_decision(payload)
-            add(record, name, state=_parts(state), action=action, decision_id=record.sequence, source="live")
+            columns.add(record, name, state=_parts(state), action=action, decision_id=record.sequence, source="live")
         elif record.kind == RecordKind.OBSERVATION:
             state, action, reward, to, told = layout.one_row(payload)
-            step += 1
-            add(
-                record, name, state=_parts(state), action=action, reward=reward, next_state=_parts(to),
-                decision_id=told or None, source="live",
-            )  # fmt: skip
+            transition = {"state": _parts(state), "action": action, "reward": reward, "next_state": _parts(to)}
+            columns.step += 1
+            columns.add(record, name, **transition, decision_id=told or None, source="live")
         elif record.kind == RecordKind.BATCH:
             rows = layout.unpack_rows(payload)
             source = "history" if record.flags & FROM_HISTORY else "batch"
             for s, a, r, to in zip(*(column.tolist() for column in rows), strict=True):
-                step += 1
-                add(record, name, state=_parts(s), action=a, reward=r, next_state=_parts(to), source=source)
+                columns.step += 1
+                columns.add(record, name, state=_parts(s), action=a, reward=r, next_state=_parts(to), source=source)
         elif record.kind in (RecordKind.PLAN, RecordKind.PLAN_BEGUN):
             begun, adopted = TWO_NUMBERS.unpack(payload)
-            add(record, name, planned_from=begun, adopted_at=adopted if record.kind == RecordKind.PLAN else None)
+            adopted_at = adopted if record.kind == RecordKind.PLAN else None
+            columns.add(record, name, planned_from=begun, adopted_at=adopted_at)
         elif record.kind == RecordKind.CHANGE:
-            add(record, name, detail=json.dumps(json.loads(payload), ensure_ascii=False))
+            columns.add(record, name, detail=json.dumps(json.loads(payload), ensure_ascii=False))
         else:
-            add(record, name, decision_id=TWO_NUMBERS.unpack(payload)[0])
-    order = [
-        *leading[:4],
-        *states,
-        "action",
-        "reward",
-        *nexts,
-        *leading[6:],
-        "source",
-        "request_id",
-        "detail",
-    ]
-    frame = pd.DataFrame({name: columns[name] for name in order})
-    whole = ["step", "action", "decision_id", "planned_from", "adopted_at"]
-    for name in whole + ([*states, *nexts] if d == 0 else []):
-        frame[name] = frame[name].astype("Int64")
-    for name in ["reward"] + ([*states, *nexts] if d else []):
-        frame[name] = frame[name].astype("float64")
-    for name in ("kind", "source", "request_id", "detail"):
-        frame[name] = frame[name].astype("object")
-    frame["sequence"] = frame["sequence"].astype("int64")
-    frame["time"] = pd.to_datetime(frame["time"].astype("int64"), unit="ns", utc=True)
-    return frame
+            columns.add(record, name, decision_id=TWO_NUMBERS.unpack(payload)[0])
+    return columns.to_frame()
+
+
+class _Columns:
+    """The columns of a journal's table, filled row by row."""
+
+    LEADING = ("sequence", "time", "kind", "step")
+    WHOLE = ("decision_id", "planned_from", "adopted_at")
+    TRAILING = ("source", "request_id", "detail")
+
+    def __init__(self, dim: int, t: int | None) -> None:
+        self._dim, self._counted = dim, t is not None
+        self.step = 0 if t is None else t
+        self._states = ["state"] if dim <= 1 else [f"state_{i}" for i in range(dim)]
+        self._nexts = ["next_state"] if dim <= 1 else [f"next_state_{i}" for i in range(dim)]
+        middle = [*self._states, "action", "reward", *self._nexts]
+        self._lists: dict[str, list[Any]] = {name: [] for name in (*self.LEADING, *middle, *self.WHOLE, *self.TRAILING)}
+
+    def add(self, record: Record, kind: str, **values: Any) -> None:
+        """One row; what is not given is empty."""
+        lists, blank = self._lists, [None] * max(self._dim, 1)
+        lists["sequence"].append(record.sequence)
+        lists["time"].append(record.time)
+        lists["kind"].append(kind)
+        lists["step"].append(self.step if self._counted else None)
+        lists["request_id"].append(record.request.decode("utf-8", "replace") if record.request else None)
+        for name in ("action", "reward", *self.WHOLE, "source", "detail"):
+            lists[name].append(values.get(name))
+        for names, key in ((self._states, "state"), (self._nexts, "next_state")):
+            for name, value in zip(names, values.get(key, blank), strict=True):
+                lists[name].append(value)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table, every column with its type."""
+        import pandas as pd
+
+        frame = pd.DataFrame(self._lists)
+        places = [*self._states, *self._nexts]
+        for name in ["step", "action", *self.WHOLE, *([] if self._dim else places)]:
+            frame[name] = frame[name].astype("Int64")
+        for name in ["reward", *(places if self._dim else [])]:
+            frame[name] = frame[name].astype("float64")
+        for name in ("kind", *self.TRAILING):
+            frame[name] = frame[name].astype("object")
+        frame["sequence"] = frame["sequence"].astype("int64")
+        frame["time"] = pd.to_datetime(frame["time"].astype("int64"), unit="ns", utc=True)
+        return frame
 
 
 def _parts(state: Any) -> list[Any]:
@@ -149,9 +172,26 @@ def _parts(state: Any) -> list[Any]:
 
 
 def export(path: str | Path, file: str | Path) -> int:
-    """Write the journal's table to `file`, by its suffix .csv (also .csv.gz) or .parquet; the number of rows.
+    """Write the journal of a durable agent to a file, as a table.
 
-    The file is complete or, if anything fails, as it was before.
+    Parameters
+    ----------
+    path : str or Path
+        The folder of the agent.
+    file : str or Path
+        The file to write, .csv, .csv.gz or .parquet. It is complete or, if anything fails, as it was before.
+
+    Returns
+    -------
+    int
+        The number of rows.
+
+    Raises
+    ------
+    JournalError
+        If the folder cannot be read, or the file cannot be written.
+    InvalidArgumentError
+        If the name of the file has another suffix.
     """
     return export_table(read_journal(path), file)
 

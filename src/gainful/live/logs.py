@@ -1,4 +1,4 @@
-"""Logs of transitions from before an agent was live: read, checked row by row, counted as observations."""
+"""Logs of transitions from before an agent was in use: read, checked row by row, counted as observations."""
 
 from __future__ import annotations
 
@@ -27,19 +27,37 @@ def fit_log(
     states: Sequence[Any] | Mapping[Any, int] | None = None,
     actions: Sequence[Any] | Mapping[Any, int] | None = None,
 ) -> Any:
-    """An agent that has observed every row of a log, in order.
+    """Fit an agent to a log: it observes every row, in order.
 
-    `table` is a CSV (.csv, .tsv, also compressed) or Parquet file, a data frame, or a dictionary of columns: `state`,
-    `action`, `reward`, `next_state`; others are ignored. States and actions are the integers 0 … n-1, or labels, whose
-    numbers `states` and `actions` give: a list in order, or a mapping from label to number. For an agent on points of d
-    coordinates the columns are state_0 … state_{d-1} and next_state_0 …; plain `state` and `next_state` for d = 1.
-    `config` is what `open_agent` takes: a dictionary, or an agent, of which a copy is fitted.
+    The rows are counted as observations, whoever chose the actions; no decision is made. `gf.open_agent(path, agent)`
+    makes the fitted agent durable.
 
-    The rows are counted as observations whoever chose the actions; no decision is made. The agent can go live with
-    `gf.open_agent(path, agent)`.
+    Parameters
+    ----------
+    table : str, Path, DataFrame or dict
+        A CSV (.csv, .tsv, also compressed) or Parquet file, a data frame, or a dictionary of columns: `state`,
+        `action`, `reward`, `next_state`; others are ignored. For an agent on points of d coordinates the columns are
+        state_0 … state_{d-1} and next_state_0 …; plain `state` and `next_state` for d = 1.
+    config : dict or agent
+        What `gf.open_agent` takes: a dictionary, or an agent, of which a copy is fitted.
+    states, actions : list or mapping, optional
+        The numbers of the labels in the table: a list in order, or a mapping from label to number. By default states
+        and actions are the integers 0 … n-1.
 
-    Raises InvalidArgumentError, or InvalidMDPError for a table that cannot be read, naming the first bad row.
+    Returns
+    -------
+    agent
+        The fitted agent.
 
+    Raises
+    ------
+    InvalidMDPError
+        If the table cannot be read, or a row is not accepted; the message names the first such row.
+    InvalidArgumentError
+        If the config or the labels are not accepted.
+
+    Examples
+    --------
     >>> log = {"state": [0, 1], "action": [1, 0], "reward": [0.5, 1.0], "next_state": [1, 0]}
     >>> fit_log(log, {"agent": "scal-plus", "n_states": 2, "n_actions": 2, "span": 1.0}).t
     2
@@ -106,7 +124,9 @@ def _numbers(
     table = {str(label): i for label, i in number.items()}
     for label, i in table.items():
         if isinstance(i, bool) or not isinstance(i, int | np.integer) or not 0 <= i < n:  # type: ignore[redundant-expr]
-            raise InvalidArgumentError(f"label '{label}' of column '{column}' has number {i!r}, expected 0 … {n - 1}")
+            raise InvalidArgumentError(
+                f"{column}s", i, f"0 … {n - 1}", problem=f"label '{label}' of column '{column}' has number {i!r}"
+            )
     numbers = np.array([table.get(str(x), -1) for x in found], dtype=np.int64)
     _check(source, column, numbers < 0, f"one of the {len(table)} labels given")
     return numbers
@@ -131,13 +151,19 @@ def _points(source: Source, name: str, agent: PartitionedAgent) -> NDArray[np.fl
             try:
                 agent.partition.index(points[row])
             except InvalidArgumentError as error:
-                raise InvalidMDPError(f"{source.place(row)}, column '{columns[0]}': {error}") from error
+                raise InvalidMDPError(
+                    f"{source.place(row)}, column '{columns[0]}': {error.problem}",
+                    name=columns[0],
+                    found=error.found,
+                    expected=error.expected,
+                    hint=error.hint,
+                ) from error
         raise
     return points
 
 
 def log_digest(rows: TransitionRows) -> str:
-    """What tells one log from another."""
+    """A digest that tells one log from another."""
     found = hashlib.sha256()
     for column in (np.asarray(rows.states, dtype=np.float64), rows.actions, rows.rewards, rows.next_states):
         found.update(np.ascontiguousarray(column, dtype=np.float64).tobytes())

@@ -1,4 +1,4 @@
-"""What can be saved of a damaged journal, into a new folder; the damaged one is only read."""
+"""Recovering what is intact of a damaged journal, into a new folder; the damaged one is only read."""
 
 from __future__ import annotations
 
@@ -33,94 +33,174 @@ from gainful.locks import writer_of
 
 @dataclass(frozen=True)
 class Recovered:
-    """What `recover` found and did."""
+    """What `recover` found and did.
+
+    Attributes
+    ----------
+    out : Path
+        The new folder.
+    observations : int
+        Observations of the recovered agent, including those it began with.
+    sequence : int
+        The number of its last record.
+    snapshot : int
+        The record covered by the snapshot that it starts from.
+    gaps : list of [int, int]
+        First and last record of every stretch that its table lacks; its statistics have them, from the snapshot.
+    lost : list of [int, int]
+        First and last record of every stretch that is lost altogether.
+    salvaged : int
+        Intact records after the loss, which could not be applied; they are in `salvaged.csv` of the new folder.
+    problems : list of str
+        The damage that was found.
+    in_use : bool
+        Whether a process had the agent open for writing meanwhile: what it wrote last may be missing.
+    """
 
     out: Path
     observations: int
-    """Observations of the recovered agent, with those it began with."""
     sequence: int
-    """Its last record."""
     snapshot: int
-    """The record that the snapshot it starts from covers."""
     gaps: list[list[int]]
-    """First and last record of every stretch that its table lacks; its statistics have them (of the snapshot)."""
     lost: list[list[int]]
-    """First and last record of every stretch that is lost altogether."""
     salvaged: int
-    """Intact records behind the loss, not applied; in the file `salvaged.csv` of the new folder."""
     problems: list[str]
-    """What was found damaged."""
     in_use: bool = False
-    """Whether a process had the agent open for writing meanwhile: what it wrote last may be missing."""
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a recovered folder is made of: a snapshot, and the records up to `last` that follow it without a gap."""
+
+    description: AgentDescription
+    records: dict[int, Record]
+    """Every intact record, by its number."""
+    snapshot: int
+    last: int
+
+    @property
+    def beyond(self) -> list[int]:
+        """The intact records that cannot be applied."""
+        return sorted(number for number in self.records if number > self.last)
 
 
 def recover(path: str | Path, out: str | Path) -> Recovered:
-    """Save what is intact of the durable agent in `path` into the new folder `out`, which `open_agent` then opens.
+    """Save what is intact of a durable agent into a new folder, which `gf.open_agent` then opens.
 
     The recovered agent has the state of the newest snapshot that can be read and of every record that follows without
-    a gap. Records behind a gap cannot be applied: they are written as a table to `out/salvaged.csv`, for
-    `observe_many` if you decide so. `path` is not changed.
+    a gap. Records after a gap cannot be applied: they are written as a table to `salvaged.csv`, for `observe_many` if
+    you decide so.
 
-    Raises JournalError where nothing can be saved, or `out` is there already.
+    Parameters
+    ----------
+    path : str or Path
+        The folder of the damaged agent. It is only read.
+    out : str or Path
+        The new folder.
+
+    Returns
+    -------
+    Recovered
+        What was saved and what was lost.
+
+    Raises
+    ------
+    JournalError
+        If nothing can be saved, or the new folder cannot be written.
+    InvalidArgumentError
+        If `out` exists already.
     """
     folder, target = Folder(path), Folder(out).path
     if not os.path.isdir(folder.path):
-        raise JournalError(f"{path}: no such folder; check the path")
+        raise JournalError(f"{path}: no such folder", name="path", found=str(path), hint="check the path")
     in_use = writer_of(folder.path) is not None
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InvalidArgumentError(f"{out}: is there already; give the name of a new folder")
-    if target.resolve() == folder.path.resolve():
-        raise InvalidArgumentError(f"{out}: is the damaged folder itself; give the name of a new one")
+    _check_target(folder, target)
     problems: list[str] = []
+    plan = _plan_recovery(folder, problems)
+    _write_recovered(folder, target, plan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        agent = DurableAgent(
+            Folder(target), lock_folder(target), sync_seconds=0.0, planning="inline", snapshot_every=None
+        )
+        agent.close()
+    beyond = plan.beyond
+    lost = _missing(plan.records, plan.last + 1, beyond[-1]) if beyond else []
+    gaps = plan.description.gaps
+    return Recovered(target, agent.t, agent.sequence, plan.snapshot, gaps, lost, len(beyond), problems, in_use)
+
+
+def _check_target(folder: Folder, target: Path) -> None:
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise InvalidArgumentError(
+            "out", str(target), hint="give the name of a new folder", problem=f"{target}: exists already"
+        )
+    if target.resolve() == folder.path.resolve():
+        raise InvalidArgumentError(
+            "out", str(target), hint="give the name of a new one", problem=f"{target}: is the damaged folder itself"
+        )
+
+
+def _plan_recovery(folder: Folder, problems: list[str]) -> _Plan:
+    """Choose the snapshot from which the most records can be applied; `problems` is filled."""
     description = _description(folder, problems)
-    layout = RecordLayout(description.salt, description.dim)
-    records = _intact(folder, layout, problems)
-    numbers = sorted(records)
+    records = _intact(folder, RecordLayout(description.salt, description.dim), problems)
     usable = _snapshots(folder, description, problems)
     if not usable:
         raise JournalError(
-            f"{path}: no snapshot can be read ({'; '.join(problems)}), so the agent cannot be made again; "
-            f"{len(numbers)} records are intact: restore a copy of the snapshot, or of the folder"
+            f"{folder.path}: no snapshot can be read ({'; '.join(problems)}), so the agent cannot be restored; "
+            f"{len(records)} records are intact",
+            name="path",
+            found=str(folder.path),
+            hint="restore a copy of the snapshot, or of the folder",
         )
     start, last = max(((q, _run(records, q)) for q in usable), key=lambda found: (found[1], found[0]))
-    old_gaps = [list(gap) for gap in description.gaps]
-    gaps = _missing(records, 1, start) if description.options.get("keep_history", True) else old_gaps
-    beyond = [n for n in numbers if n > last]
-    lost = _missing(records, last + 1, beyond[-1]) if beyond else []
-    made = replace(description, gaps=gaps)
+    gaps = [list(gap) for gap in description.gaps]
+    if description.options.get("keep_history", True):
+        gaps = _missing(records, 1, start)
+    return _Plan(replace(description, gaps=gaps), records, start, last)
+
+
+def _write_recovered(folder: Folder, target: Path, plan: _Plan) -> None:
+    """Write the files of the recovered agent; agent.json makes the folder valid."""
+    description, records, start = plan.description, plan.records, plan.snapshot
+    layout, new = RecordLayout(description.salt, description.dim), Folder(target)
     try:
         target.mkdir(parents=True, exist_ok=True)
-        new = Folder(target)
         write_file(new.snapshot(start), folder.snapshot(start).read_bytes())
         for first, end in _stretches(records, 1, start):
             data = b"".join(_raw(layout, records[n]) for n in range(first, end + 1))
             write_file(new.history(first, end), gzip.compress(data, 6, mtime=0))
-        tail = b"".join(_raw(layout, records[n]) for n in range(start + 1, last + 1))
-        write_file(new.segment(1), segment_header(made.identity) + tail)
-        write_file(new.description_file, json.dumps(made.to_json(), indent=2).encode())
-        if beyond:
-            write_table(records_table(layout, (records[n] for n in beyond), None), target / SALVAGED_FILE)
+        tail = b"".join(_raw(layout, records[n]) for n in range(start + 1, plan.last + 1))
+        write_file(new.segment(1), segment_header(description.identity) + tail)
+        write_file(new.description_file, json.dumps(description.to_json(), indent=2).encode())
+        if plan.beyond:
+            salvaged = records_table(layout, (records[n] for n in plan.beyond), None)
+            write_table(salvaged, target / SALVAGED_FILE)
     except OSError as error:
         raise JournalError(
-            f"{out}: cannot be written: {error.strerror or error}; check space and permissions, and try again"
+            f"{target}: cannot be written: {error.strerror or error}",
+            name="out",
+            found=str(target),
+            hint="check space and permissions, and try again",
         ) from error
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        agent = DurableAgent(new, lock_folder(target), sync_seconds=0.0, planning="inline", snapshot_every=None)
-        agent.close()
-    return Recovered(target, agent.t, agent.sequence, start, gaps, lost, len(beyond), problems, in_use)
 
 
 def _description(folder: Folder, problems: list[str]) -> AgentDescription:
-    """agent.json, or the copy in a snapshot."""
+    """The description in agent.json, or the copy in a snapshot."""
     try:
         return folder.read_description()
     except JournalError as error:
-        problems.append(str(error).partition(";")[0])
+        problems.append(error.problem)
     for _, path in folder.snapshots():
         with contextlib.suppress(GainfulError, KeyError):
             return AgentDescription.from_json(path, read_archive(SNAPSHOT_FORMAT, path)[0]["description"])
-    raise JournalError(f"{folder.path}: neither agent.json nor a snapshot can be read; restore a copy of one of them")
+    raise JournalError(
+        f"{folder.path}: neither agent.json nor a snapshot can be read",
+        name="path",
+        found=str(folder.path),
+        hint="restore a copy of one of them",
+    )
 
 
 def _snapshots(folder: Folder, description: AgentDescription, problems: list[str]) -> list[int]:
@@ -166,7 +246,7 @@ def _gather(
         if record is None:
             following = layout.find(data, at + 1, 0)
             end = len(data) if following < 0 else following
-            problems.append(f"{name}: {end - at} bytes from byte {at} on are no whole record")
+            problems.append(f"{name}: {end - at} bytes from byte {at} on are not a whole record")
             at = end
             continue
         records.setdefault(record.sequence, record)
@@ -174,7 +254,7 @@ def _gather(
 
 
 def _inflated(data: bytes) -> bytes:
-    """What can be decompressed, member by member, up to the first damage."""
+    """The bytes that can be decompressed, member by member, up to the first damage."""
     out = b""
     while data:
         stream = zlib.decompressobj(wbits=31)
@@ -215,7 +295,7 @@ def _stretches(records: dict[int, Any], first: int, last: int) -> list[tuple[int
 
 
 def _missing(records: dict[int, Any], first: int, last: int) -> list[list[int]]:
-    """The stretches of first … last that are not there."""
+    """The stretches of first … last that are missing."""
     found, at = [], first
     for begin, end in _stretches(records, first, last):
         if begin > at:

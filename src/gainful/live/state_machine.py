@@ -48,8 +48,12 @@ class AgentStateMachine:
     core: EpisodicAgent
 
     def __init__(
-        self, description: AgentDescription, planning: Planning, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
-    ) -> None:  # fmt: skip
+        self,
+        description: AgentDescription,
+        planning: Planning,
+        header: dict[str, Any],
+        arrays: dict[str, NDArray[Any]],
+    ) -> None:
         self._description, self._planning = description, planning
         self.layout = RecordLayout(description.salt, description.dim)
         self.points = description.dim > 0
@@ -64,14 +68,14 @@ class AgentStateMachine:
         live = header["live"]
         self._decided_t, self._decided_n = (int(x) for x in live["decided"])
         self.must_replan = bool(live["renew"])
-        """Whether the next decision is to begin an episode, settings having changed."""
+        """Whether the next decision must begin an episode, because settings have changed."""
         self._late_plans, self._late_outcomes = int(live["late_plans"]), int(live["late_outcomes"])
         self._foreign = int(live.get("foreign", 0))  # observations of no decision; not in the first snapshots
         self.changes = [Change(**change) for change in live["changes"]]
         self.unwritten: list[tuple[int, bytes]] = []
         """Records (kind, payload) of what has happened already and is not written yet."""
         self.differing_decisions = 0
-        """Decisions of the journal that were not the ones this replay would make."""
+        """The number of recorded decisions that this replay would have made differently."""
         self._plans_made, self._seconds = 0, 0.0  # in this process; of the last plans
 
     def _install(self, agent: Any) -> None:
@@ -80,7 +84,7 @@ class AgentStateMachine:
         """Whether its plans can be made in the background."""
 
     def finish_replay(self) -> None:
-        """The replay is over: a plan under way that cannot be made is forgotten, and another is due."""
+        """Get ready for new calls: a plan under way that cannot be made is forgotten, and another is due."""
         planned = len(self.core.records)
         self._plans_made, self._seconds = min(planned, 1), float(self.core.records[-1][-1]) if planned else 0.0
         if self.planner is not None and self.planner.failed():
@@ -90,17 +94,20 @@ class AgentStateMachine:
             self.planner = BackgroundPlanner(self.core)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """All of it, copied: what a snapshot holds. No plan is under way, and nothing owed."""
+        """A copy of the whole state, for a snapshot; no plan may be under way, and no record unwritten."""
         agent_header, arrays = self._agent_state()
         kept = {f"agent_{name}": np.array(array) for name, array in arrays.items()}
         if self.planner is not None:
             kept["planner_changed"] = self.planner.changed_pairs()
         kept |= {f"memory_{name}": array for name, array in self.ledger.to_arrays().items()}
         live = {
-            "decided": [self._decided_t, self._decided_n], "renew": self.must_replan, "late_plans": self._late_plans,
-            "late_outcomes": self._late_outcomes, "foreign": self._foreign,
+            "decided": [self._decided_t, self._decided_n],
+            "renew": self.must_replan,
+            "late_plans": self._late_plans,
+            "late_outcomes": self._late_outcomes,
+            "foreign": self._foreign,
             "changes": [asdict(change) for change in self.changes],
-        }  # fmt: skip
+        }
         return {"agent": {**agent_header, "settings": plain_settings(agent_header["settings"])}, "live": live}, kept
 
     def _agent_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -119,16 +126,16 @@ class AgentStateMachine:
     # ------------------------------------------------------------------ replay
 
     def replay(self, record: Record) -> None:
-        """What a record tells, once more: the same statistics, the same plans, the same draws."""
+        """Apply a record that was read: the same statistics, the same plans, the same random draws."""
         try:
             self._replay(record)
         except (KeyError, ValueError, IndexError, AssertionError) as error:
             if isinstance(error, GainfulError) and not isinstance(error, InvalidArgumentError):
                 raise
             raise DamagedJournalError(
-                f"record {record.sequence} does not fit what came before: {error!r}; gainful recover saves what can be "
-                "saved",
+                f"record {record.sequence} does not fit what came before: {error!r}",
                 intact=record.sequence - 1,
+                hint="gainful recover saves what can be saved",
             ) from error
 
     def _replay(self, record: Record) -> None:
@@ -180,16 +187,16 @@ class AgentStateMachine:
         return int(self.agent.cell(state))
 
     def same(self, one: Any, other: Any) -> bool:
-        """Whether two states are one."""
+        """Whether two states are the same."""
         return bool(np.array_equal(one, other)) if self.points else bool(one == other)
 
     def refine_if_due(self) -> None:
-        """C-SCAL+ without a horizon takes finer cells, where a stage is over."""
+        """Refine the partition where a stage is over (C-SCAL+ without a horizon)."""
         self.agent.refine()
         self.core = self.agent.core
 
     def choose(self, s: int, begin_plans: bool) -> int:
-        """The action in cell s, after adopting a plan that is made, and beginning one that is due."""
+        """The action in cell s, after adopting a plan that is finished, and beginning one that is due."""
         core, planner = self.core, self.planner
         if planner is not None and planner.planned_from >= 0:
             if not planner.made:
@@ -212,7 +219,7 @@ class AgentStateMachine:
         return self.core.decide(s, self._decided_n if self._decided_t == self.core.t else 0)
 
     def apply_decision(self, sequence: int, state: Any, action: int) -> None:
-        """A decision is in the journal."""
+        """Note a decision that is in the journal."""
         t = self.core.t
         if self._decided_t == t:
             self._decided_n += 1
@@ -221,12 +228,14 @@ class AgentStateMachine:
         self.ledger.decision_made(sequence, state, action, t)
 
     def _plan(self) -> None:
-        """Begin an episode: at once, or beside the decisions; what happened is owed to the journal."""
+        """Begin an episode, at once or in the background; its records are to be written."""
         core, t = self.core, self.core.t
         at_once = (
-            core.current is None or self._planning == "inline" or not self.plans_in_background
+            core.current is None
+            or self._planning == "inline"
+            or not self.plans_in_background
             or (self._planning == "auto" and self._seconds < QUICK_PLAN_SECONDS)
-        )  # fmt: skip
+        )
         if at_once and self.planner is None:
             began = time.perf_counter()
             core.begin_episode()
@@ -248,7 +257,7 @@ class AgentStateMachine:
 
     @property
     def plan_under_way(self) -> bool:
-        """Whether a plan is being made beside the decisions, or is made and not adopted."""
+        """Whether a plan is being made in the background, or is finished and not yet adopted."""
         return self.planner is not None and self.planner.planned_from >= 0
 
     def _begin_in_background(self) -> None:
@@ -258,7 +267,7 @@ class AgentStateMachine:
         self.planner.begin(self.core)
 
     def finish_plan(self) -> None:
-        """Wait for the plan under way and adopt it; that is owed to the journal."""
+        """Wait for the plan under way and adopt it; the record of that is to be written."""
         planned_from = self._adopt_finished_plan()
         self.unwritten.append((_PLAN, TWO_NUMBERS.pack(planned_from, self.core.t)))
 
@@ -275,11 +284,11 @@ class AgentStateMachine:
 
     def apply_observation(
         self, s: Any, a: int, r: float, to: Any, decision_id: int, sequence: int, payload: bytes
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Learn from an observation that is in the journal."""
         if decision_id:
-            # one decision of the same action in the same state is as good as another: after a crash the oldest of two
-            # may be one that nobody carried out
+            # of two decisions of the same action in the same state, the newer one counts: after a crash the older may
+            # never have been carried out
             self._late_outcomes += self.ledger.newest_like(decision_id).t != self.core.t
             self.ledger.closed(decision_id, sequence, payload[self.layout.state.size + 4 : -8])
         else:
@@ -290,7 +299,7 @@ class AgentStateMachine:
         self.agent.observe(s, a, r, to)
 
     def apply_batch(self, rows: TransitionRows) -> None:
-        """Learn from a batch."""
+        """Learn from a batch that is in the journal."""
         self._foreign += len(rows.actions)
         if self.planner is not None:
             core = self.core
@@ -299,19 +308,21 @@ class AgentStateMachine:
         observe_rows(self.agent, rows)
 
     def check_change(self, settings: dict[str, Any]) -> None:
-        """An InvalidArgumentError unless these settings can be changed to these values."""
+        """Raise an InvalidArgumentError unless these settings can be changed to these values."""
         old = self.agent.settings()
         able = () if isinstance(self.core, StepwiseAgent) else tuple(n for n in CHANGEABLE_SETTINGS if n in old)
-        for name in settings:
+        for name, value in settings.items():
             if name not in able:
                 raise InvalidArgumentError(
-                    f"{name} of a living {type(self.agent).__name__} cannot be changed; "
-                    + (f"{' and '.join(able)} can" if able else "what it has learned depends on its settings")
+                    name,
+                    value,
+                    hint=f"{' and '.join(able)} can be" if able else "what it has learned depends on its settings",
+                    problem=f"{name} of a {type(self.agent).__name__} in use cannot be changed",
                 )
         copy_agent(self.agent, **settings)
 
     def apply_change(self, new: dict[str, float], reason: str, sequence: int, when: int) -> None:
-        """Settings are others from now on; the next decision begins an episode."""
+        """Change settings by a record that is in the journal; the next decision begins an episode."""
         old = self.agent.settings()
         self.changes += [
             Change(sequence, when, self.core.t, name, float(old[name]), float(value), reason)
@@ -342,15 +353,17 @@ class AgentStateMachine:
             )
         elif self._description.initial.get("t"):
             reasons.append(
-                f"it began with {self._description.initial['t']} observations that are not known to be of its own "
-                "decisions"
+                f"it began with {self._description.initial['t']} observations that are not known to be outcomes of its "
+                "own decisions"
             )
         if self._foreign:
-            reasons.append(f"{self._foreign} observations were not of its own decisions")
+            reasons.append(f"{self._foreign} observations were not outcomes of its own decisions")
         for change in self.changes[-1:]:
             reasons.append(f"{change.name} was changed from {change.old:g} to {change.new:g} after {change.t} steps")
         if self._late_plans:
             reasons.append(f"{self._late_plans} plans were adopted later than the observations they were made from")
         if self._late_outcomes:
-            reasons.append(f"{self._late_outcomes} outcomes were told after other observations than their decision saw")
+            reasons.append(
+                f"{self._late_outcomes} outcomes were reported after observations that their decisions had not seen"
+            )
         return replace(found, reason_void="; ".join(reasons))
