@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import gainful as gf
 from gainful._compiled import inlined, kernel
 from gainful.rng import Role, draw, stream_key
-from gainful.simulation.transition_table import TransitionTable
+from gainful.simulation.transition_table import RewardLaw, TransitionTable
 
 
 @kernel
@@ -84,23 +84,23 @@ def packed_8(
 
 def bare_loops(mdp: gf.MDP, steps: int) -> dict[str, Callable[[], Any]]:
     """The loops, ready to be timed, on the optimal policy of a model with at most 8 next states per pair."""
-    dynamics, pairs = TransitionTable(mdp), mdp.n_states * mdp.n_actions
-    width, key = int(dynamics.width), stream_key(0, Role.ENVIRONMENT)
+    table, means, pairs = TransitionTable.of(mdp), RewardLaw.of(mdp).means, mdp.n_states * mdp.n_actions
+    width, key = len(table.padding), stream_key(0, Role.ENVIRONMENT)
     actions = np.ascontiguousarray(gf.solve(mdp, precision=1e-6).actions, dtype=np.int64)
     filled = np.arange(width) < np.diff(mdp.indptr)[:, None]
-    bound = dynamics.table.reshape(pairs, 2, width)[:, 0][filled].copy()
+    bound = table.lines.reshape(pairs, 2, width)[:, 0][filled].copy()
     visits, seen, sums = np.zeros(pairs, np.int64), np.zeros(mdp.n_transitions, np.int64), np.zeros(pairs)
     raw: NDArray[np.int64] = np.zeros(8 * pairs + 8, dtype=np.int64)
     skip = (-raw.ctypes.data // 8) % 8  # records aligned to lines of memory
     record = raw[skip : skip + 8 * pairs]
     real, counter = record.view(np.float64), record.view(np.uint32)
-    real[2::8] = dynamics.mean
+    real[2::8] = means
     packed = packed_4 if width == 4 else packed_8
     return {
         "bare, separate arrays": lambda: separate_arrays(
-            mdp.indptr, mdp.indices, bound, dynamics.mean, mdp.n_actions, actions, key, visits, seen, sums, 0, steps
+            mdp.indptr, mdp.indices, bound, means, mdp.n_actions, actions, key, visits, seen, sums, 0, steps
         ),
         "bare, packed": lambda: packed(
-            dynamics.table, record, real, counter, np.uint64(mdp.n_actions), actions, key, np.uint64(0), steps
+            table.lines, record, real, counter, np.uint64(mdp.n_actions), actions, key, np.uint64(0), steps
         ),
     }

@@ -1,27 +1,34 @@
-"""Sparse counts that grow as they need to: rows of sorted keys, all in one arena.
+"""Sparse counts that grow as they need to: rows of sorted keys, all in one pair of arrays.
 
 Row k has `length[k]` keys from `begin[k]` on, in increasing order, with room for `room[k]`. A full row moves to the end
-of the arena (`used[0]`) with twice the room. A kernel that finds no space left answers so before it has changed
+of the arrays (`used[0]`) with twice the room. Where no space is left there, `add` says so before it has changed
 anything; its caller enlarges `key` and `count` and calls again.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import Any, NamedTuple
 
 from gainful._compiled import kernel
 
 FIRST_ROOM = 2
 
 
+class GrowableRows(NamedTuple):
+    """The arrays of the rows. `begin`, `length` and `room` have one entry per row, `used` has one in all."""
+
+    begin: Any
+    length: Any
+    room: Any
+    used: Any
+    key: Any
+    count: Any
+
+
 @kernel
-def add(
-    begin: NDArray[Any], length: NDArray[Any], room: NDArray[Any], used: NDArray[Any], key: NDArray[Any],
-    count: NDArray[Any], row: int, wanted: int, times: int,
-) -> bool:  # fmt: skip
-    """Count `times` more of the key `wanted` in `row`; False, with nothing changed, if the arena is full."""
+def add(rows: GrowableRows, row: int, wanted: int, times: int) -> bool:
+    """Count `times` more of the key `wanted` in `row`; False, with nothing changed, if the arrays are full."""
+    begin, length, room, used, key, count = rows
     first, n = begin[row], length[row]
     low, high = first, first + n
     while low < high:
@@ -49,3 +56,9 @@ def add(
     key[low], count[low] = wanted, times
     length[row] = n + 1
     return True
+
+
+@kernel
+def add_one(begin: Any, length: Any, room: Any, used: Any, key: Any, count: Any, row: int, wanted: int) -> bool:
+    """`add` once, with the arrays one by one: for Python, from where a group costs time at every call."""
+    return bool(add(GrowableRows(begin, length, room, used, key, count), row, wanted, 1))

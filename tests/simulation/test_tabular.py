@@ -110,9 +110,9 @@ def test_chances_are_the_probabilities_to_32_bits(n: int) -> None:
     rng = np.random.default_rng(n)
     p = rng.dirichlet(np.full(n, 0.05), size=(n, 1)) + 1e-12  # some of them below 2⁻³²
     mdp = gf.MDP(p / p.sum(axis=2, keepdims=True), np.zeros((n, 1)))
-    dynamics = TransitionTable(mdp)
-    assert dynamics.width == (4 if n <= 4 else 8 if n <= 8 else 0)
-    bound = dynamics.table.reshape(n, 2, -1)[:, 0] if dynamics.width else dynamics.bound.reshape(n, n)
+    table = TransitionTable.of(mdp)
+    assert len(table.padding) == (4 if n <= 4 else 8 if n <= 8 else 0)
+    bound = table.lines.reshape(n, 2, -1)[:, 0] if table.padding else table.bounds.reshape(n, n)
     assert np.all(bound[:, n - 1 :] == 2**32 - 1)
     before = np.append(np.full((n, 1), -1), bound[:, : n - 1].astype(np.int64), axis=1)
     chances = (bound[:, :n] - before) / 2.0**32

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gainful._compiled import kernel
 from gainful.agents.guarantee import Guarantee
-from gainful.agents.statistics import Statistics
+from gainful.agents.statistics import AgentCounts, Statistics, count_transitions, execution_limit, named
 from gainful.arguments import finite, whole_below
 from gainful.errors import InvalidArgumentError, describe
-from gainful.rng import Role, draw, draws, stream_key, uniform
+from gainful.rng import Key, Role, draw, draws, stream_key, uniform
 
 if TYPE_CHECKING:
     from gainful.agents.refinement import TransitionLog
@@ -80,7 +81,9 @@ class EpisodePlan:
     probabilities: NDArray[np.float64] | None = None
     """(S,A) for a policy that mixes actions."""
     doubling: bool = True
-    """Whether the episode ends when a pair has been executed max{1, N_k} times."""
+    """Whether the episode ends when a pair has been executed max{1, ⌊f·N_k⌋} times."""
+    multiplier: float = 1.0
+    """f: 1 doubles the visits of a pair, less makes episodes shorter."""
     last_step: int = NEVER
     """The step (from 1) after which a new episode begins in any case."""
     stop_on_new_state: bool = False
@@ -99,6 +102,27 @@ class EpisodePlan:
         total[total >= total[:, -1:] - 1e-12] = 1.0
         return total
 
+    def execution_limit(self, visits: int) -> int:
+        """max{1, ⌊f·N_k⌋}: how often this episode may execute a pair that was visited N_k times before it."""
+        return max(1, visits if self.multiplier == 1.0 else math.floor(self.multiplier * visits))
+
+
+class Policy(NamedTuple):
+    """A plan in force, for kernels.
+
+    The agent had observed `steps_before` steps before the run; `planned_now`: its episode begins at this very step.
+    """
+
+    actions: Any
+    cumulative: Any
+    key: Key
+    steps_before: int
+    planned_now: bool
+    doubling: bool
+    stop_on_new_state: bool
+    reward_min: float
+    reward_max: float
+
 
 @dataclass(frozen=True)
 class EpisodeView:
@@ -113,10 +137,10 @@ class EpisodeView:
 class EpisodicAgent:
     """An agent on numbered states that plans once per episode; a subclass says how to `plan`.
 
-    An episode ends when the action chosen in the current state has been executed in it max{1, N_k(s,a)} times, N_k
-    being the visits before the episode. The test comes before the execution: the action is then chosen anew by
-    the new policy. Rewards enter in the user's units, in [reward_min, reward_max], and are shifted to [0, r_max] here
-    and nowhere else.
+    An episode ends when the action chosen in the current state has been executed in it max{1, ⌊f·N_k(s,a)⌋} times, N_k
+    being the visits before the episode and f the plan's multiplier (1 unless the plan says otherwise). The test comes
+    before the execution: the action is then chosen anew by the new policy. Rewards enter in the user's units, in
+    [reward_min, reward_max], and are shifted to [0, r_max] here and nowhere else.
 
     Parameters
     ----------
@@ -175,7 +199,9 @@ class EpisodicAgent:
         """Steps observed so far; the next one is number t + 1."""
         self.current: EpisodePlan | None = None
         self.remaining: NDArray[np.int64] = np.ones(self.n_states * self.n_actions, dtype=np.int64)
-        """How often each pair may still be executed in this episode."""
+        """How often each pair may still be executed in this episode; set when the episode first executes the pair."""
+        self.visits_before: NDArray[np.int64] = np.zeros(self.n_states * self.n_actions, dtype=np.int64)
+        """N_k: the visits of each pair before this episode."""
         self.planned_at = -1
         """The value of t when the current episode began."""
         self.interrupted = False
@@ -419,7 +445,8 @@ class EpisodicAgent:
                 problem=f"reward {reward} at step {self.t + 1}",
             )
         pair = s * self.n_actions + a
-        self.statistics.observe(pair, to, r - self.reward_min)
+        if self.statistics.observe(pair, to, r - self.reward_min) and self.current is not None:
+            self.remaining[pair] = self.current.execution_limit(int(self.visits_before[pair]))
         self.remaining[pair] -= 1
         self.t += 1
         self.visited[s] = True
@@ -427,8 +454,66 @@ class EpisodicAgent:
             self.visited[to] = True
             self.interrupted = self.current is not None and self.current.stop_on_new_state
 
+    def counts(self) -> tuple[Any, ...]:
+        """An `AgentCounts` as a plain tuple: the arrays in which this agent counts, for kernels."""
+        s, plan = self.statistics, self.current
+        return (
+            s.rows,
+            s.visits,
+            s.reward_sum,
+            s.reward_squares,
+            s.is_changed,
+            s.changed,
+            s.n_changed,
+            self.remaining,
+            self.visits_before,
+            self.visited,
+            self.n_actions,
+            1.0 if plan is None else plan.multiplier,
+        )
+
+    def policy_in_force(self, steps_before: int) -> tuple[Any, ...]:
+        """A `Policy` as a plain tuple: the present plan, for a run that began after `steps_before` steps."""
+        plan = self.current
+        assert plan is not None
+        return (
+            plan.actions,
+            plan.cumulative,
+            self.key,
+            steps_before,
+            self.planned_at == self.t,
+            plan.doubling,
+            plan.stop_on_new_state,
+            self.reward_min,
+            self.reward_max,
+        )
+
+    def executions_left(self, pair: int) -> int:
+        """How often the present episode may still execute `pair`, if it has limits."""
+        if self.current is None or self.statistics.is_changed[pair]:
+            return int(self.remaining[pair])
+        return self.current.execution_limit(int(self.visits_before[pair]))
+
+    def reset_limits(self) -> None:
+        """Take the present visits as those before the episode, of which nothing has been executed."""
+        self.visits_before[:] = self.statistics.visits
+        self.remaining[:] = np.maximum(self.statistics.visits, 1)
+
+    def count_many(self, pairs: NDArray[np.int64], targets: NDArray[np.int64], rewards: NDArray[np.float64]) -> bool:
+        """Count transitions in turn as `observe` does, rewards in internal units; whether a new state was reached.
+
+        The clock `t` is the caller's to set.
+        """
+        done, new = 0, False
+        while True:
+            done, reached = count_transitions(self.counts(), pairs, targets, rewards, done)
+            new = new or reached
+            if done == pairs.size:
+                return new
+            self.statistics.enlarge()
+
     def begin_episode(self, plan: EpisodePlan | None = None, seconds: float = 0.0) -> None:
-        """Begin an episode, in which every pair may be executed max{1, N} times.
+        """Begin an episode, in which every pair may be executed max{1, ⌊f·N⌋} times.
 
         Without a `plan` one is made from what has been seen. A plan made elsewhere, in so many `seconds`, leaves an
         interruption that came after it pending.
@@ -441,7 +526,7 @@ class EpisodicAgent:
         span = float(np.ptp(plan.values)) if plan.span is None else plan.span
         self.records.append((self.t + 1, low + (high - low) / 2, low, high, span, plan.sweeps, seconds))
         self.current, self.planned_at = plan, self.t
-        grant(self.statistics.visits, *self.statistics.changes, self.remaining)
+        grant(self.counts())
         if self.on_episode is not None:
             self.on_episode(EpisodeView(len(self.records), self.t + 1, plan, self.statistics))
 
@@ -464,16 +549,12 @@ def choose(cumulative: NDArray[Any], s: int, key: Any, number: Any) -> int:
 
 
 @kernel
-def grant(
-    visits: NDArray[Any],
-    is_changed: NDArray[Any],
-    changed: NDArray[Any],
-    n_changed: NDArray[Any],
-    remaining: NDArray[Any],
-) -> None:
-    """Give every pair max{1, N} executions: those not observed since the last plan have used none of theirs."""
-    for i in range(n_changed[0]):
-        k = changed[i]
-        remaining[k] = max(1, visits[k])
-        is_changed[k] = False
-    n_changed[0] = 0
+def grant(counts: AgentCounts) -> None:
+    """Begin an episode: N_k of the pairs observed since the last plan, and how often they may be executed."""
+    counts = named(counts)
+    for i in range(counts.n_changed[0]):
+        k = counts.changed[i]
+        counts.visits_before[k] = counts.visits[k]
+        counts.remaining[k] = execution_limit(counts.multiplier, counts.visits[k])
+        counts.is_changed[k] = False
+    counts.n_changed[0] = 0

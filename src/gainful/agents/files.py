@@ -88,6 +88,7 @@ def agent_state(agent: Agent) -> tuple[Header, Arrays]:
     arrays: Arrays = {
         "allowed": core.allowed,
         "remaining": core.remaining,
+        "visits_before": core.visits_before,
         "visited": core.visited,
         "records": core.episodes,
     }
@@ -101,6 +102,8 @@ def agent_state(agent: Agent) -> tuple[Header, Arrays]:
             "stop_on_new_state": plan.stop_on_new_state,
             "span": plan.span,
         }
+        if plan.multiplier != 1.0:
+            header["plan"]["multiplier"] = plan.multiplier
         arrays |= {"plan_actions": plan.actions, "plan_values": plan.values}
         if plan.probabilities is not None:
             arrays["plan_probabilities"] = plan.probabilities
@@ -120,10 +123,14 @@ def take_state(agent: Agent, header: Header, arrays: Arrays) -> None:
     agent.resize(header["settings"])
     core = agent.core
     core.statistics.from_arrays(_without("statistics_", arrays))
+    visits = core.statistics.visits
+    if "visits_before" not in arrays:
+        # files from before it was kept: N = N_k + ν after ν executions, of which max{1, N_k} - ν were left
+        arrays = arrays | {"visits_before": (visits + arrays["remaining"]) // 2}
     _check_arrays(core, header, arrays)
     core.remaining[:], core.visited[:] = arrays["remaining"], arrays["visited"]
-    executed = np.flatnonzero(core.remaining != np.maximum(core.statistics.visits, 1))  # in the present episode
-    core.statistics.set_changes(executed)
+    core.visits_before[:] = arrays["visits_before"]
+    core.statistics.set_changes(np.flatnonzero(visits != core.visits_before))  # executed in the present episode
     core.records = EpisodeLog(arrays["records"])
     core.t, core.planned_at = int(header["t"]), int(header["planned_at"])
     core.interrupted = bool(header["interrupted"])
@@ -142,7 +149,11 @@ def _without(prefix: str, arrays: Arrays) -> Arrays:
 
 def _check_arrays(agent: EpisodicAgent, header: Header, arrays: Arrays) -> None:
     pairs = agent.n_states * agent.n_actions
-    for name, shape, dtype in (("remaining", (pairs,), np.int64), ("visited", (agent.n_states,), np.bool_)):
+    for name, shape, dtype in (
+        ("remaining", (pairs,), np.int64),
+        ("visits_before", (pairs,), np.int64),
+        ("visited", (agent.n_states,), np.bool_),
+    ):
         if arrays[name].shape != shape or arrays[name].dtype != dtype:
             raise ValueError(f"array '{name}' has shape {arrays[name].shape} and dtype {arrays[name].dtype}")
     if arrays["records"].dtype != EPISODE_RECORD or arrays["records"].ndim != 1:
@@ -171,4 +182,6 @@ def _plan(agent: EpisodicAgent, kept: dict[str, Any], arrays: Arrays) -> Episode
         raise ValueError("the plan's probabilities are not probabilities")
     if type(plan.last_step) is not int or not plan.gain_bounds[0] <= plan.gain_bounds[1]:
         raise ValueError(f"the plan ends at step {plan.last_step} with the bracket {plan.gain_bounds}")
+    if not 0.0 < plan.multiplier < np.inf:
+        raise ValueError(f"the plan's multiplier is {plan.multiplier}")
     return plan

@@ -118,5 +118,5 @@ def count_again(log: TransitionLog, partition: Partition, agent: EpisodicAgent) 
             "count": counts.astype(np.int64),
         }
     )
-    agent.remaining[:] = np.maximum(agent.statistics.visits, 1)
+    agent.reset_limits()
     agent.visited[cells], agent.visited[to] = True, True

@@ -161,8 +161,7 @@ class SCALPlus(EpisodicAgent):
         """Whether the last plan ignored the data: every pair's bonus was so wide that its cap was reached."""
         if self.current is None:
             return True
-        before = (self.statistics.visits + self.remaining) // 2  # N_k: ν executions later N = N_k + ν, max{1,N_k} - ν
-        b = bonuses(before, self.planned_at + 1, self.constants)
+        b = bonuses(self.visits_before, self.planned_at + 1, self.constants)
         return bool(np.min(b[self._possible]) - self.model_error >= self.span + self.reward_range)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,20 @@ from gainful.agents.episodic import EpisodePlan, EpisodicAgent, one_hot
 from gainful.agents.statistics import Statistics
 from gainful.rng import draw, uniform
 
-OPTIMISTIC, DIFFERENTIAL = 0, 1
+PLANNED, OPTIMISTIC, DIFFERENTIAL = 0, 1, 2
+
+
+class Learner(NamedTuple):
+    """The tables of an agent that learns at every step, for kernels; empty for one that plans.
+
+    The rule is the length of the tuple `rule`, and so a constant to the compiler: PLANNED, OPTIMISTIC or DIFFERENTIAL.
+    """
+
+    rule: tuple[int, ...]
+    q: Any
+    target: Any
+    numbers: Any
+    allowed: Any
 
 
 class StepwiseAgent(EpisodicAgent):
@@ -56,10 +69,8 @@ class StepwiseAgent(EpisodicAgent):
         """What happened; the values change at once."""
         super().observe(state, action, reward, next_state)
         pair = int(state) * self.n_actions + int(action)
-        learn(
-            self.kind, self.q, self.target, self.numbers, self.n_actions, pair, float(reward) - self.reward_min,
-            int(next_state), int(self.statistics.visits[pair]),
-        )  # fmt: skip
+        tables, visits = (self.q, self.target, self.numbers), int(self.statistics.visits[pair])
+        learn(self.kind, tables, self.n_actions, pair, float(reward) - self.reward_min, int(next_state), visits)
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
         """The tables."""
@@ -92,11 +103,28 @@ def greedy(q: Any, n_actions: int, s: int) -> int:
     return chosen
 
 
+@inlined
+def optimistic_update(target: float, reward: float, best: float, visits: int, horizon: float, width: float) -> float:
+    """The new Q of Wei et al. 2020 after visit number τ = `visits`, with H = `horizon` and the reward in [0, 1].
+
+    With α = (H+1)/(H+τ): Q + α[r + (1-1/H)·max Q̂(s') + 4·width/√τ - Q], width = sp·sqrt(H·ln(2T/δ)).
+    """
+    alpha = (horizon + 1.0) / (horizon + visits)
+    goal: float = reward + (1.0 - 1.0 / horizon) * best + 4.0 * width / np.sqrt(visits)
+    return target + alpha * (goal - target)
+
+
+@inlined
+def differential_error(value: float, reward: float, best: float, average: float) -> float:
+    """D = r - r̄ + max q(s') - q(s,a) of Wan, Naik & Sutton 2021."""
+    return reward - average + best - value
+
+
 @kernel
-def decide(kind: int, q: Any, numbers: Any, allowed: Any, s: int, key: Any, number: Any) -> int:
+def decide(rule: int, q: Any, numbers: Any, allowed: Any, s: int, key: Any, number: Any) -> int:
     """The action in state s: greedy, or with probability ε (numbers[0]) a uniform one for the differential rule."""
     n_actions = allowed.shape[1]
-    if kind == DIFFERENTIAL:
+    if rule == DIFFERENTIAL:
         u = uniform(draw(key, number))
         if u < numbers[0]:
             possible = 0
@@ -112,23 +140,28 @@ def decide(kind: int, q: Any, numbers: Any, allowed: Any, s: int, key: Any, numb
 
 
 @kernel
-def learn(
-    kind: int, q: Any, target: Any, numbers: Any, n_actions: int, pair: int, reward: float, to: int, visits: int
-) -> None:
-    """One update after visit number `visits` of `pair`.
+def learn(rule: int, tables: Any, n_actions: int, pair: int, reward: float, to: int, visits: int) -> None:
+    """One update of the `tables` (q, target, numbers) after visit number `visits` of `pair`, reward in internal units.
 
-    Optimistic (Wei et al. 2020), numbers = (H, sp·sqrt(H·ln(2T/δ)), r_max): with α = (H+1)/(H+τ),
-    Q ← (1-α)Q + α[r/r_max + (1-1/H)·max Q̂(s') + 4·numbers[1]/√τ], Q̂ ← min(Q̂, Q); q is Q̂, target is Q.
-    Differential (Wan, Naik & Sutton 2021), numbers = (ε, α, η, r̄): d = r - r̄ + max q(s') - q, q ← q + αd, r̄ ← r̄ + ηαd.
+    Optimistic: numbers = (H, sp·sqrt(H·ln(2T/δ)), r_max); Q̂ ← min(Q̂, Q), where q is Q̂ and target is Q.
+    Differential: numbers = (ε, α, η, r̄); q ← q + αd, r̄ ← r̄ + ηαd.
     """
-    if kind == OPTIMISTIC:
-        H = numbers[0]
-        alpha = (H + 1.0) / (H + visits)
-        bonus = 4.0 * numbers[1] / np.sqrt(visits)
-        goal = reward / numbers[2] + (1.0 - 1.0 / H) * best_value(q, n_actions, to) + bonus
-        target[pair] += alpha * (goal - target[pair])
+    q, target, numbers = tables
+    best = best_value(q, n_actions, to)
+    if rule == OPTIMISTIC:
+        target[pair] = optimistic_update(target[pair], reward / numbers[2], best, visits, numbers[0], numbers[1])
         q[pair] = min(q[pair], target[pair])
     else:
-        d = reward - numbers[3] + best_value(q, n_actions, to) - q[pair]
+        d = differential_error(q[pair], reward, best, numbers[3])
         q[pair] += numbers[1] * d
         numbers[3] += numbers[2] * numbers[1] * d
+
+
+def learner_of(agent: EpisodicAgent) -> tuple[Any, ...]:
+    """A `Learner` as a plain tuple: the tables that a loop changes at every step; empty for an agent that plans."""
+    if isinstance(agent, StepwiseAgent):
+        return (0,) * agent.kind, agent.q, agent.target, agent.numbers, agent.allowed
+    return (), _NONE, _NONE, _NONE, agent.allowed
+
+
+_NONE = np.empty(0)

@@ -12,7 +12,7 @@ from gainful.errors import GainfulError, PrecisionError
 from gainful.mdp.model import MDP
 from gainful.planning.hitting import diameter
 from gainful.planning.solve import solve
-from gainful.simulation.transition_table import TransitionTable
+from gainful.simulation.transition_table import RewardLaw
 
 PRECISION = 1e-9
 """Of g*, relative to the range of rewards; less where rounding does not allow it."""
@@ -49,7 +49,7 @@ class Truth:
         ends = [units.sign * end * units.step_duration for end in found.gain_bounds]
         return cls(
             mdp=mdp, gain=units.sign * found.gain * units.step_duration, gain_low=min(ends),
-            bias=np.ascontiguousarray(units.sign * found.bias), rewards=TransitionTable(mdp).mean,
+            bias=np.ascontiguousarray(units.sign * found.bias), rewards=RewardLaw.of(mdp).means,
         )  # fmt: skip
 
     @property

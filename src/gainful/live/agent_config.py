@@ -170,7 +170,7 @@ def observe_prior(agent: Any, prior: MDP, weight: Any) -> None:
             "next_state": np.concatenate(to).astype(np.uint32), "count": np.concatenate(count),
         }
     )  # fmt: skip
-    core.remaining[:] = np.maximum(visits, 1)
+    core.reset_limits()
     core.visited[:] = visits.reshape(core.allowed.shape).sum(axis=1) > 0
     core.t = int(visits.sum())
 

@@ -20,7 +20,6 @@ from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.files import agent_state, take_state
 from gainful.agents.scal_plus import SCALPlus
 from gainful.agents.stepwise import StepwiseAgent
-from gainful.live.batch_counting import count_many
 
 MAX_WAITING_OBSERVATIONS = 1 << 16
 """Waiting observations that the copy is given before the next plan, so that they do not fill the memory."""
@@ -89,10 +88,7 @@ class BackgroundPlanner:
 
     def _catch_up(self, pairs: list[int], to: list[int], rewards: list[float]) -> None:
         if pairs:
-            count_many(
-                self._copy.statistics, np.array(pairs, dtype=np.int64), np.array(to, dtype=np.int64),
-                np.array(rewards),
-            )  # fmt: skip
+            self._copy.count_many(np.array(pairs, dtype=np.int64), np.array(to, dtype=np.int64), np.array(rewards))
 
     def begin(self, agent: EpisodicAgent) -> None:
         """Begin a plan from what `agent` has seen until now; `wait` says when it is made."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful._compiled import kernel
-from gainful.growable_rows import FIRST_ROOM, add
+from gainful.growable_rows import FIRST_ROOM, GrowableRows, add
 from gainful.planning.estimated import EstimatedMDP
 
 
@@ -26,13 +26,14 @@ class PairLists(NamedTuple):
 @kernel
 def link(model: EstimatedMDP, known: NDArray[Any], pairs: NDArray[Any], to: PairLists) -> bool:
     """Enter the new transitions of `pairs`, except those to s̄; False if there is no space left."""
+    rows = GrowableRows(*to)
     for i in range(pairs.size):
         k = pairs[i]
         if model.length[k] == known[k]:
             continue
         for j in range(model.begin[k], model.begin[k] + model.length[k]):
             s = np.int64(model.next_state[j])
-            if s != model.attractive and not add(to.begin, to.length, to.room, to.used, to.pair, to.mark, s, k, 0):
+            if s != model.attractive and not add(rows, s, k, 0):
                 return False
         known[k] = model.length[k]
     return True

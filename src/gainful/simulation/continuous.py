@@ -9,24 +9,24 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from gainful._compiled import inlined, kernel
-from gainful.agents.episodic import EpisodicAgent, choose
+from gainful.agents.episodic import EpisodicAgent, Policy, choose
 from gainful.agents.partitioned import PartitionedAgent
-from gainful.agents.statistics import mark
-from gainful.agents.stepwise import StepwiseAgent, decide, learn
+from gainful.agents.statistics import AgentCounts, count_visit, named, touch
+from gainful.agents.stepwise import PLANNED, Learner, StepwiseAgent, decide, learn, learner_of
 from gainful.environments.continuous.dispatch import continuous_step, user_step
 from gainful.environments.continuous.environment import ContinuousEnvironment
 from gainful.environments.continuous.oracle import OracleGain, oracle_gain
 from gainful.errors import InvalidArgumentError
 from gainful.growable_rows import add
 from gainful.partition import axis_cell
-from gainful.rng import Role, stream_key
+from gainful.rng import Key, Role, stream_key
 from gainful.simulation.base import ResumableSimulation
 from gainful.simulation.run import Run
 
@@ -34,7 +34,7 @@ LOGGED_PAUSE = 1 << 18
 """The same for an agent that keeps its raw transitions: the log grows by so many at a time."""
 
 DONE, EPISODE_OVER, NEW_STATE, GROW, BAD_REWARD, BAD_STATE = range(6)
-_T, _STATUS = 0, 1
+STEP, STATUS = 0, 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,58 +53,106 @@ def _seen(x: float, user_units: bool, low: float, high: float) -> float:
     return min(max(low + x * (high - low), low), high) if user_units else x
 
 
-def _run_points(
-    function: Any, learner: Any, kind: int, parameters: Any, uniforms: Any, key: Any, user_units: bool, env_low: Any,
-    env_high: Any, bins: Any, low: Any, high: Any, n_actions: int, reward_low: float, reward_high: float, actions: Any,
-    cumulative: Any, action_key: Any, lived: int, planned: bool, doubling: bool, stop_on_new: bool, remaining: Any,
-    visited: Any, visits: Any, reward_sum: Any, reward_squares: Any, begin: Any, length: Any, room: Any, used: Any,
-    next_state: Any, count: Any, is_changed: Any, changed: Any, n_changed: Any, log_origin: Any, log_target: Any,
-    log_action: Any, log_reward: Any, logged: int, x: Any, clock: Any, earned: Any, until: int,
-) -> None:  # fmt: skip
-    """Step until step `until` or the end of the episode; why it stopped is in clock[1], the steps made in clock[0].
+class Cells(NamedTuple):
+    """A partition: the number of intervals of each axis, and its ends."""
 
-    Everything is counted in the agent's own arrays, step by step. A step that finds no room in the arena, or that the
+    bins: Any
+    low: Any
+    high: Any
+
+
+class PointEnvironment(NamedTuple):
+    """A continuous environment, for kernels, and the cells in which the agent sees its points.
+
+    Where `own_units` is true the cells are of the box from `low` to `high`, else of the unit cube. `uniforms` holds
+    the draws of a user's step function.
+    """
+
+    cells: Cells
+    kind: int
+    parameters: Any
+    uniforms: Any
+    key: Key
+    own_units: bool
+    low: Any
+    high: Any
+
+
+class TransitionSink(NamedTuple):
+    """Where raw transitions go, from number `n` on; empty arrays where nobody wants them."""
+
+    origin: Any
+    target: Any
+    action: Any
+    reward: Any
+    n: int
+
+
+class PointClock(NamedTuple):
+    """Where a run is: the point in the unit cube, (step, why the last loop stopped), and the sum of rewards."""
+
+    point: Any
+    now: Any
+    earned: Any
+
+
+def _run_points(
+    function: Any,
+    env: PointEnvironment,
+    counts: AgentCounts,
+    learner: Learner,
+    policy: Policy,
+    sink: TransitionSink,
+    clock: PointClock,
+    until: int,
+) -> None:
+    """Step until step `until` or the end of the episode; why it stopped is in the clock.
+
+    `function` is a user's step, or None for the environments that are shipped.
+    Everything is counted in the agent's own arrays, step by step. A step that finds no room in them, or that the
     agent would refuse (a reward outside its range, a point outside the cube), leaves everything as it was before it.
-    The agent had `lived` that many steps before this run; `planned`: its episode begins at this very step. Raw
-    transitions go to the log, from `logged` on, where it has room for them. `function` is a user's step, or None;
-    `learner` holds the tables of an agent that learns at every step (`StepwiseAgent`), or is None.
     Arrays are indexed here rather than passed to pieces: counting references to them would take most of the time.
     """
-    mixed = cumulative.size > 0
-    logging = log_action.size > 0
-    d, t, total = x.size, clock[_T], earned[0]
+    env, counts, policy = PointEnvironment(Cells(*env[0]), *env[1:]), named(counts), Policy(*policy)
+    sink, clock = TransitionSink(*sink), PointClock(*clock)
+    rows, n_actions, x, cells = counts.rows, counts.n_actions, clock.point, env.cells
+    rule, q, target, numbers, allowed = learner
+    begin, length, next_state = rows.begin, rows.length, rows.key
+    mixed, logging, logged = policy.cumulative.size > 0, sink.action.size > 0, sink.n
+    planned, steps_before = policy.planned_now, policy.steps_before
+    d, t, total = x.size, clock.now[STEP], clock.earned[0]
     out, before = np.empty(d), np.empty(d)
     state = 0
     for i in range(d):
-        seen = _seen(x[i], user_units, env_low[i], env_high[i])
-        state = state * bins[i] + axis_cell(seen, bins[i], low[i], high[i])
+        seen = _seen(x[i], env.own_units, env.low[i], env.high[i])
+        state = state * cells.bins[i] + axis_cell(seen, cells.bins[i], cells.low[i], cells.high[i])
     status = DONE
     while t < until:
-        action = actions[state]
-        if learner is not None:
-            rule, q, target, numbers, allowed = learner
-            action = decide(rule, q, numbers, allowed, state, action_key, np.uint64(2 * (lived + t)))
+        action = policy.actions[state]
+        if len(rule) > PLANNED:
+            number = np.uint64(2 * (steps_before + t))
+            action = decide(len(rule), q, numbers, allowed, state, policy.key, number)
         elif mixed:
-            action = choose(cumulative, state, action_key, np.uint64(2 * (lived + t) + planned))
+            action = choose(policy.cumulative, state, policy.key, np.uint64(2 * (steps_before + t) + planned))
             planned = False
         pair = state * n_actions + action
-        if doubling and remaining[pair] <= 0:
+        if policy.doubling and counts.remaining[pair] <= 0:  # untouched pairs have at least one left
             status = EPISODE_OVER
             break
         if function is None:
-            reward = continuous_step(kind, parameters, x, action, key, t, out)
+            reward = continuous_step(env.kind, env.parameters, x, action, env.key, t, out)
         else:
             for i in range(d):
                 before[i] = x[i]  # the function may keep nothing, but write to what it is given
-            reward = user_step(function, before, action, key, t, uniforms, out)
-        if not (reward_low <= reward <= reward_high):
+            reward = user_step(function, before, action, env.key, t, env.uniforms, out)
+        if not (policy.reward_min <= reward <= policy.reward_max):
             status = BAD_REWARD
             break
         inside, to = True, 0
         for i in range(d):
             inside = inside and 0.0 <= out[i] <= 1.0
-            seen = _seen(out[i], user_units, env_low[i], env_high[i])
-            to = to * bins[i] + axis_cell(seen, bins[i], low[i], high[i])
+            seen = _seen(out[i], env.own_units, env.low[i], env.high[i])
+            to = to * cells.bins[i] + axis_cell(seen, cells.bins[i], cells.low[i], cells.high[i])
         if not inside:
             status = BAD_STATE
             break
@@ -120,38 +168,34 @@ def _run_points(
                     at += half * (next_state[at + half] <= to)
                     n -= half
         if at < end and next_state[at] == to:
-            count[at] += 1
-        elif not add(begin, length, room, used, next_state, count, pair, to, 1):
+            rows.count[at] += 1
+        elif not add(rows, pair, to, 1):
             status = GROW
             break
         if logging:
             for i in range(d):
-                log_origin[logged, i] = _seen(x[i], user_units, env_low[i], env_high[i])
-                log_target[logged, i] = _seen(out[i], user_units, env_low[i], env_high[i])
-            log_action[logged], log_reward[logged] = action, reward
+                sink.origin[logged, i] = _seen(x[i], env.own_units, env.low[i], env.high[i])
+                sink.target[logged, i] = _seen(out[i], env.own_units, env.low[i], env.high[i])
+            sink.action[logged], sink.reward[logged] = action, reward
             logged += 1
-        inner = reward - reward_low
-        if not is_changed[pair]:
-            mark(is_changed, changed, n_changed, pair)
-        visits[pair] += 1
-        reward_sum[pair] += inner
-        reward_squares[pair] += inner * inner
-        remaining[pair] -= 1
+        inner = reward - policy.reward_min
+        if not counts.is_changed[pair]:
+            touch(counts, pair)
+        count_visit(counts, pair, inner)
         total += reward
-        if learner is not None:
-            rule, q, target, numbers, allowed = learner
-            learn(rule, q, target, numbers, n_actions, pair, inner, to, visits[pair])
+        if len(rule) > PLANNED:
+            learn(len(rule), (q, target, numbers), n_actions, pair, inner, to, counts.visits[pair])
         for i in range(d):
             x[i] = out[i]
         t += 1
-        visited[state] = True
+        counts.visited[state] = True
         state = to
-        if not visited[to]:
-            visited[to] = True
-            if stop_on_new:
+        if not counts.visited[to]:
+            counts.visited[to] = True
+            if policy.stop_on_new_state:
                 status = NEW_STATE
                 break
-    clock[_T], clock[_STATUS], earned[0] = t, status, total
+    clock.now[STEP], clock.now[STATUS], clock.earned[0] = t, status, total
 
 
 run_points = kernel(_run_points)
@@ -228,13 +272,15 @@ class ContinuousSimulation(ResumableSimulation):
         self.x: NDArray[np.float64] = env.start.copy()
         """Where the agent is, in the unit cube."""
         self._clock, self._earned = np.zeros(2, dtype=np.int64), np.zeros(1)
-        self._uniforms = np.empty(env.draws)
+        uniforms = np.empty(env.draws)
+        # a PointEnvironment without its cells, which may change
+        self._environment = (int(env.kind), env.parameters, uniforms, self.key, self.user_units, env.low, env.high)
         self.compiled = steps_like(agent, EpisodicAgent) or steps_like(agent, StepwiseAgent)
 
     @property
     def t(self) -> int:
         """Steps made in this run."""
-        return int(self._clock[_T])
+        return int(self._clock[STEP])
 
     @property
     def total(self) -> float:
@@ -259,32 +305,32 @@ class ContinuousSimulation(ResumableSimulation):
         inner, plan, log, env = agent.core, agent.current, agent.log, self.env
         assert plan is not None
         until = min(target, plan.last_step - self.lived, agent.refines_at - self.lived)
-        arrays: tuple[Any, ...] = _NO_LOG[env.dim] if env.dim in _NO_LOG else _no_log(env.dim)
+        sink = _no_sink(env.dim)
         if log is not None:
             until = min(until, self.t + LOGGED_PAUSE)
             log.reserve(until - self.t)
-            arrays = (log.origin, log.target, log.action, log.reward)
-        s, run, t = inner.statistics, run_points if env.function is None else run_user_points, self.t
-        learner = None
-        if isinstance(inner, StepwiseAgent):
-            learner = (inner.kind, inner.q, inner.target, inner.numbers, inner.allowed)
+            sink = (log.origin, log.target, log.action, log.reward, log.n)
+        run, t = run_points if env.function is None else run_user_points, self.t
         try:
             run(
-                env.function, learner, env.kind, env.parameters, self._uniforms, self.key, self.user_units, env.low,
-                env.high, *agent.partition.arrays, inner.n_actions, inner.reward_min, inner.reward_max, plan.actions,
-                plan.cumulative, inner.key, self.lived, inner.planned_at == inner.t, plan.doubling,
-                plan.stop_on_new_state, inner.remaining, inner.visited, s.visits, s.reward_sum, s.reward_squares,
-                *s.arena, *s.changes, *arrays, 0 if log is None else log.n, self.x, self._clock, self._earned, until,
-            )  # fmt: skip
+                env.function,
+                (agent.partition.arrays, *self._environment),
+                inner.counts(),
+                learner_of(inner),
+                inner.policy_in_force(self.lived),
+                sink,
+                (self.x, self._clock, self._earned),
+                until,
+            )
         finally:  # whatever happens, Ctrl-C too: what was lived is known to the agent
             inner.t = self.lived + self.t
             if log is not None:
                 log.n += self.t - t
-            status = int(self._clock[_STATUS])
+            status = int(self._clock[STATUS])
             inner.interrupted = status == NEW_STATE
         self.acting_seconds += time.thread_time() - began
         if status == GROW:
-            s.enlarge()
+            inner.statistics.enlarge()
         elif status in (BAD_REWARD, BAD_STATE):
             self._step_on(self.t + 1)  # refused, with the words for it
 
@@ -304,7 +350,7 @@ class ContinuousSimulation(ResumableSimulation):
                 )
             agent.observe(self.point, action, reward, env.from_unit(to) if self.user_units else to)
             self.x[:] = to
-            self._clock[_T] += 1
+            self._clock[STEP] += 1
             self._earned[0] += reward
             self.acting_seconds += time.process_time() - acted
 
@@ -327,7 +373,7 @@ class ContinuousSimulation(ResumableSimulation):
 
     def step_in(self, arrays: dict[str, NDArray[Any]]) -> int:
         """The clock's; the point must be one of the unit cube."""
-        t = int(arrays["clock"][_T])
+        t = int(arrays["clock"][STEP])
         if not np.all((arrays["point"] >= 0.0) & (arrays["point"] <= 1.0)):
             raise ValueError(f"step {t} at the point {arrays['point'].tolist()}")
         return t
@@ -350,12 +396,10 @@ def steps_like(agent: Any, base: type[EpisodicAgent]) -> bool:
     return all(getattr(type(agent.core), m) is getattr(base, m) for m in ("act", "observe", "decide"))
 
 
-def _no_log(dim: int) -> tuple[Any, ...]:
-    _NO_LOG[dim] = (np.empty((0, dim)), np.empty((0, dim)), np.empty(0, dtype=np.int32), np.empty(0))
-    return _NO_LOG[dim]
-
-
-_NO_LOG: dict[int, tuple[Any, ...]] = {}
+@lru_cache(maxsize=64)
+def _no_sink(dim: int) -> tuple[Any, ...]:
+    """A `TransitionSink` that takes nothing."""
+    return (np.empty((0, dim)), np.empty((0, dim)), np.empty(0, dtype=np.int32), np.empty(0), 0)
 
 
 def _described(function: Any, seen: set[int]) -> Iterator[str]:

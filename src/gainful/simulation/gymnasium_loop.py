@@ -15,40 +15,15 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from gainful._compiled import kernel
 from gainful.agents.episodic import EpisodicAgent, choose
 from gainful.agents.partitioned import PartitionedAgent
-from gainful.agents.statistics import mark
 from gainful.errors import InvalidArgumentError
-from gainful.growable_rows import add
 from gainful.partition import locate_one
 from gainful.simulation.base import Simulation
 from gainful.simulation.continuous import ContinuousRun, steps_like
 
 BLOCK = 4096
 """Steps kept aside at most, before the agent's statistics have them."""
-
-
-@kernel
-def count_block(
-    pairs: Any, targets: Any, rewards: Any, first: int, reward_low: float, n_actions: int, remaining: Any, visited: Any,
-    visits: Any, reward_sum: Any, reward_squares: Any, begin: Any, length: Any, room: Any, used: Any, next_state: Any,
-    count: Any, is_changed: Any, changed: Any, n_changed: Any,
-) -> int:  # fmt: skip
-    """What `observe` does, for the transitions from `first` on; returns the first that found no room in the arena."""
-    for i in range(first, pairs.size):
-        pair, to = pairs[i], targets[i]
-        if not add(begin, length, room, used, next_state, count, pair, to, 1):
-            return i
-        mark(is_changed, changed, n_changed, pair)
-        inner = rewards[i] - reward_low
-        visits[pair] += 1
-        reward_sum[pair] += inner
-        reward_squares[pair] += inner * inner
-        remaining[pair] -= 1
-        visited[pair // n_actions] = True
-        visited[to] = True
-    return len(pairs)
 
 
 def check_environment(agent: Any, env: Any) -> None:
@@ -153,8 +128,8 @@ class GymnasiumSimulation(Simulation):
         log, refines_at = agent.log, agent.refines_at
         t, lived, total = self.t, self.lived, self.total
         until = min(target, plan.last_step - lived, refines_at - lived, t + BLOCK)
-        arrays: tuple[Any, ...] = (plan.actions, inner.remaining, inner.visited)
-        actions, remaining, visited = (memoryview(a) for a in arrays)  # one by one they are quicker than an array
+        arrays: tuple[Any, ...] = (plan.actions, inner.visited)
+        actions, visited = (memoryview(a) for a in arrays)  # one by one they are quicker than an array
         n_actions, first_action, low, high = inner.n_actions, self._first_action, inner.reward_min, inner.reward_max
         doubling, stop_on_new = plan.doubling, plan.stop_on_new_state
         cumulative, mixed, planned = plan.cumulative, plan.probabilities is not None, inner.planned_at == inner.t
@@ -165,7 +140,7 @@ class GymnasiumSimulation(Simulation):
         pairs: list[int] = []
         targets: list[int] = []
         rewards: list[float] = []
-        spent: dict[int, int] = {}
+        left: dict[int, int] = {}
         refused: tuple[Any, ...] | None = None
         lost: tuple[Any, ...] = ()
         interrupted = False
@@ -177,8 +152,9 @@ class GymnasiumSimulation(Simulation):
                 else:
                     action = actions[state]
                 pair = state * n_actions + action
-                times = spent.get(pair, 0)
-                if doubling and times >= remaining[pair]:
+                if pair not in left:
+                    left[pair] = inner.executions_left(pair)
+                if doubling and left[pair] <= 0:
                     break
                 following, reward, terminated, truncated, _ = step(action + first_action)
                 if terminated:  # the end is a way back to the beginning
@@ -199,7 +175,7 @@ class GymnasiumSimulation(Simulation):
                 rewards.append(earned)
                 pairs.append(pair)
                 targets.append(to)
-                spent[pair] = times + 1
+                left[pair] -= 1
                 total += earned
                 t += 1
                 if stop_on_new:
@@ -213,7 +189,12 @@ class GymnasiumSimulation(Simulation):
                 if interrupted or state < 0:
                     break
         finally:  # whatever happens, Ctrl-C and an error of the environment too: what was lived is known to the agent
-            self._count(pairs, targets, rewards)
+            n = len(targets)  # the last of the three to grow
+            inner.count_many(
+                np.array(pairs[:n], dtype=np.int64),
+                np.array(targets, dtype=np.int64),
+                np.array(rewards[:n]) - inner.reward_min,
+            )
             inner.interrupted = interrupted
             self._t, self._total, self.observation = self.t + len(targets), total, observation
             inner.t = lived + self.t
@@ -224,19 +205,6 @@ class GymnasiumSimulation(Simulation):
         if refused is not None:
             agent.observe(self.seen(refused[0]), refused[1], refused[2], self.seen(refused[3]))
             raise AssertionError("a reward outside the agent's range was taken")
-
-    def _count(self, pairs: list[int], targets: list[int], rewards: list[float]) -> None:
-        inner, n, done = self.core, len(targets), 0
-        arrays = (np.array(pairs[:n], dtype=np.int64), np.array(targets, dtype=np.int64), np.array(rewards[:n]))
-        while n:
-            s = inner.statistics
-            done = count_block(
-                *arrays, done, inner.reward_min, inner.n_actions, inner.remaining, inner.visited, s.visits,
-                s.reward_sum, s.reward_squares, *s.arena, *s.changes,
-            )  # fmt: skip
-            if done == n:
-                break
-            s.enlarge()
 
     def _locator(self) -> Callable[[Any], int]:
         """As `state_of`, but -1 for what has none; quick for observations of the last one's class, type and shape."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gainful._compiled import inlined, kernel
+from gainful._compiled import kernel
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.stepwise import StepwiseAgent
 from gainful.errors import InvalidArgumentError
@@ -18,18 +18,24 @@ from gainful.machine import available_cores
 from gainful.mdp.model import MDP
 from gainful.rng import draw
 from gainful.simulation.base import PAUSE
-from gainful.simulation.counters import MEAN, NOT_LOADED, RECORD_SHIFT, SEEN, SQUARES, SUM, UNLIMITED, records
+from gainful.simulation.counters import (
+    NEW_STATE,
+    NOT_LOADED,
+    RECORD_SHIFT,
+    SQUARES,
+    STEP,
+    SUM,
+    TOUCHED,
+    Clock,
+    Counters,
+    counted_step,
+    counters_in,
+    executions_left,
+    new_records,
+)
 from gainful.simulation.run import Run, checked_checkpoints, checked_horizon
 from gainful.simulation.tabular import TabularSimulation, check_fit, optimal_gain
-from gainful.simulation.transition_table import (
-    BERNOULLI,
-    DETERMINISTIC,
-    FOUR,
-    LOW_BITS,
-    TransitionTable,
-    below_4,
-    below_8,
-)
+from gainful.simulation.transition_table import RewardLaw, TransitionTable
 
 LANES = 4
 """Runs stepped in turn by one thread (measured: 4 with their numbers in registers are faster than 8)."""
@@ -38,63 +44,50 @@ LONG = 2000
 BLOCK = 64  # rounds whose random bits are drawn at once
 
 
-@inlined
-def step(
-    table: Any, padding: Any, first: Any, laws: Any, entry_reward: Any, chance: Any, success: float, record: Any,
-    real: Any, counter: Any, low: float, pair: Any, at: Any, left: int, bits: Any,
-) -> tuple[Any, float]:  # fmt: skip
-    """One step of `tabular.run_steps` from `pair`, whose record begins at `at`, which leaves `left` executions.
+class LanePlans(NamedTuple):
+    """What four runs do until one of them ends its episode, and what their records are loaded from.
 
-    Returns the next state and the reward. (Its branches depend on types alone. With others in it, Numba would count
-    references to the arrays at every call.)
+    `route` (4, S) has the pair that the policy chooses in each state, `stopped` the runs whose episode has ended. The
+    arrays of the four agents are tuples.
     """
-    width, law = np.uint64(len(padding)), len(laws)
-    u = np.uint32(bits >> np.uint64(32))
-    if width == FOUR:
-        line = pair << np.uint64(3)
-        j = below_4(table, line, u)
-    else:
-        line = pair << np.uint64(4)
-        j = below_8(table, line, u)
-    if law == DETERMINISTIC:
-        reward = real[at + MEAN]
-    elif law == BERNOULLI:
-        reward = success if (bits & LOW_BITS) < chance[pair] else 0.0
-    else:
-        reward = entry_reward[first[pair] + j]
-    counter[at + at + SEEN + j] += np.uint32(1)
-    record[at] = left
-    inner = reward - low
-    real[at + SUM] += inner
-    real[at + SQUARES] += inner * inner
-    return np.uint64(table[line + width + j]), reward
+
+    route: Any
+    doubling: Any
+    stopped: Any
+    reward_min: Any
+    multiplier: Any
+    is_changed: Any
+    remaining: Any
+    visits_before: Any
+    reward_sum: Any
+    reward_squares: Any
 
 
 @kernel
 def run_lanes(
-    table: Any, padding: Any, first: Any, laws: Any, entry_reward: Any, chance: Any, success: float, keys: Any,
-    record: Any, real: Any, counter: Any, touched: Any, clock: Any, earned: Any, remaining: Any, reward_sum: Any,
-    reward_squares: Any, low: Any, route: Any, doubling: Any, stopped: Any, until: int,
-) -> None:  # fmt: skip
+    table: TransitionTable, law: RewardLaw, counters: Counters, plans: LanePlans, clock: Clock, until: int
+) -> None:
     """One step of each of four runs in turn, until step `until` or until one of them, or more, end their episodes.
 
     All four are at the same step, and stay so: in the round in which an episode ends none makes a step. Each run's
-    arrays are a row of the arrays here (`remaining` and the sums: a tuple), and its steps are exactly those of
-    `tabular.run_steps`. `route` has the pair that the policy chooses in each state.
+    arrays are a row of the arrays here, and its steps are exactly those of `tabular.run_steps`.
     """
-    n_states, words = np.uint64(route.shape[1]), np.uint64(record.size // 4)
-    go = route.reshape(-1)
+    table, law, counters = TransitionTable(*table), RewardLaw(*law), Counters(*counters)
+    plans, clock = LanePlans(*plans), Clock(*clock)
+    record, real, now, earned, low = counters.record, counters.real, clock.now, clock.earned, plans.reward_min
+    n_states, words = np.uint64(plans.route.shape[1]), np.uint64(record.size // 4)
+    go = plans.route.reshape(-1)
     a1, a2, a3 = n_states, n_states + n_states, n_states + n_states + n_states
     o1, o2, o3 = words, words + words, words + words + words
-    s0, s1, s2, s3 = np.uint64(clock[0, 0]), np.uint64(clock[1, 0]), np.uint64(clock[2, 0]), np.uint64(clock[3, 0])
+    s0, s1, s2, s3 = np.uint64(now[0, 0]), np.uint64(now[1, 0]), np.uint64(now[2, 0]), np.uint64(now[3, 0])
     w0, w1, w2, w3 = earned[0, 0], earned[1, 0], earned[2, 0], earned[3, 0]
     low0, low1, low2, low3 = low[0], low[1], low[2], low[3]
     drawn = np.empty(4 * BLOCK, dtype=np.uint64)
-    t, halt = clock[0, 1], False
+    t, halt = now[0, STEP], False
     while t < until and not halt:
         for i in range(4):
             for k in range(BLOCK):
-                drawn[i * BLOCK + k] = draw(keys[i], np.uint64(t + k))
+                drawn[i * BLOCK + k] = draw(clock.key[i], np.uint64(t + k))
         for k in range(np.uint64(min(BLOCK, until - t))):
             p0, p1, p2, p3 = np.uint64(go[s0]), np.uint64(go[a1 + s1]), np.uint64(go[a2 + s2]), np.uint64(go[a3 + s3])
             at0, at1 = p0 << RECORD_SHIFT, o1 + (p1 << RECORD_SHIFT)
@@ -103,42 +96,36 @@ def run_lanes(
             if left0 | left1 | left2 | left3 < 0:
                 for i in range(4):
                     s = s0 if i == 0 else s1 if i == 1 else s2 if i == 2 else s3
-                    pair = np.uint64(route[i, s])
+                    pair = np.uint64(plans.route[i, s])
                     at = np.uint64(i) * words + (pair << RECORD_SHIFT)
                     if record[at] == NOT_LOADED:
-                        record[at] = remaining[i][pair] if doubling[i] else UNLIMITED
-                        real[at + SUM], real[at + SQUARES] = reward_sum[i][pair], reward_squares[i][pair]
-                        touched[i, clock[i, 2]] = pair
-                        clock[i, 2] += 1
-                    stopped[i] = record[at] <= 0
-                    halt = halt or stopped[i]
+                        record[at] = executions_left(
+                            plans.doubling[i],
+                            plans.is_changed[i][pair],
+                            plans.remaining[i][pair],
+                            plans.multiplier[i],
+                            plans.visits_before[i][pair],
+                        )
+                        real[at + SUM], real[at + SQUARES] = plans.reward_sum[i][pair], plans.reward_squares[i][pair]
+                        counters.touched[i, now[i, TOUCHED]] = pair
+                        now[i, TOUCHED] += 1
+                    plans.stopped[i] = record[at] <= 0
+                    halt = halt or plans.stopped[i]
                 if halt:
                     break
                 left0, left1, left2, left3 = record[at0] - 1, record[at1] - 1, record[at2] - 1, record[at3] - 1
-            s0, r0 = step(
-                table, padding, first, laws, entry_reward, chance, success, record, real, counter, low0, p0, at0, left0,
-                drawn[k],
-            )  # fmt: skip
+            s0, r0 = counted_step(table, law, counters, p0, at0, left0, low0, drawn[k])
             w0 += r0
-            s1, r1 = step(
-                table, padding, first, laws, entry_reward, chance, success, record, real, counter, low1, p1, at1, left1,
-                drawn[k + np.uint64(BLOCK)],
-            )  # fmt: skip
+            s1, r1 = counted_step(table, law, counters, p1, at1, left1, low1, drawn[k + np.uint64(BLOCK)])
             w1 += r1
-            s2, r2 = step(
-                table, padding, first, laws, entry_reward, chance, success, record, real, counter, low2, p2, at2, left2,
-                drawn[k + np.uint64(2 * BLOCK)],
-            )  # fmt: skip
+            s2, r2 = counted_step(table, law, counters, p2, at2, left2, low2, drawn[k + np.uint64(2 * BLOCK)])
             w2 += r2
-            s3, r3 = step(
-                table, padding, first, laws, entry_reward, chance, success, record, real, counter, low3, p3, at3, left3,
-                drawn[k + np.uint64(3 * BLOCK)],
-            )  # fmt: skip
+            s3, r3 = counted_step(table, law, counters, p3, at3, left3, low3, drawn[k + np.uint64(3 * BLOCK)])
             w3 += r3
             t += 1
     for i in range(4):
-        clock[i, 1], clock[i, 3] = t, False
-    clock[0, 0], clock[1, 0], clock[2, 0], clock[3, 0] = s0, s1, s2, s3
+        now[i, STEP], now[i, NEW_STATE] = t, False
+    now[0, 0], now[1, 0], now[2, 0], now[3, 0] = s0, s1, s2, s3
     earned[0, 0], earned[1, 0], earned[2, 0], earned[3, 0] = w0, w1, w2, w3
 
 
@@ -160,9 +147,9 @@ def simulate_many(
     agents = [agent_factory(seed) for seed in numbers]
     for agent in agents:
         check_fit(agent, mdp)
-    gain, dynamics = optimal_gain(mdp), TransitionTable(mdp)
+    gain, compiled = optimal_gain(mdp), (TransitionTable.of(mdp), RewardLaw.of(mdp))
     lives = [
-        TabularSimulation(agent, mdp, seed, grid, gain, dynamics) for agent, seed in zip(agents, numbers, strict=True)
+        TabularSimulation(agent, mdp, seed, grid, gain, compiled) for agent, seed in zip(agents, numbers, strict=True)
     ]
     cores = min(threads or available_cores(), max(1, len(lives)))
     size = min(LANES, -(-len(lives) // cores)) if lives else 1
@@ -186,7 +173,7 @@ def simulate_many(
 
 def _together(group: list[TabularSimulation]) -> Iterator[int]:
     """Advance all runs of a group to their end, from one common step to the next; yields the number of steps made."""
-    lanes = Lanes(group) if len(group) == LANES and group[0].dynamics.width else None
+    lanes = Lanes(group) if len(group) == LANES and group[0].table.padding else None
     long = False
     while not group[0].over:
         t = group[0].t
@@ -207,52 +194,56 @@ class Lanes:
     """The rows that four runs share, and the way they go together."""
 
     def __init__(self, group: list[TabularSimulation]) -> None:
-        self.group, self.dynamics = group, group[0].dynamics
-        pairs = self.dynamics.mean.size
-        n_states, n_actions = group[0].agent.n_states, group[0].agent.n_actions
-        self.record = records(self.dynamics.mean, LANES)
-        self.touched = np.empty((LANES, pairs), dtype=np.int64)
-        self.clock = np.array([life.clock for life in group])
-        self.earned = np.array([life.earned for life in group])
-        for i, life in enumerate(group):
-            life.keep_in(self.record[i], self.touched[i], self.clock[i], self.earned[i])
-        self.first_pair = np.arange(n_states) * n_actions
-        self.route = np.empty((LANES, n_states), dtype=np.uint32)
-        self.doubling, self.stopped = np.ones(LANES, dtype=bool), np.ones(LANES, dtype=bool)
-        flat = self.record.reshape(-1)
-        agents = [life.agent for life in group]
-        table, padding, first, _, _, laws, *rest = self.dynamics.typed_arrays
-        self._arrays = (
-            table, padding, first, laws, *rest, np.array([life.world.key for life in group]), flat,
-            flat.view(np.float64), flat.view(np.uint32), self.touched, self.clock, self.earned,
-            tuple(a.remaining for a in agents), tuple(a.statistics.reward_sum for a in agents),
-            tuple(a.statistics.reward_squares for a in agents), np.array([a.reward_min for a in agents]), self.route,
-            self.doubling, self.stopped,
-        )  # fmt: skip
+        self.group, table, law = group, group[0].table, group[0].law
+        agents, means = [simulation.agent for simulation in group], law.means
+        records, touched = new_records(means, LANES), np.empty((LANES, means.size), dtype=np.int64)
+        now = np.array([simulation.clock for simulation in group])
+        earned = np.array([simulation.earned for simulation in group])
+        keys = np.array([simulation.key for simulation in group])
+        for i, simulation in enumerate(group):
+            simulation.count_in(counters_in(records[i], touched[i], 0), Clock(now[i], earned[i], keys[i]))
+        self.clock, counters = Clock(now, earned, keys), counters_in(records.reshape(-1), touched, 0)
+        self.first_pair = np.arange(agents[0].n_states) * agents[0].n_actions
+        self.plans = LanePlans(
+            route=np.empty((LANES, agents[0].n_states), dtype=np.uint32),
+            doubling=np.ones(LANES, dtype=bool),
+            stopped=np.ones(LANES, dtype=bool),
+            reward_min=np.array([a.reward_min for a in agents]),
+            multiplier=np.ones(LANES),
+            is_changed=tuple(a.statistics.is_changed for a in agents),
+            remaining=tuple(a.remaining for a in agents),
+            visits_before=tuple(a.visits_before for a in agents),
+            reward_sum=tuple(a.statistics.reward_sum for a in agents),
+            reward_squares=tuple(a.statistics.reward_squares for a in agents),
+        )
+        # plain tuples: quicker arguments
+        self._groups = tuple(table), tuple(law), tuple(counters), tuple(self.plans), tuple(self.clock)
 
     def advance(self, target: int) -> None:
-        """All four to step `target`, or until one of them plans what only it can do: mix actions, or look for news."""
+        """All four to step `target`, or until one of them makes a plan that only it can follow, see `_simple`."""
+        plans, now = self.plans, self.clock.now
         last_step = np.zeros(LANES, dtype=np.int64)
-        self.stopped[:] = True
+        plans.stopped[:] = True
         try:
-            while self.clock[0, 1] < target:
-                for i in np.flatnonzero(self.stopped | (last_step == self.clock[0, 1])):
-                    life = self.group[i]
-                    life.settle()
-                    plan = life.prepare()
-                    if not _simple(life.agent, plan):
+            while now[0, STEP] < target:
+                for i in np.flatnonzero(plans.stopped | (last_step == now[0, STEP])):
+                    simulation = self.group[i]
+                    simulation.update_agent()
+                    plan = simulation.prepare()
+                    if not _simple(simulation.agent, plan):
                         return
-                    np.add(self.first_pair, plan.actions, out=self.route[i], casting="unsafe")
-                    self.doubling[i], last_step[i] = plan.doubling, plan.last_step - life.lived
-                self.stopped[:] = False
+                    np.add(self.first_pair, plan.actions, out=plans.route[i], casting="unsafe")
+                    plans.doubling[i], plans.multiplier[i] = plan.doubling, plan.multiplier
+                    last_step[i] = plan.last_step - simulation.lived
+                plans.stopped[:] = False
                 began = time.thread_time()
-                run_lanes(*self._arrays, min(target, int(last_step.min())))
+                run_lanes(*self._groups, min(target, int(last_step.min())))
                 spent = (time.thread_time() - began) / LANES
-                for life in self.group:
-                    life.acting_seconds += spent
+                for simulation in self.group:
+                    simulation.acting_seconds += spent
         finally:
-            for life in self.group:
-                life.settle()
+            for simulation in self.group:
+                simulation.update_agent()
 
 
 def _simple(agent: EpisodicAgent, plan: EpisodePlan) -> bool:

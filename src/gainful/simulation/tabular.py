@@ -10,110 +10,138 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful._compiled import kernel
-from gainful.agents.episodic import EpisodePlan, EpisodicAgent, choose
-from gainful.agents.stepwise import StepwiseAgent
+from gainful.agents.episodic import EpisodePlan, EpisodicAgent, Policy, choose
+from gainful.agents.statistics import AgentCounts, named
+from gainful.agents.stepwise import (
+    DIFFERENTIAL,
+    OPTIMISTIC,
+    PLANNED,
+    Learner,
+    differential_error,
+    learner_of,
+    optimistic_update,
+)
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
 from gainful.planning.solve import solve
-from gainful.rng import draw
+from gainful.rng import Key, Role, draw, stream_key, uniform
 from gainful.simulation.base import ResumableSimulation
 from gainful.simulation.counters import (
-    MEAN,
+    NEW_STATE,
     NOT_LOADED,
     RECORD_SHIFT,
-    SEEN,
     SQUARES,
+    STATE,
+    STEP,
     SUM,
+    TOUCHED,
     UNLIMITED,
+    Clock,
+    Counters,
+    counted_step,
+    executions_left,
     fold,
-    records,
+    new_counters,
     total_of_means,
-)  # fmt: skip
+)
 from gainful.simulation.run import Run
-from gainful.simulation.stepwise import run_learning_steps
-from gainful.simulation.transition_table import (
-    BERNOULLI,
-    DETERMINISTIC,
-    FOUR,
-    LOW_BITS,
-    ONE,
-    TabularStepper,
-    TransitionTable,
-    below_4,
-    below_8,
-    search,
-)  # fmt: skip
+from gainful.simulation.transition_table import DETERMINISTIC, RewardLaw, TransitionTable, first_state
 
 
 @kernel
 def run_steps(
-    table: Any, padding: Any, first: Any, indices: Any, bound: Any, laws: Any, entry_reward: Any, chance: Any,
-    success: float, key: Any, n_actions: Any, record: Any, real: Any, counter: Any, seen: Any, touched: Any,
-    clock: Any, earned: Any, reward_sum: Any, reward_squares: Any, reward_low: float, remaining: Any, visited: Any,
-    actions: Any, cumulative: Any, action_key: Any, lived: int, planned: bool, doubling: bool, stop_on_new: bool,
+    table: TransitionTable,
+    law: RewardLaw,
+    counters: Counters,
+    counts: AgentCounts,
+    learner: Learner,
+    policy: Policy,
+    clock: Clock,
     until: int,
-) -> None:  # fmt: skip
-    """Step until step `until` or the end of the episode.
+) -> None:
+    """Step until step `until` or the end of the episode, and give the agent what was counted.
 
-    Everything is counted in the records of `counters`, until `fold` gives it to the agent. The agent had `lived` that
-    many steps before this run; `planned`: its episode begins at this very step. State, step, number of pairs touched
-    and whether a state never visited before ended the episode are in `clock`, the sum of rewards in `earned`: rewards
-    are added one by one, wherever the loop pauses. They are arrays because Ctrl-C takes what a kernel would return.
-    `padding` and `laws` are tuples, see `TransitionTable.typed_arrays`.
+    Everything is counted in `counters`, and folded into the agent's `counts` at the end, as far as there is room; what
+    was not folded is left in `clock`. An agent that learns at every step decides by the tables of `learner` and updates
+    them, in line: functions of arrays would take most of the time.
     """
-    mixed = cumulative.size > 0
-    width, law = np.uint64(len(padding)), len(laws)
-    shift = np.uint64(3) if width == FOUR else np.uint64(4)  # a line of the table has 2*width numbers
-    state, t, total = np.uint64(clock[0]), clock[1], earned[0]
-    clock[3] = False
+    table, law, counters, counts = TransitionTable(*table), RewardLaw(*law), Counters(*counters), named(counts)
+    policy, clock = Policy(*policy), Clock(*clock)
+    record, real, now, n_actions = counters.record, counters.real, clock.now, table.n_actions
+    rule, q, target, numbers, allowed = learner
+    mixed, planned, low = policy.cumulative.size > 0, policy.planned_now, policy.reward_min
+    state, t, total = np.uint64(now[STATE]), now[STEP], clock.earned[0]
+    now[NEW_STATE] = False
     while t < until:
-        action = np.uint64(actions[state])
+        row = state * n_actions
+        if len(rule) == PLANNED:
+            action: Any = np.uint64(policy.actions[state])
+        else:
+            action = np.uint64(0)  # greedy, ties to the lowest
+            for a in range(np.uint64(1), n_actions):
+                if q[row + a] > q[row + action]:
+                    action = a
+            if len(rule) == DIFFERENTIAL:
+                u = uniform(draw(policy.key, np.uint64(2 * (policy.steps_before + t))))
+                if u < numbers[0]:
+                    possible = 0
+                    for a in range(n_actions):
+                        possible += allowed[state, a]
+                    rank = int(u / numbers[0] * possible)
+                    for a in range(n_actions):
+                        if allowed[state, a]:
+                            if rank == 0:
+                                action = a
+                                break
+                            rank -= 1
         if mixed:
-            action = np.uint64(choose(cumulative, np.int64(state), action_key, np.uint64(2 * (lived + t) + planned)))
+            number = np.uint64(2 * (policy.steps_before + t) + planned)
+            action = np.uint64(choose(policy.cumulative, np.int64(state), policy.key, number))
             planned = False
-        pair = state * n_actions + action
+        pair = row + action
         at = pair << RECORD_SHIFT
         left = record[at]
         if left <= 0:
             if left == NOT_LOADED:
-                left = remaining[pair] if doubling else UNLIMITED
-                record[at], real[at + SUM], real[at + SQUARES] = left, reward_sum[pair], reward_squares[pair]
-                touched[clock[2]] = pair
-                clock[2] += 1
+                left = executions_left(
+                    policy.doubling,
+                    counts.is_changed[pair],
+                    counts.remaining[pair],
+                    counts.multiplier,
+                    counts.visits_before[pair],
+                )
+                record[at] = left
+                real[at + SUM], real[at + SQUARES] = counts.reward_sum[pair], counts.reward_squares[pair]
+                counters.touched[now[TOUCHED]] = pair
+                now[TOUCHED] += 1
             if left <= 0:
                 break
-        bits = draw(key, np.uint64(t))
-        u = np.uint32(bits >> np.uint64(32))
-        if width:
-            line = pair << shift
-            j = below_4(table, line, u) if width == FOUR else below_8(table, line, u)
-            counter[at + at + SEEN + j] += np.uint32(1)
-            to = np.uint64(table[line + width + j])
-        else:
-            j = search(bound, first[pair], first[pair + ONE], u)
-            seen[first[pair] + j] += np.uint32(1)
-            to = np.uint64(indices[first[pair] + j])
-        if law == DETERMINISTIC:
-            reward = real[at + MEAN]
-        elif law == BERNOULLI:
-            reward = success if (bits & LOW_BITS) < chance[pair] else 0.0
-        else:
-            reward = entry_reward[first[pair] + j]
-        record[at] = left - 1
-        inner = reward - reward_low
-        real[at + SUM] += inner
-        real[at + SQUARES] += inner * inner
+        to, reward = counted_step(table, law, counters, pair, at, left - 1, low, draw(clock.key, np.uint64(t)))
         total += reward
         t += 1
-        if stop_on_new:
-            visited[state] = True
-            if not visited[to]:
-                visited[to] = True
+        if len(rule) > PLANNED:
+            inner, visits = reward - low, counts.visits[pair] + (UNLIMITED - (left - 1))
+            row = to * n_actions
+            best = q[row]
+            for a in range(np.uint64(1), n_actions):
+                best = max(best, q[row + a])
+            if len(rule) == OPTIMISTIC:
+                target[pair] = optimistic_update(target[pair], inner / numbers[2], best, visits, numbers[0], numbers[1])
+                q[pair] = min(q[pair], target[pair])
+            else:
+                d = differential_error(q[pair], inner, best, numbers[3])
+                q[pair] += numbers[1] * d
+                numbers[3] += numbers[2] * numbers[1] * d
+        elif policy.stop_on_new_state:
+            counts.visited[state] = True
+            if not counts.visited[to]:
+                counts.visited[to] = True
                 state = to
-                clock[3] = True
+                now[NEW_STATE] = True
                 break
         state = to
-    clock[0], clock[1], earned[0] = state, t, total
+    now[STATE], now[STEP], clock.earned[0] = state, t, total
+    fold(table, counters, counts, now)
 
 
 def check_fit(agent: EpisodicAgent, mdp: MDP) -> None:
@@ -157,78 +185,89 @@ class TabularSimulation(ResumableSimulation):
     agent: EpisodicAgent
 
     def __init__(
-        self, agent: EpisodicAgent, mdp: MDP, seed: int, grid: NDArray[np.int64], gain: float,
-        dynamics: TransitionTable | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        agent: EpisodicAgent,
+        mdp: MDP,
+        seed: int,
+        grid: NDArray[np.int64],
+        gain: float,
+        compiled: tuple[TransitionTable, RewardLaw] | None = None,
+    ) -> None:
         super().__init__(agent, seed, grid)
         self.mdp, self.gain, self.means = mdp, gain, np.zeros(grid.size)
-        self.world = TabularStepper(mdp, seed, dynamics)
-        self.dynamics = self.world.dynamics
-        self._seen = np.zeros(0 if self.dynamics.width else mdp.n_transitions, dtype=np.uint32)
+        self.table, self.law = compiled or (TransitionTable.of(mdp), RewardLaw.of(mdp))
         self._visits_before = agent.statistics.visits.copy()
-        clock = np.array([self.world.first_state, 0, 0, False], dtype=np.int64)
-        touched = np.empty(mdp.n_states * mdp.n_actions, dtype=np.int64)
-        self.keep_in(records(self.dynamics.mean)[0], touched, clock, np.zeros(1))
+        now = np.array([first_state(mdp, seed), 0, 0, False], dtype=np.int64)
+        self.count_in(
+            new_counters(self.law.means, self.n_long), Clock(now, np.zeros(1), stream_key(seed, Role.ENVIRONMENT))
+        )
 
-    def keep_in(
-        self, record: NDArray[np.int64], touched: NDArray[np.int64], clock: NDArray[np.int64],
-        earned: NDArray[np.float64],
-    ) -> None:  # fmt: skip
+    @property
+    def n_long(self) -> int:
+        """The number of transitions that need a counter beside the records: those of an MDP with long rows."""
+        return 0 if self.table.padding else self.mdp.n_transitions
+
+    @property
+    def clock(self) -> NDArray[np.int64]:
+        """State, step, number of pairs loaded, and whether a new state ended the episode."""
+        now: NDArray[np.int64] = self._clock.now
+        return now
+
+    @property
+    def key(self) -> Key:
+        """The stream from which the environment draws."""
+        return self._clock.key
+
+    @property
+    def earned(self) -> NDArray[np.float64]:
+        """(1,) the sum of rewards so far."""
+        earned: NDArray[np.float64] = self._clock.earned
+        return earned
+
+    def count_in(self, counters: Counters, clock: Clock) -> None:
         """Count in these arrays from now on; nothing is loaded now."""
-        self._record, self._touched, self.clock, self.earned = record, touched, clock, earned
-        statistics, agent = self.agent.statistics, self.agent
-        by_step = isinstance(agent, StepwiseAgent)
-        self._to_run = (
-            *(self.dynamics.arrays if by_step else self.dynamics.typed_arrays), self.world.key,
-            np.uint64(self.mdp.n_actions), record, record.view(np.float64), record.view(np.uint32), self._seen,
-            touched, clock, earned, statistics.reward_sum, statistics.reward_squares, agent.reward_min,
-            *((statistics.visits,) if by_step else (agent.remaining, agent.visited)),
-        )  # fmt: skip
-        self._to_fold = (
-            *self.dynamics.arrays[1:4], np.uint64(self.mdp.n_actions), record, record.view(np.float64),
-            record.view(np.uint32), self._seen, touched, clock, agent.visited, agent.remaining, statistics.visits,
-            statistics.reward_sum, statistics.reward_squares,
-        )  # fmt: skip
+        self._clock = clock
+        self._where = tuple(self.table), tuple(self.law), tuple(counters)  # plain tuples: quicker arguments
 
     @property
     def state(self) -> int:
         """Where the agent is."""
-        return int(self.clock[0])
+        return int(self._clock.now[STATE])
 
     @property
     def t(self) -> int:
         """Steps made in this run."""
-        return int(self.clock[1])
+        return int(self._clock.now[STEP])
 
     @property
     def total(self) -> float:
         """The sum of rewards so far."""
-        return float(self.earned[0])
+        return float(self._clock.earned[0])
 
     def prepare(self) -> EpisodePlan:
         """Let the agent decide, and so plan where a new episode is due; the plan in force."""
         before = time.process_time()
-        self.agent.act(int(self.clock[0]))
+        self.agent.act(self.state)
         self.planning_seconds += time.process_time() - before
         plan = self.agent.current
         assert plan is not None
         return plan
 
-    def settle(self) -> None:
-        """Give the agent all that has been counted."""
-        statistics = self.agent.statistics
-        while not fold(*self._to_fold, *statistics.arena, *statistics.changes):
-            statistics.enlarge()
-        self.agent.t = self.lived + int(self.clock[1])
+    def update_agent(self) -> None:
+        """Give the agent all that has been counted, and the time."""
+        now, (table, _, counters) = self._clock.now, self._where
+        while now[TOUCHED] > 0 and not fold(table, counters, self.agent.counts(), now):
+            self.agent.statistics.enlarge()
+        self.agent.t = self.lived + int(now[STEP])
 
     def note(self) -> None:
-        """Once settled: what has been earned, if this is a checkpoint."""
-        if self.over or self.clock[1] != self.grid[self.passed]:
+        """Once the agent is up to date: what has been earned, if this is a checkpoint."""
+        if self.over or self.t != self.grid[self.passed]:
             return
-        self.rewards[self.passed] = self.means[self.passed] = self.earned[0]
-        if self.dynamics.law != DETERMINISTIC:
+        self.rewards[self.passed] = self.means[self.passed] = self.total
+        if len(self.law.kind) != DETERMINISTIC:
             visits = self.agent.statistics.visits
-            self.means[self.passed] = total_of_means(visits, self._visits_before, self.dynamics.mean)
+            self.means[self.passed] = total_of_means(visits, self._visits_before, self.law.means)
         self.passed += 1
 
     def advance(self, target: int) -> None:
@@ -236,20 +275,12 @@ class TabularSimulation(ResumableSimulation):
         agent, plan = self.agent, self.prepare()
         began = time.thread_time()
         until = min(target, plan.last_step - self.lived)
+        policy, learner = agent.policy_in_force(self.lived), learner_of(agent)
         try:
-            if isinstance(agent, StepwiseAgent):
-                run_learning_steps(
-                    *self._to_run, agent.kind, agent.q, agent.target, agent.numbers, agent.allowed, agent.key,
-                    self.lived, until,
-                )  # fmt: skip
-            else:
-                run_steps(
-                    *self._to_run, plan.actions, plan.cumulative, agent.key, self.lived, agent.planned_at == agent.t,
-                    plan.doubling, plan.stop_on_new_state, until,
-                )  # fmt: skip
-        finally:  # whatever happens, Ctrl-C too: what was lived is known to the agent
-            self.settle()
-            agent.interrupted = bool(self.clock[3])
+            run_steps(*self._where, agent.counts(), learner, policy, tuple(self._clock), until)
+        finally:  # whatever happens, Ctrl-C too: the agent learns all that was counted
+            self.update_agent()
+            agent.interrupted = bool(self._clock.now[NEW_STATE])
         self.acting_seconds += time.thread_time() - began
 
     @property
@@ -274,9 +305,12 @@ class TabularSimulation(ResumableSimulation):
     def kept(self) -> dict[str, NDArray[Any]]:
         """Clock, rewards, and the visits from which mean rewards count."""
         return {
-            "clock": self.clock, "earned": self.earned, "rewards": self.rewards, "means": self.means,
+            "clock": self.clock,
+            "earned": self.earned,
+            "rewards": self.rewards,
+            "means": self.means,
             "visits_before": self._visits_before,
-        }  # fmt: skip
+        }
 
     def step_in(self, arrays: dict[str, NDArray[Any]]) -> int:
         """The clock's; its state must be one, and nothing left to fold."""

@@ -1,93 +1,107 @@
-"""An MDP made ready to be stepped."""
+"""A finite MDP made ready for stepping: where a step leads, what it earns, and one step at a time from Python."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gainful._compiled import inlined, kernel
 from gainful.mdp.model import MDP
-from gainful.rng import Role, draw, draws, stream_key
+from gainful.rng import Key, Role, draw, draws, stream_key
 
 DETERMINISTIC, BERNOULLI, TRANSITION = 0, 1, 2
 _LAWS = {"deterministic": DETERMINISTIC, "bernoulli": BERNOULLI, "transition": TRANSITION}
 
 LOW_BITS = np.uint64(0xFFFFFFFF)
 _NEVER = np.uint32(0xFFFFFFFF)
-ONE, FOUR = np.uint64(1), np.uint64(4)
+ONE, FOUR, EIGHT = np.uint64(1), np.uint64(4), np.uint64(8)
 
 
-class TransitionTable:
+class TransitionTable(NamedTuple):
     """Bounds of 32 bits instead of probabilities: next state j of a pair is the first with u ≤ bound[j], u of 32 bits.
 
     bound[j] = round(2³²·(p_1 + … + p_j)) - 1, and 2³² - 1 for the last. Where no pair has more than 4 (8) next states,
-    a pair's bounds and next states stand side by side in `table`, padded to `width` = 4 (8) each, so that a step reads
-    one line of memory and counts the bounds below u without a branch. Else `width` is 0 and the rows of the MDP are
-    searched by halves.
+    a pair's bounds and next states stand side by side in `lines`, padded to a width of 4 (8) each, so that a step reads
+    one line of memory and counts the bounds below u without a branch. Else the width is 0 and the rows of the MDP are
+    searched by bisection. The width is the length of the tuple `padding`, and so a constant to the compiler (up to 1.3
+    times faster).
     """
 
-    def __init__(self, mdp: MDP) -> None:
-        self.mdp = mdp
-        longest = int(np.diff(mdp.indptr).max())
-        self.width = np.uint64(4 if longest <= 4 else 8 if longest <= 8 else 0)
-        self.first: NDArray[np.uint64] = mdp.indptr.view(np.uint64)
-        bound = np.empty(mdp.n_transitions, dtype=np.uint32)
-        fill_bounds(self.first, mdp.probabilities, bound)
-        self.table: NDArray[np.uint32] = np.empty(0, dtype=np.uint32)
-        if self.width:
-            pairs, n, width = mdp.n_states * mdp.n_actions, np.diff(mdp.indptr), int(self.width)
-            table = np.full((pairs, 2, width), _NEVER, dtype=np.uint32)
+    lines: Any
+    padding: tuple[int, ...]
+    first: Any
+    next_states: Any
+    bounds: Any
+    n_actions: Any
+
+    @classmethod
+    def of(cls, mdp: MDP) -> TransitionTable:
+        """The table of an MDP."""
+        sizes = np.diff(mdp.indptr)
+        width = 4 if sizes.max() <= 4 else 8 if sizes.max() <= 8 else 0
+        first = mdp.indptr.view(np.uint64)
+        bounds: NDArray[np.uint32] = np.empty(mdp.n_transitions, dtype=np.uint32)
+        fill_bounds(first, mdp.probabilities, bounds)
+        lines: NDArray[np.uint32] = np.empty(0, dtype=np.uint32)
+        if width:
+            table = np.full((sizes.size, 2, width), _NEVER, dtype=np.uint32)
             table[:, 1] = 0
-            filled = np.arange(width) < n[:, None]
-            table[:, 0][filled], table[:, 1][filled] = bound, mdp.indices
-            self.table, bound = table.reshape(-1), bound[:0]
-        self.bound: NDArray[np.uint32] = bound
-        self.law = _LAWS[mdp.reward_law]
-        self.mean: NDArray[np.float64] = (mdp.pair_rewards + mdp.units.offset).copy()
-        entry = self.mean[:0] if mdp.entry_rewards is None else mdp.entry_rewards + mdp.units.offset
-        self.entry_reward: NDArray[np.float64] = entry
-        chance = mdp.units.sign * self.mean if self.law == BERNOULLI else self.mean[:0]
-        self.chance: NDArray[np.uint64] = np.rint(chance * 2.0**32).astype(np.uint64)
-        self.success = mdp.units.sign
+            filled = np.arange(width) < sizes[:, None]
+            table[:, 0][filled], table[:, 1][filled] = bounds, mdp.indices
+            lines, bounds = table.reshape(-1), bounds[:0]
+        return cls(lines, (0,) * width, first, mdp.indices, bounds, np.uint64(mdp.n_actions))
 
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        """What the kernels read."""
-        return (
-            self.table, self.width, self.first, self.mdp.indices, self.bound, self.law, self.entry_reward, self.chance,
-            self.success,
-        )  # fmt: skip
 
-    @property
-    def typed_arrays(self) -> tuple[Any, ...]:
-        """The same, with width and law as tuples of that length: constants to the compiler (up to 1.3 times faster)."""
-        table, width, first, indices, bound, law, *rest = self.arrays
-        return (table, (0,) * int(width), first, indices, bound, (0,) * law, *rest)
+class RewardLaw(NamedTuple):
+    """What a step earns: the pair's mean, `success` with a chance of `chances`·2⁻³² or else 0, or the transition's own.
+
+    The kind of law is the length of the tuple `kind`, and so a constant to the compiler. Arrays that the law does not
+    need are empty.
+    """
+
+    kind: tuple[int, ...]
+    means: Any
+    entry_rewards: Any
+    chances: Any
+    success: float
+
+    @classmethod
+    def of(cls, mdp: MDP) -> RewardLaw:
+        """The law of an MDP, in the units of `mdp.rewards`."""
+        kind, units = _LAWS[mdp.reward_law], mdp.units
+        means = (mdp.pair_rewards + units.offset).copy()
+        entry_rewards = means[:0] if mdp.entry_rewards is None else mdp.entry_rewards + units.offset
+        chances = units.sign * means if kind == BERNOULLI else means[:0]
+        return cls((0,) * kind, means, entry_rewards, np.rint(chances * 2.0**32).astype(np.uint64), units.sign)
 
 
 class TabularStepper:
-    """An MDP made ready to be stepped.
+    """Steps of an MDP, one at a time.
 
     Step t (from 0) uses draw number t of the seed's environment stream: the high 32 bits choose the next state (see
-    `TransitionTable`, which runs of several seeds may share); the low 32 bits decide a Bernoulli reward. Rewards are
-    those of `mdp.rewards`.
+    `TransitionTable`), the low 32 bits decide a Bernoulli reward. Rewards are those of `mdp.rewards`.
     """
 
-    def __init__(self, mdp: MDP, seed: int, dynamics: TransitionTable | None = None) -> None:
-        self.mdp, self.key = mdp, stream_key(seed, Role.ENVIRONMENT)
-        self.dynamics = TransitionTable(mdp) if dynamics is None else dynamics
-        start = np.empty(1, dtype=np.uint64)
-        draws(stream_key(seed, Role.START), np.uint64(0), start)
-        u = float(start[0] >> np.uint64(11)) * 2.0**-53
-        self.first_state = int(np.searchsorted(np.cumsum(mdp.start)[:-1], u, side="right"))
-        self._arrays = (*self.dynamics.arrays, self.dynamics.mean, self.key)
+    def __init__(self, mdp: MDP, seed: int) -> None:
+        self.key, self.first_state = stream_key(seed, Role.ENVIRONMENT), first_state(mdp, seed)
+        self._n_actions = mdp.n_actions
+        self._table, self._law = tuple(TransitionTable.of(mdp)), tuple(RewardLaw.of(mdp))
 
     def step(self, t: int, state: int, action: int) -> tuple[float, int]:
         """Reward and next state of step t (from 0): what the compiled loop does, one step at a time."""
-        reward, to = one_step(*self._arrays, np.uint64(t), np.uint64(state * self.mdp.n_actions + action))
+        pair = np.uint64(state * self._n_actions + action)
+        reward, to = one_step(self._table, self._law, self.key, np.uint64(t), pair)
         return float(reward), int(to)
+
+
+def first_state(mdp: MDP, seed: int) -> int:
+    """The state in which a run with this seed begins."""
+    start = np.empty(1, dtype=np.uint64)
+    draws(stream_key(seed, Role.START), np.uint64(0), start)
+    u = float(start[0] >> np.uint64(11)) * 2.0**-53
+    return int(np.searchsorted(np.cumsum(mdp.start)[:-1], u, side="right"))
 
 
 @kernel
@@ -132,24 +146,36 @@ def search(bound: Any, first: Any, end: Any, u: Any) -> Any:
     return low - first
 
 
-@kernel
-def one_step(
-    table: Any, width: Any, first: Any, indices: Any, bound: Any, law: int, entry_reward: Any, chance: Any,
-    success: float, mean: Any, key: Any, t: Any, pair: Any,
-) -> tuple[float, Any]:  # fmt: skip
-    """Reward and next state of one step from `pair`."""
-    bits = draw(key, t)
-    u = np.uint32(bits >> np.uint64(32))
-    j = first[pair]
+@inlined
+def env_step(table: TransitionTable, law: RewardLaw, pair: Any, mean: float, bits: Any) -> tuple[Any, Any, float]:
+    """One step from `pair`, whose mean reward is `mean`: the rank of the next state, the next state, and the reward.
+
+    Its branches depend on types alone. With others in it, Numba would count references to the arrays at every call.
+    """
+    width, u = np.uint64(len(table.padding)), np.uint32(bits >> np.uint64(32))
     if width == FOUR:
-        j += below_4(table, pair << np.uint64(3), u)
-    elif width:
-        j += below_8(table, pair << np.uint64(4), u)
+        line = pair << np.uint64(3)  # 2*width numbers
+        rank = below_4(table.lines, line, u)
+        to = np.uint64(table.lines[line + width + rank])
+    elif width == EIGHT:
+        line = pair << np.uint64(4)
+        rank = below_8(table.lines, line, u)
+        to = np.uint64(table.lines[line + width + rank])
     else:
-        j += search(bound, j, first[pair + ONE], u)
-    reward = mean[pair]
-    if law == BERNOULLI:
-        reward = success if (bits & LOW_BITS) < chance[pair] else 0.0
-    elif law == TRANSITION:
-        reward = entry_reward[j]
-    return reward, np.int64(indices[j])
+        rank = search(table.bounds, table.first[pair], table.first[pair + ONE], u)
+        to = np.uint64(table.next_states[table.first[pair] + rank])
+    if len(law.kind) == DETERMINISTIC:
+        reward = mean
+    elif len(law.kind) == BERNOULLI:
+        reward = law.success if (bits & LOW_BITS) < law.chances[pair] else 0.0
+    else:
+        reward = law.entry_rewards[table.first[pair] + rank]
+    return rank, to, reward
+
+
+@kernel
+def one_step(table: tuple[Any, ...], law: tuple[Any, ...], key: Key, t: Any, pair: Any) -> tuple[float, Any]:
+    """Reward and next state of step t from `pair`; the groups as plain tuples, the quicker arguments from Python."""
+    named = RewardLaw(*law)
+    _, to, reward = env_step(TransitionTable(*table), named, pair, named.means[pair], draw(key, t))
+    return reward, to
