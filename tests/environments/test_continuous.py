@@ -244,9 +244,13 @@ def car(env: ContinuousEnvironment, x: Array, a: int, bits: list[np.uint64]) -> 
 
 
 WRITTEN_OUT = {
-    "continuous-riverswim": river, "lqg": linear, "continuous-inventory": shop, "replacement": machine,
-    "ship-steering": ship, "mountain-car": car,
-}  # fmt: skip
+    "continuous-riverswim": river,
+    "lqg": linear,
+    "continuous-inventory": shop,
+    "replacement": machine,
+    "ship-steering": ship,
+    "mountain-car": car,
+}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -375,9 +379,13 @@ def made(name: str, **options: Any) -> ContinuousEnv:
 
 def test_ids() -> None:
     assert [gymnasium_id(name) for name in NAMES] == [
-        "gainful/ContinuousInventory-v0", "gainful/ContinuousRiverSwim-v0", "gainful/LQG-v0",
-        "gainful/MountainCar-v0", "gainful/Replacement-v0", "gainful/ShipSteering-v0",
-    ]  # fmt: skip
+        "gainful/ContinuousInventory-v0",
+        "gainful/ContinuousRiverSwim-v0",
+        "gainful/LQG-v0",
+        "gainful/MountainCar-v0",
+        "gainful/Replacement-v0",
+        "gainful/ShipSteering-v0",
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -422,7 +430,7 @@ def test_parameters_options_and_rendering() -> None:
 
 def test_gymnasium_misuse() -> None:
     env = made("replacement")
-    with pytest.raises(InvalidArgumentError, match="step before reset"):
+    with pytest.raises(InvalidArgumentError, match="step was called before reset"):
         env.step(np.int64(0))
     env.reset(seed=0)
     with pytest.raises(InvalidArgumentError, match="out of range, expected 0 … 1"):
@@ -492,9 +500,17 @@ def wander(x: Any, action: int, uniforms: Any, out: Any) -> float:
 
 def test_a_function_of_the_user_is_an_environment() -> None:
     env = ContinuousEnvironment.from_function(
-        wander, dim=1, n_actions=2, draws=2, low=-1.0, high=1.0, reward_lipschitz=1.0, transition_lipschitz=10.0,
-        holder=1.0, name="wander",
-    )  # fmt: skip
+        wander,
+        dim=1,
+        n_actions=2,
+        draws=2,
+        low=-1.0,
+        high=1.0,
+        reward_lipschitz=1.0,
+        transition_lipschitz=10.0,
+        holder=1.0,
+        name="wander",
+    )
     assert env.lipschitz == 10.0
     key = stream_key(3, Role.ENVIRONMENT)
     reward, x = env.step(4, [0.25], 1, seed=3)
@@ -532,14 +548,14 @@ def fails(x: Any, action: int, uniforms: Any, out: Any) -> Any:
     [
         (leaves, {}, r"step moved from .* to .*expected a point of the unit cube"),
         (forgets, {}, r"to \[nan\]"),
-        (overpays, {}, r"step paid 2\.0 .*expected a reward in \[0, 1\]"),
+        (overpays, {}, r"step returned the reward 2\.0 .*expected a reward in \[0, 1\]"),
         (fails, {}, "failed at x = "),
         (3, {}, "step is 3"),
         (wander, {"draws": 2, "holder": 1.0}, "belong together"),
         (wander, {"draws": 2, "dim": 0}, "dim is 0"),
         (wander, {"draws": 2, "high": -1.0}, r"axis 0 is \[0, -1\]"),
         (wander, {"draws": 2, "start": 2.0}, "start is"),
-        (wander, {"draws": 2, "reward_max": -1.0}, "rewards in"),
+        (wander, {"draws": 2, "reward_max": -1.0}, "the rewards are in"),
         (wander, {"draws": 2, "action_labels": ["one"]}, "1 action labels"),
     ],
 )

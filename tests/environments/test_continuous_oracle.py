@@ -143,8 +143,17 @@ def batch_means(env: ContinuousEnvironment, found: OracleGain, horizon: int, see
     """The mean reward of the oracle's policy and its standard error from 40 batches, the first left out."""
     sums = np.zeros(41)
     bins: NDArray[Any] = np.array(found.partition.bins)
-    follow(env.kind, env.parameters, env.start.copy(), found.actions, bins, stream_key(seed, Role.ENVIRONMENT), 0,
-           horizon, sums)  # fmt: skip
+    follow(
+        env.kind,
+        env.parameters,
+        env.start.copy(),
+        found.actions,
+        bins,
+        stream_key(seed, Role.ENVIRONMENT),
+        0,
+        horizon,
+        sums,
+    )
     means = sums[1:] / (horizon / 41)
     return float(means.mean()), float(means.std(ddof=1) / math.sqrt(40))
 

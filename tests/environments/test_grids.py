@@ -215,7 +215,7 @@ def test_slippery_four_rooms() -> None:
         (frozen_lake, {"is_slippery": 1}, "is_slippery is 1, expected True or False"),
         (four_rooms, {"size": 3}, "size is 3, expected an integer of at least 5"),
         (four_rooms, {"size": 6}, "size is 6, expected an odd number"),
-        (four_rooms, {"slip": 1.0}, r"slip is 1, expected a number in \[0, 1\)"),
+        (four_rooms, {"slip": 1.0}, r"slip is 1.0, expected a number in \[0, 1\)"),
         (four_rooms, {"slip": -0.1}, "slip is -0.1"),
     ],
 )

@@ -19,9 +19,14 @@ from tests.published.exact import PRECISION, linear_programme
 def test_server_routing_rows() -> None:
     """Rates 1 + 2 + 5 = 8 per unit of time, so every event has its rate over 8 and a step lasts 1/8."""
     mdp = server_routing(
-        2, arrival_rate=1.0, first_service_rate=2.0, second_service_rate=5.0,
-        first_holding_cost=3.0, second_holding_cost=4.0, loss_cost=10.0,
-    )  # fmt: skip
+        2,
+        arrival_rate=1.0,
+        first_service_rate=2.0,
+        second_service_rate=5.0,
+        first_holding_cost=3.0,
+        second_holding_cost=4.0,
+        loss_cost=10.0,
+    )
     assert mdp.units.step_duration == pytest.approx(1 / 8, rel=0, abs=1e-15)
     here = mdp.state_index("1 and 1")
     both = {mdp.state_index("0 and 1"): 2 / 8, mdp.state_index("1 and 0"): 5 / 8}
@@ -43,9 +48,14 @@ def test_server_routing_rows() -> None:
 @pytest.mark.parametrize(("arrivals", "rate", "holding", "lost"), [(2.0, 1.0, 1.0, 30.0), (0.5, 2.0, 3.0, 20.0)])
 def test_server_routing_without_queues_is_erlangs(arrivals: float, rate: float, holding: float, lost: float) -> None:
     mdp = server_routing(
-        1, arrival_rate=arrivals, first_service_rate=rate, second_service_rate=rate,
-        first_holding_cost=holding, second_holding_cost=holding, loss_cost=lost,
-    )  # fmt: skip
+        1,
+        arrival_rate=arrivals,
+        first_service_rate=rate,
+        second_service_rate=rate,
+        first_holding_cost=holding,
+        second_holding_cost=holding,
+        loss_cost=lost,
+    )
     x = arrivals / rate
     blocked = x * x / 2 / (1 + x + x * x / 2)
     expected = holding * x * (1 - blocked) + lost * arrivals * blocked
@@ -167,19 +177,19 @@ def test_the_diameter_grows_with_the_parameter() -> None:
     ("factory", "parameters", "message"),
     [
         (server_routing, {"capacity": 0}, "capacity is 0"),
-        (server_routing, {"arrival_rate": 0.0}, "arrival_rate is 0, expected a finite number above 0"),
+        (server_routing, {"arrival_rate": 0.0}, "arrival_rate is 0.0, expected a finite number above 0"),
         (server_routing, {"second_service_rate": -1.0}, "second_service_rate is -1"),
         (server_routing, {"first_holding_cost": -1.0}, "first_holding_cost is -1"),
         (server_routing, {"loss_cost": float("nan")}, "loss_cost is nan"),
         (weakly_communicating_toy, {"n_transient": 0}, "n_transient is 0"),
         (weakly_communicating_toy, {"start_above": "yes"}, "start_above is 'yes', expected True or False"),
         (hard_family, {"diameter": 7.9}, "diameter is 7.9, expected a finite number of at least 8"),
-        (hard_family, {"diameter": 10.0, "n_pieces": 8}, "diameter is 10, expected a finite number of at least 12"),
+        (hard_family, {"diameter": 10.0, "n_pieces": 8}, "diameter is 10.0, expected a finite number of at least 12"),
         (hard_family, {"n_actions": 3}, "n_actions is 3, expected an integer of at least 5"),
         (hard_family, {"n_actions": 6}, "n_actions is 6, expected an odd number"),
         (hard_family, {"n_pieces": 0}, "n_pieces is 0"),
-        (hard_family, {"advantage": 1.0}, r"advantage is 1, expected a number in \(0, 1\)"),
-        (hard_family, {"advantage": 0.0}, r"advantage is 0, expected a number in \(0, 1\)"),
+        (hard_family, {"advantage": 1.0}, r"advantage is 1.0, expected a number in \(0, 1\)"),
+        (hard_family, {"advantage": 0.0}, r"advantage is 0.0, expected a number in \(0, 1\)"),
         (hard_family, {"good_piece": 4}, "good_piece is 4, expected an integer from 0 to 3"),
         (hard_family, {"good_arm": 2}, "good_arm is 2, expected an integer from 0 to 1"),
     ],

@@ -206,7 +206,7 @@ def test_bad_rows_are_named(changes: dict[str, Any], message: str) -> None:
         ({"objective": "money"}, InvalidArgumentError, "objective is 'money', expected 'reward' or 'cost'"),
         ({"R": [2.0, 0.0], "reward_law": "bernoulli"}, InvalidMDPError, r"mean reward of P\[0, 0\] is 2, .*\[0, 1\]"),
     ],
-)  # fmt: skip
+)
 def test_bad_options_are_named(options: dict[str, Any], error: type[GainfulError], message: str) -> None:
     with pytest.raises(error, match=message):
         two_states(**options)

@@ -153,10 +153,14 @@ def test_a_table_of_rates_is_the_same(tmp_path: Path, objective: str) -> None:
     s, a, t = (np.concatenate([x, y]) for x, y in zip((s, a, t), extra, strict=True))
     table = pd.DataFrame(
         {
-            "state": s, "action": a, "next_state": t, "rate": rates[s, a, t], objective: jumps[s, a, t],
+            "state": s,
+            "action": a,
+            "next_state": t,
+            "rate": rates[s, a, t],
+            objective: jumps[s, a, t],
             f"{objective}_rate": flows[s, a],
         }
-    )  # fmt: skip
+    )
     table.to_csv(tmp_path / "rates.csv", index=False)
     expected = (
         MDP.from_rates(rates, flows, jump_rewards=jumps)
@@ -169,9 +173,12 @@ def test_a_table_of_rates_is_the_same(tmp_path: Path, objective: str) -> None:
 
 def test_a_table_with_labels_and_missing_actions() -> None:
     table = {
-        "state": ["idle", "busy"], "action": ["wait", "work"], "next_state": ["busy", "idle"], "rate": [1.0, 4.0],
+        "state": ["idle", "busy"],
+        "action": ["wait", "work"],
+        "next_state": ["busy", "idle"],
+        "rate": [1.0, 4.0],
         "reward_rate": [0.0, 2.0],
-    }  # fmt: skip
+    }
     mdp = MDP.from_rates(table, start="busy")
     assert mdp.state_labels == ("idle", "busy")
     assert mdp.allowed.tolist() == [[True, False], [False, True]]
@@ -221,7 +228,7 @@ def put(value: float, at: tuple[int, int, int] = (1, 0, 2)) -> np.ndarray:
         (put(1.0), {"allowed": [True]}, InvalidMDPError, r"allowed has shape \(1,\), expected"),
         (put(1.0), {"start": 9}, InvalidArgumentError, "state 9 is out of range"),
     ],
-)  # fmt: skip
+)
 def test_bad_rates_are_named(rates: Any, options: dict[str, Any], error: type[GainfulError], message: str) -> None:
     arguments: dict[str, Any] = {"rewards": np.zeros(4)} | options
     with pytest.raises(error, match=message):
@@ -245,8 +252,12 @@ def test_bad_rates_are_named(rates: Any, options: dict[str, Any], error: type[Ga
 )
 def test_bad_tables_of_rates_are_named(changes: dict[str, Any], message: str) -> None:
     columns: dict[str, Any] = {
-        "state": [0, 1], "action": [0, 0], "next_state": [1, 0], "rate": [1.0, 2.0], "reward": [1.0, 0.0],
-    } | changes  # fmt: skip
+        "state": [0, 1],
+        "action": [0, 0],
+        "next_state": [1, 0],
+        "rate": [1.0, 2.0],
+        "reward": [1.0, 0.0],
+    } | changes
     table = pd.DataFrame({key: value for key, value in columns.items() if value is not None})
     with pytest.raises(InvalidMDPError, match=message):
         MDP.from_rates(table)

@@ -20,9 +20,13 @@ from tests.strategies import mdps
 
 def example() -> MDP:
     return MDP(
-        np.random.default_rng(1).dirichlet(np.ones(4), size=(4, 2)), np.arange(8.0).reshape(4, 2), objective="cost",
-        state_labels=["ä", "b", "c", "d"], start=[0.1, 0.2, 0.3, 0.4], name="öd",
-    )  # fmt: skip
+        np.random.default_rng(1).dirichlet(np.ones(4), size=(4, 2)),
+        np.arange(8.0).reshape(4, 2),
+        objective="cost",
+        state_labels=["ä", "b", "c", "d"],
+        start=[0.1, 0.2, 0.3, 0.4],
+        name="öd",
+    )
 
 
 def changed(path: Path, **changes: Any) -> None:

@@ -27,9 +27,12 @@ def written(folder: Path, text: str, name: str = "mdp.csv") -> Path:
 
 def frame(**columns: Any) -> pd.DataFrame:
     table: dict[str, Any] = {
-        "state": [0, 0, 1], "action": [0, 0, 0], "next_state": [0, 1, 0], "probability": [0.5, 0.5, 1.0],
+        "state": [0, 0, 1],
+        "action": [0, 0, 0],
+        "next_state": [0, 1, 0],
+        "probability": [0.5, 0.5, 1.0],
         "reward": [1.0, 1.0, 0.0],
-    }  # fmt: skip
+    }
     return pd.DataFrame(table | columns)
 
 
@@ -64,9 +67,13 @@ def test_files_give_the_same_mdp_back(tmp_path: Path, kind: str, objective: Any)
 
 def test_parquet_keeps_start_law_and_absent_actions(tmp_path: Path) -> None:
     mdp = MDP(
-        np.full((2, 3, 2), 0.5), [0.25, 0.5], start=[0.25, 0.75], reward_law="bernoulli", name="kept",
+        np.full((2, 3, 2), 0.5),
+        [0.25, 0.5],
+        start=[0.25, 0.75],
+        reward_law="bernoulli",
+        name="kept",
         allowed=[[False, True, False], [True, True, False]],
-    )  # fmt: skip
+    )
     mdp.to_table().to_parquet(tmp_path / "m.parquet")
     again = MDP.from_table(tmp_path / "m.parquet")
     assert again == mdp
@@ -103,10 +110,13 @@ def test_a_million_lines_take_seconds() -> None:
     state = np.repeat(np.arange(S), n)
     table = pd.DataFrame(
         {
-            "state": state, "action": 0, "next_state": rng.integers(0, S, S * n), "probability": 1 / n,
+            "state": state,
+            "action": 0,
+            "next_state": rng.integers(0, S, S * n),
+            "probability": 1 / n,
             "reward": rng.random(S)[state],
         }
-    )  # fmt: skip
+    )
     mdp = MDP.from_table(table)
     assert mdp.n_states == S
 
@@ -341,7 +351,7 @@ def test_a_folder_is_not_a_table(tmp_path: Path) -> None:
         (frame(next_state=[-1, 1, 8]), r"row 0, column 'next_state': state '-1' has no action.*\(2 such states\)"),
         (pd.concat([frame(), frame()[["reward"]]], axis=1), "column 'reward' occurs 2 times, expected once"),
     ],
-)  # fmt: skip
+)
 def test_bad_frames_are_named_with_their_row(table: pd.DataFrame, message: str) -> None:
     with pytest.raises(InvalidMDPError, match=message):
         MDP.from_table(table)

@@ -1,7 +1,7 @@
-"""Named decision processes: functions that return an MDP, and the same by name (`names`, `make`, `describe`).
+"""Named decision processes: functions that return an MDP, also available by name (`names`, `make`, `describe`).
 
-Those with continuous states return a ContinuousEnvironment (`continuous_names`, `make_continuous`), and `oracle_gain`
-is the optimal gain of one. Importing this module makes all of them Gymnasium environments too (see
+Those with continuous states return a ContinuousEnvironment (`continuous_names`, `make_continuous`); `oracle_gain`
+computes the optimal gain of one. Importing this module also registers all of them with Gymnasium (see
 `gainful.environments.gymnasium_ids`).
 """
 
@@ -17,7 +17,14 @@ from gainful.environments.gymnasium_ids import gymnasium_id, register_all, regis
 from gainful.environments.hard_family import hard_family
 from gainful.environments.inventory_control import inventory_control
 from gainful.environments.machine_replacement import machine_replacement
-from gainful.environments.registry import Description, continuous_names, describe, make, make_continuous, names
+from gainful.environments.registry import (
+    EnvironmentDescription,
+    continuous_names,
+    describe,
+    make,
+    make_continuous,
+    names,
+)
 from gainful.environments.riverswim import riverswim
 from gainful.environments.riverswim_ergodic import riverswim_ergodic
 from gainful.environments.riverswim_maillard import riverswim_maillard
@@ -38,7 +45,7 @@ if TYPE_CHECKING:
     from gainful.environments.continuous.replacement import replacement
     from gainful.environments.continuous.ship_steering import ship_steering
 
-# name -> module of the package `continuous`; loaded on first use, as they bring compiled code along
+# name -> module of the package `continuous`, loaded on first use because they need compiled code
 _HOME = {
     "ContinuousEnvironment": "environment",
     "OracleGain": "oracle",
@@ -53,7 +60,7 @@ _HOME = {
 
 __all__ = [
     "ContinuousEnvironment",
-    "Description",
+    "EnvironmentDescription",
     "OracleGain",
     "access_control_queue",
     "admission_control",

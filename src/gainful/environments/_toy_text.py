@@ -12,9 +12,9 @@ from gainful.mdp.model import MDP
 def continuing(
     family: str, label: Callable[[int], str], action_labels: Sequence[str], *, name: str, **options: Any
 ) -> MDP:
-    """The newest installed version of `family` as a continuing MDP on the states it can reach.
+    """The newest installed version of `family` as a continuing MDP on the states that it can reach.
 
-    `label` names a state by its number in Gymnasium; `options` go to gymnasium.make.
+    `label` maps the number of a state in Gymnasium to its label; `options` are passed to gymnasium.make.
     """
     import gymnasium
 
@@ -38,6 +38,9 @@ def newest(family: str) -> str:
     }
     if not versions:
         raise UnknownEnvironmentError(
-            f"Gymnasium {gymnasium.__version__} has no environment '{family}'; install a version with toy-text"
+            f"Gymnasium {gymnasium.__version__} has no environment '{family}'",
+            name="family",
+            found=family,
+            hint="install a version with toy-text",
         )
     return versions[max(versions)]

@@ -31,7 +31,7 @@ def access_control_queue(
     n = whole("n_servers", n_servers, 1)
     pay = reals("priorities", priorities)
     if len(set(pay)) != len(pay):
-        raise InvalidArgumentError(f"priorities are {pay}, expected numbers that differ")
+        raise InvalidArgumentError("priorities", pay, "distinct numbers", problem=f"priorities are {pay}")
     p = real("free_probability", free_probability, 0.0, 1.0, low_open=True)
     m = len(pay)
     S = (n + 1) * m

@@ -26,7 +26,7 @@ def four_rooms(size: int = 11, *, slip: float = 1 / 3) -> MDP:
     """
     n = whole("size", size, 5)
     if n % 2 == 0:
-        raise InvalidArgumentError(f"size is {n}, expected an odd number: two rooms and the wall between them")
+        raise InvalidArgumentError("size", n, "an odd number: two rooms and the wall between them")
     q = real("slip", slip, 0.0, 1.0, high_open=True)
     wall = n // 2
     doors = ((wall - 1) // 2, wall + 1 + (wall - 1) // 2)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gainful.arguments import choice, real, whole
 from gainful.mdp.model import MDP
 
-_CHUNK = 1 << 20  # rows drawn at once: bounds the temporaries; part of what an instance is
+_PAIRS_AT_ONCE = 1 << 20  # bounds the temporary arrays; changing it changes every instance
 
 
 def garnet(
@@ -48,8 +48,8 @@ def garnet(
     width = b if m == 0.0 else b + 1
     indices = np.empty((n_pairs, width), dtype=np.uint32)
     probabilities = np.empty((n_pairs, width))
-    for begin in range(0, n_pairs, _CHUNK):
-        rows = slice(begin, min(begin + _CHUNK, n_pairs))
+    for begin in range(0, n_pairs, _PAIRS_AT_ONCE):
+        rows = slice(begin, min(begin + _PAIRS_AT_ONCE, n_pairs))
         n = rows.stop - begin
         indices[rows, :b] = _subsets(rng, n, S, b)
         probabilities[rows, :b] = _spacings(rng, n, b)

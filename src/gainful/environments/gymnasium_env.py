@@ -1,4 +1,4 @@
-"""What Gymnasium makes of an id such as gainful/RiverSwim-v0."""
+"""The class of Gymnasium ids such as gainful/RiverSwim-v0."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gainful.mdp.gymnasium_env import MDPEnv
 
 
 class NamedEnv(MDPEnv):
-    """The environment called `environment` with these parameters, as `mdp.to_gymnasium()` gives it, but for one thing.
+    """An environment by name, as `mdp.to_gymnasium()` makes it, except that every action is accepted in every state.
 
     Gymnasium's samplers and checkers draw actions from the whole action space, so an action that the state does not
-    have is no error here: it acts as the first one the state has. `info["action_taken"]` is the action that acted,
-    `info["action_mask"]` tells which the state has. `env.unwrapped.mdp` is the MDP.
+    have is not an error here: the first action of the state is taken instead. `info["action_taken"]` is the action
+    that was taken, and `info["action_mask"]` shows which actions the state has. `env.unwrapped.mdp` is the MDP.
     """
 
     def __init__(self, environment: str, render_mode: str | None = None, **parameters: Any) -> None:

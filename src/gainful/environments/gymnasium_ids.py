@@ -1,9 +1,9 @@
 """The environments as Gymnasium ids: gainful/RiverSwim-v0 is `riverswim`, gainful/LQG-v0 is `lqg`, ...
 
-Importing `gainful.environments` registers all of them, without loading Gymnasium: at once if Gymnasium is loaded, else
-at the moment it is. So both orders of import work, as does, with no import of gainful at all,
-`gymnasium.make("gainful.environments:gainful/RiverSwim-v0")`. Parameters are passed on:
-`gymnasium.make("gainful/RiverSwim-v0", n_states=20)`.
+Importing `gainful.environments` registers all of them without loading Gymnasium: at once if Gymnasium is loaded,
+otherwise when it is. So both orders of import work, and
+`gymnasium.make("gainful.environments:gainful/RiverSwim-v0")` works without importing gainful at all. Parameters are
+passed on: `gymnasium.make("gainful/RiverSwim-v0", n_states=20)`.
 """
 
 from __future__ import annotations
@@ -16,25 +16,36 @@ from types import ModuleType
 
 from gainful.environments.registry import continuous_names, names
 
-_SPELT = {
+_CAPITALISED = {
     "lqg": "LQG",
     "riverswim": "RiverSwim",
     "toy3d": "Toy3D",
-}  # words whose capitals are not those of their first letter
+}  # words with unusual capital letters
 
 
 def gymnasium_id(name: str) -> str:
     """The Gymnasium id of an environment.
 
+    Parameters
+    ----------
+    name : str
+        The name of an environment, as `names` and `continuous_names` list it.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> gymnasium_id("riverswim-ergodic")
     'gainful/RiverSwimErgodic-v0'
     """
-    words = "".join(_SPELT.get(word, word.capitalize()) for word in name.split("-"))
+    words = "".join(_CAPITALISED.get(word, word.capitalize()) for word in name.split("-"))
     return f"gainful/{words}-v0"
 
 
 def register_all() -> None:
-    """Register every environment with Gymnasium as a continuing task, without a time limit; twice does no harm."""
+    """Register every environment with Gymnasium, as a continuing task without a time limit; repeated calls are fine."""
     from gymnasium.envs.registration import register, registry
 
     tables = [(name, "gainful.environments.gymnasium_env:NamedEnv") for name in names()]
@@ -45,7 +56,7 @@ def register_all() -> None:
 
 
 def register_with_gymnasium() -> None:
-    """`register_all` now if Gymnasium is loaded, else when it will be."""
+    """Call `register_all` now if Gymnasium is loaded, otherwise as soon as it is."""
     if "gymnasium" in sys.modules:
         register_all()
     elif not any(isinstance(finder, _OnceGymnasiumLoads) for finder in sys.meta_path):
@@ -53,7 +64,7 @@ def register_with_gymnasium() -> None:
 
 
 class _OnceGymnasiumLoads(MetaPathFinder):
-    """Finds nothing by itself: lets the other finders find Gymnasium, and registers after it has been executed."""
+    """Lets the other finders find Gymnasium, and registers the environments once it has been executed."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

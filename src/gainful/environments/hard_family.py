@@ -34,7 +34,7 @@ def hard_family(
     """
     A = whole("n_actions", n_actions, 5)
     if A % 2 == 0:
-        raise InvalidArgumentError(f"n_actions is {A}, expected an odd number: A' arms, A' branches and one way back")
+        raise InvalidArgumentError("n_actions", A, "an odd number: A' arms, A' branches and one way back")
     arms = (A - 1) // 2
     k = whole("n_pieces", n_pieces, 1)
     parent = [(piece - 1) // arms if piece else 0 for piece in range(k)]

@@ -47,10 +47,15 @@ def inventory_control(
         law = np.array(reals("demand", demand))
         if law.min() < 0.0 or abs(law.sum() - 1.0) > 1e-8:
             raise InvalidArgumentError(
-                f"demand sums to {law.sum():.10g} (smallest entry {law.min():g}), expected probabilities of 0, 1, 2, …"
+                "demand",
+                law,
+                "probabilities of 0, 1, 2, …",
+                problem=f"demand sums to {law.sum():.10g} (smallest entry {law.min():g})",
             )
         if law[0] >= 1.0 or not law[1:].any():
-            raise InvalidArgumentError("demand is always 0, expected a positive probability of some demand")
+            raise InvalidArgumentError(
+                "demand", law, "a positive probability of some demand", problem="demand is always 0"
+            )
         law = law / law.sum()
         mean = float(law @ np.arange(law.size))
         padded = np.zeros(max(law.size, M + 1))

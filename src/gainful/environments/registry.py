@@ -1,10 +1,11 @@
-"""Environments by name: what the command line and experiment files use."""
+"""Environments by name, as the command line and experiment files use them."""
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,7 @@ _FACTORIES: dict[str, Callable[..., MDP]] = {
     )
 }
 
-# each in a module of its own name; loaded when asked for, as they bring compiled code along
+# each in a module of its own name, loaded on first use because they need compiled code
 _CONTINUOUS = (
     "continuous-inventory",
     "continuous-riverswim",
@@ -66,8 +67,8 @@ _CONTINUOUS = (
 
 
 @dataclass(frozen=True)
-class Description:
-    """An environment in one line: its name, what it is, and its parameters with their defaults."""
+class EnvironmentDescription:
+    """The name of an environment, a one-line summary, and its parameters with their defaults."""
 
     name: str
     summary: str
@@ -78,42 +79,108 @@ class Description:
 
 
 def names() -> list[str]:
-    """The names of all environments that are tables (an MDP), in kebab-case, sorted."""
+    """The names of all environments with finitely many states, sorted.
+
+    Returns
+    -------
+    list of str
+        In kebab-case, as `make` takes them.
+
+    Examples
+    --------
+    >>> names()[:2]
+    ['access-control-queue', 'admission-control']
+    """
     return sorted(_FACTORIES)
 
 
 def continuous_names() -> list[str]:
-    """The names of all environments with continuous states, in kebab-case, sorted."""
+    """The names of all environments with continuous states, sorted.
+
+    Returns
+    -------
+    list of str
+        In kebab-case, as `make_continuous` takes them.
+
+    Examples
+    --------
+    >>> continuous_names()[:2]
+    ['continuous-inventory', 'continuous-riverswim']
+    """
     return sorted(_CONTINUOUS)
 
 
 def make(name: str, **parameters: Any) -> MDP:
-    """The environment called `name` with these parameters.
+    """Make an environment with finitely many states by its name.
 
+    Parameters
+    ----------
+    name : str
+        One of `names()`.
+    **parameters
+        Its parameters; `describe` lists them.
+
+    Returns
+    -------
+    MDP
+
+    Raises
+    ------
+    UnknownEnvironmentError
+        If there is no such environment.
+    InvalidArgumentError
+        If a parameter is unknown or invalid, or the states are continuous.
+
+    Examples
+    --------
     >>> make("riverswim", n_states=4)
     MDP('riverswim', 4 states, 2 actions, 14 transitions)
     """
     if name in _CONTINUOUS:
         raise InvalidArgumentError(
-            f"{name} has continuous states, so it is no MDP; make_continuous('{name}') makes it, "
-            "and oracle_gain of that is its gain"
+            "name",
+            name,
+            hint=f"make_continuous('{name}') makes it, and oracle_gain computes its gain",
+            problem=f"{name} has continuous states, so it is not an MDP",
         )
     if name not in _FACTORIES:
-        raise UnknownEnvironmentError(f"'{name}'; {suggestion(str(name), [*_FACTORIES, *_CONTINUOUS])}")
+        raise _unknown(name, [*_FACTORIES, *_CONTINUOUS])
     mdp: MDP = _made(name, _FACTORIES[name], parameters)
     return mdp
 
 
 def make_continuous(name: str, **parameters: Any) -> ContinuousEnvironment:
-    """The continuous environment called `name` with these parameters.
+    """Make an environment with continuous states by its name.
 
+    Parameters
+    ----------
+    name : str
+        One of `continuous_names()`.
+    **parameters
+        Its parameters; `describe` lists them.
+
+    Returns
+    -------
+    ContinuousEnvironment
+
+    Raises
+    ------
+    UnknownEnvironmentError
+        If there is no such environment.
+    InvalidArgumentError
+        If a parameter is unknown or invalid, or there are finitely many states.
+
+    Examples
+    --------
     >>> make_continuous("lqg", n_actions=9)
     ContinuousEnvironment('lqg', dim 1, 9 actions, L = 6.383, α = 1)
     """
     if name in _FACTORIES:
-        raise InvalidArgumentError(f"{name} has finitely many states; make('{name}') makes it")
+        raise InvalidArgumentError(
+            "name", name, hint=f"make('{name}') makes it", problem=f"{name} has finitely many states"
+        )
     if name not in _CONTINUOUS:
-        raise UnknownEnvironmentError(f"'{name}'; {suggestion(str(name), _CONTINUOUS)}")
+        raise _unknown(name, _CONTINUOUS)
     env: ContinuousEnvironment = _made(name, continuous_factory(name), parameters)
     return env
 
@@ -132,34 +199,70 @@ def continuous_factory(name: str) -> Callable[..., ContinuousEnvironment]:
     return factory
 
 
+def _unknown(name: str, known: Iterable[str]) -> UnknownEnvironmentError:
+    return UnknownEnvironmentError(f"'{name}'", name="name", found=name, hint=suggestion(str(name), known))
+
+
 def _made(name: str, factory: Callable[..., Any], parameters: dict[str, Any]) -> Any:
+    """Call the factory; errors list its parameters."""
     defaults = _parameters(factory)
     unknown = [p for p in parameters if p not in defaults]
     if unknown:
-        if not defaults:
-            raise InvalidArgumentError(f"{name} has no parameter '{unknown[0]}'; it has none")
-        known = suggestion(unknown[0], defaults)
-        said = "" if known.startswith("known") else f" {known}"
-        raise InvalidArgumentError(f"{name} has no parameter '{unknown[0]}';{said} it has {_listed(defaults)}")
+        nearest = difflib.get_close_matches(unknown[0], defaults, n=1)
+        meant = f"did you mean '{nearest[0]}'? " if nearest else ""
+        raise InvalidArgumentError(
+            unknown[0],
+            parameters[unknown[0]],
+            hint=f"{meant}it has {_listed(defaults) or 'none'}",
+            problem=f"{name} has no parameter '{unknown[0]}'",
+        )
     try:
         return factory(**parameters)
     except InvalidArgumentError as error:
-        raise InvalidArgumentError(f"{name}: {error}; its parameters are {_listed(defaults)}") from error
+        hint = f"its parameters are {_listed(defaults)}"
+        raise InvalidArgumentError(
+            error.name,
+            error.found,
+            error.expected,
+            f"{error.hint}; {hint}" if error.hint else hint,
+            problem=f"{name}: {error.problem}",
+        ) from error
 
 
-def describe(name: str) -> Description:
-    """What `name` is, a table or continuous: the first line of its docstring, its parameters with their defaults."""
+def describe(name: str) -> EnvironmentDescription:
+    """Describe an environment, with finitely many or continuous states.
+
+    Parameters
+    ----------
+    name : str
+        One of `names()` or `continuous_names()`.
+
+    Returns
+    -------
+    EnvironmentDescription
+        Its name, the first line of its documentation, and its parameters with their defaults.
+
+    Raises
+    ------
+    UnknownEnvironmentError
+        If there is no such environment.
+
+    Examples
+    --------
+    >>> describe("toy3d").parameters
+    {'delta': 0.005}
+    """
     factory = _factory(name)
     doc = inspect.getdoc(factory)
     assert doc, f"{name} has no docstring"
-    return Description(name, doc.splitlines()[0], _parameters(factory))
+    return EnvironmentDescription(name, doc.splitlines()[0], _parameters(factory))
 
 
 def _factory(name: str) -> Callable[..., Any]:
     if name in _CONTINUOUS:
         return continuous_factory(name)
     if name not in _FACTORIES:
-        raise UnknownEnvironmentError(f"'{name}'; {suggestion(str(name), [*_FACTORIES, *_CONTINUOUS])}")
+        raise _unknown(name, [*_FACTORIES, *_CONTINUOUS])
     return _FACTORIES[name]
 
 

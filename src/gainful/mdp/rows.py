@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from gainful.errors import InvalidMDPError
 
 SUM_TOLERANCE = 1e-8
-_CHUNK = 1 << 22  # entries processed at once, where a temporary array would double the memory
+_ENTRIES_AT_ONCE = 1 << 22  # entries processed at once, where a temporary array would double the memory
 
 
 class TransitionRows(NamedTuple):
@@ -201,7 +201,9 @@ def _normalise(rows: TransitionRows, pair: Callable[[int], str]) -> None:
     scale = sums[differs]
     begin = 0
     while begin < inexact.size:  # in pieces of bounded size
-        end = begin + max(1, int(np.searchsorted(np.cumsum(lengths[begin : begin + _CHUNK]), _CHUNK)))
+        end = begin + max(
+            1, int(np.searchsorted(np.cumsum(lengths[begin : begin + _ENTRIES_AT_ONCE]), _ENTRIES_AT_ONCE))
+        )
         where = np.repeat(ptr[inexact[begin:end]], lengths[begin:end])
         where += np.arange(where.size) - np.repeat(
             np.cumsum(lengths[begin:end]) - lengths[begin:end], lengths[begin:end]

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from gainful._compiled import inlined
 from gainful.arguments import real, whole
-from gainful.environments.continuous.environment import ContinuousEnvironment, Curvature, Kind
+from gainful.environments.continuous.environment import ContinuousEnvironment, Curvature, EnvironmentKind
 from gainful.environments.continuous.noise import clip_unit, exponential
 from gainful.rng import draw
 
 DRAWS = 1
-_CAPACITY, _MEAN, _ORDER, _PRICE, _FIXED, _UNIT, _HOLDING, _LOW, _HIGH = range(9)
+_CAPACITY, _MEAN, _ORDER, _PRICE, _FIXED, _UNIT, _HOLDING, _REWARD_LOW, _REWARD_HIGH = range(9)
 
 
 def continuous_inventory(
@@ -61,10 +61,10 @@ def continuous_inventory(
         for a, q in enumerate(orders)
         for x in (0.0, max(C - q, 0.0), C, min(max(best - q, 0.0), max(C - q, 0.0)))
     ]
-    parameters[_LOW], parameters[_HIGH] = min(found), max(found)
+    parameters[_REWARD_LOW], parameters[_REWARD_HIGH] = min(found), max(found)
     return ContinuousEnvironment(
         name="continuous-inventory",
-        kind=int(Kind.CONTINUOUS_INVENTORY),
+        kind=int(EnvironmentKind.CONTINUOUS_INVENTORY),
         parameters=parameters,
         n_actions=A,
         draws=DRAWS,
@@ -79,14 +79,17 @@ def continuous_inventory(
         action_labels=tuple(f"order {q:.4g}" for q in orders),
         axis_labels=("stock",),
         settings={
-            "n_actions": n_actions, "capacity": capacity, "mean_demand": mean_demand, "price": price,
-            "order_cost": order_cost, "unit_cost": unit_cost, "holding_cost": holding_cost,
+            "n_actions": n_actions,
+            "capacity": capacity,
+            "mean_demand": mean_demand,
+            "price": price,
+            "order_cost": order_cost,
+            "unit_cost": unit_cost,
+            "holding_cost": holding_cost,
         },
         law=partial(_law, parameters),
-        curvature=Curvature(
-            (p + h) / mu * C * C, 2.0 * C / mu, 0.0, tuple(1.0 - a / (A - 1) for a in range(1, A - 1))
-        ),
-    )  # fmt: skip
+        curvature=Curvature((p + h) / mu * C * C, 2.0 * C / mu, 0.0, tuple(1.0 - a / (A - 1) for a in range(1, A - 1))),
+    )
 
 
 @inlined
@@ -99,7 +102,7 @@ def inventory_step(p: Any, x: Any, action: int, key: Any, first: Any, out: Any) 
     if action > 0:
         reward -= p[_FIXED]
     out[0] = clip_unit((faced - p[_MEAN] * exponential(draw(key, first))) / p[_CAPACITY])
-    inside: float = min(max(reward, p[_LOW]), p[_HIGH])  # rounding may pass the extremes by an ulp
+    inside: float = min(max(reward, p[_REWARD_LOW]), p[_REWARD_HIGH])  # rounding may pass the extremes by an ulp
     return inside
 
 

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 from gainful._compiled import inlined
 from gainful.arguments import real
-from gainful.environments.continuous.environment import ContinuousEnvironment, Curvature, Kind
+from gainful.environments.continuous.environment import ContinuousEnvironment, Curvature, EnvironmentKind
 from gainful.environments.continuous.noise import clip_unit, normal
 from gainful.rng import draw, uniform
 
@@ -49,7 +49,7 @@ def continuous_riverswim(
     spread = math.sqrt(2.0 / math.pi) * size / sigma
     return ContinuousEnvironment(
         name="continuous-riverswim",
-        kind=int(Kind.CONTINUOUS_RIVERSWIM),
+        kind=int(EnvironmentKind.CONTINUOUS_RIVERSWIM),
         parameters=parameters,
         n_actions=2,
         draws=DRAWS,

@@ -14,7 +14,7 @@ from gainful.environments.continuous.continuous_inventory import DRAWS as _INVEN
 from gainful.environments.continuous.continuous_inventory import inventory_step
 from gainful.environments.continuous.continuous_riverswim import DRAWS as _RIVER_DRAWS
 from gainful.environments.continuous.continuous_riverswim import river_step
-from gainful.environments.continuous.environment import Kind
+from gainful.environments.continuous.environment import EnvironmentKind
 from gainful.environments.continuous.lqg import DRAWS as _LQG_DRAWS
 from gainful.environments.continuous.lqg import lqg_step
 from gainful.environments.continuous.mountain_car import DRAWS as _CAR_DRAWS
@@ -26,8 +26,16 @@ from gainful.environments.continuous.ship_steering import ship_step
 from gainful.partition import cell_of
 from gainful.rng import draw, uniform
 
-_RIVER, _LQG, _INVENTORY = int(Kind.CONTINUOUS_RIVERSWIM), int(Kind.LQG), int(Kind.CONTINUOUS_INVENTORY)
-_WEAR, _SHIP, _CAR = int(Kind.REPLACEMENT), int(Kind.SHIP_STEERING), int(Kind.MOUNTAIN_CAR)
+_RIVER, _LQG, _INVENTORY = (
+    int(EnvironmentKind.CONTINUOUS_RIVERSWIM),
+    int(EnvironmentKind.LQG),
+    int(EnvironmentKind.CONTINUOUS_INVENTORY),
+)
+_WEAR, _SHIP, _CAR = (
+    int(EnvironmentKind.REPLACEMENT),
+    int(EnvironmentKind.SHIP_STEERING),
+    int(EnvironmentKind.MOUNTAIN_CAR),
+)
 
 
 @inlined
@@ -39,7 +47,7 @@ def _first(draws: int, t: int) -> Any:
 def continuous_step(kind: int, parameters: Any, x: Any, action: int, key: Any, t: int, out: Any) -> float:
     """Step t of a shipped environment: writes the next state to `out`, which may be `x`, and returns the reward.
 
-    Not for Kind.USER (NaN): see `user_step`.
+    Not for EnvironmentKind.USER (NaN): see `user_step`.
     """
     if kind == _RIVER:
         return river_step(parameters, x, action, key, _first(_RIVER_DRAWS, t), out)

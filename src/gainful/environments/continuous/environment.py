@@ -25,7 +25,7 @@ Law = Callable[[Array, int, Array], tuple[Array, Array]]
 """law(x, action, y) -> F(y|x), ∫₀^y F(·|x): x (N,1) and y (1,M) in the unit interval, before clipping to it."""
 
 
-class Kind(IntEnum):
+class EnvironmentKind(IntEnum):
     """Which step function is meant, in the compiled if-chain."""
 
     USER = 0
@@ -100,29 +100,46 @@ class ContinuousEnvironment:
         d = self.low.size
         if d < 1 or self.high.size != d or self.start.size != d:
             raise InvalidArgumentError(
-                f"low, high and start have {d}, {self.high.size} and {self.start.size} entries, expected one per axis"
+                "low",
+                (d, self.high.size, self.start.size),
+                "one per axis",
+                problem=f"low, high and start have {d}, {self.high.size} and {self.start.size} entries",
             )
         bad = [i for i in range(d) if not (-math.inf < self.low[i] < self.high[i] < math.inf)]
         if bad:
+            low, high = float(self.low[bad[0]]), float(self.high[bad[0]])
             raise InvalidArgumentError(
-                f"axis {bad[0]} is [{self.low[bad[0]]:g}, {self.high[bad[0]]:g}], expected finite numbers, low < high"
+                f"axis {bad[0]}",
+                (low, high),
+                "finite numbers with low < high",
+                problem=f"axis {bad[0]} is [{low:g}, {high:g}]",
             )
         if not np.all((self.start >= 0.0) & (self.start <= 1.0)):
-            raise InvalidArgumentError(f"start is {self.start.tolist()}, expected a point of the unit cube")
+            raise InvalidArgumentError("start", self.start.tolist(), "a point of the unit cube")
         if not (math.isfinite(self.reward_min) and self.reward_min < self.reward_max < math.inf):
             raise InvalidArgumentError(
-                f"rewards in [{self.reward_min}, {self.reward_max}], expected finite numbers, reward_min < reward_max"
+                "reward_min",
+                (self.reward_min, self.reward_max),
+                "finite numbers with reward_min < reward_max",
+                problem=f"the rewards are in [{self.reward_min}, {self.reward_max}]",
             )
         if (self.lipschitz is None) != (self.no_guarantee is not None):
-            raise InvalidArgumentError("either lipschitz and holder are given, or no_guarantee says why not")
+            raise InvalidArgumentError(
+                "no_guarantee",
+                self.no_guarantee,
+                hint="give reward_lipschitz, transition_lipschitz and holder, or else no_guarantee with the reason",
+                problem="either the Lipschitz constants or no_guarantee must be given",
+            )
         if not self.action_labels:
             object.__setattr__(self, "action_labels", tuple(str(a) for a in range(self.n_actions)))
         if not self.axis_labels:
             object.__setattr__(self, "axis_labels", tuple(f"x{i}" for i in range(d)))
         if len(self.action_labels) != self.n_actions or len(self.axis_labels) != d:
             raise InvalidArgumentError(
-                f"{len(self.action_labels)} action labels and {len(self.axis_labels)} axis labels, "
-                f"expected {self.n_actions} and {d}"
+                "action_labels",
+                (len(self.action_labels), len(self.axis_labels)),
+                f"{self.n_actions} and {d}",
+                problem=f"there are {len(self.action_labels)} action labels and {len(self.axis_labels)} axis labels",
             )
 
     @classmethod
@@ -168,7 +185,10 @@ class ContinuousEnvironment:
         constants = (reward_lipschitz, transition_lipschitz, holder)
         if any(c is None for c in constants) and any(c is not None for c in constants):
             raise InvalidArgumentError(
-                "reward_lipschitz, transition_lipschitz and holder belong together; give all three or none"
+                "holder",
+                holder,
+                hint="give all three or none",
+                problem="reward_lipschitz, transition_lipschitz and holder belong together",
             )
         if holder is not None:
             real("reward_lipschitz", reward_lipschitz, 0.0)
@@ -179,10 +199,10 @@ class ContinuousEnvironment:
         elif callable(step):
             compiled = numba.njit(error_model="numpy", nogil=True)(step)
         else:
-            raise InvalidArgumentError(f"step is {step!r}, expected a function step(x, action, uniforms, out)")
+            raise InvalidArgumentError("step", step, "a function step(x, action, uniforms, out)")
         env = cls(
             name=name,
-            kind=int(Kind.USER),
+            kind=int(EnvironmentKind.USER),
             parameters=np.empty(0),
             n_actions=whole("n_actions", n_actions, 1),
             draws=m,
@@ -242,13 +262,17 @@ class ContinuousEnvironment:
         point = np.array(x, dtype=np.float64).reshape(-1)
         if point.shape != (self.dim,) or not np.all((point >= 0.0) & (point <= 1.0)):
             raise InvalidArgumentError(
-                f"the state is {point.tolist()}, expected {self.dim} number(s) in [0, 1]; env.to_unit changes units"
+                "x",
+                point.tolist(),
+                f"{self.dim} number(s) in [0, 1]",
+                "env.to_unit converts from the user's units",
+                problem=f"the state is {point.tolist()}",
             )
         a = whole("action", action, 0, self.n_actions - 1)
         moment = whole("t", t, 0)
         stream = stream_key(seed, Role.ENVIRONMENT) if key is None else np.uint64(key)
         out = np.empty(self.dim)
-        if self.kind == Kind.USER:
+        if self.kind == EnvironmentKind.USER:
             reward = float(self.function(point, a, self._uniforms(stream, moment), out))
         else:
             reward = float(step_once(self.kind, self.parameters, point, a, stream, moment, out))
@@ -261,7 +285,7 @@ class ContinuousEnvironment:
         x = np.ascontiguousarray(np.asarray(points, dtype=np.float64).reshape(-1, self.dim))
         a = whole("action", action, 0, self.n_actions - 1)
         found = np.empty(len(x))
-        if self.kind == Kind.USER:
+        if self.kind == EnvironmentKind.USER:
             uniforms, out = np.full(self.draws, 0.5), np.empty(self.dim)
             for i, point in enumerate(x):
                 found[i] = self.function(point, a, uniforms, out)
@@ -293,17 +317,24 @@ class ContinuousEnvironment:
                 reward = float(self.function(x, action, self._uniforms(key, t), out))
             except Exception as error:
                 raise InvalidArgumentError(
-                    f"step(x, action, uniforms, out) failed at x = {before.tolist()}, action {action}: {error}"
+                    "step",
+                    self.function,
+                    problem=f"step(x, action, uniforms, out) failed at x = {before.tolist()}, action {action}: {error}",
                 ) from error
             if not np.all((out >= 0.0) & (out <= 1.0)):
                 raise InvalidArgumentError(
-                    f"step moved from {before.tolist()} by action {action} to {out.tolist()}, "
-                    "expected a point of the unit cube; clip it"
+                    "step",
+                    out.tolist(),
+                    "a point of the unit cube",
+                    "clip the next state",
+                    problem=f"step moved from {before.tolist()} by action {action} to {out.tolist()}",
                 )
             if not self.reward_min <= reward <= self.reward_max:
                 raise InvalidArgumentError(
-                    f"step paid {reward} at {before.tolist()}, action {action}, "
-                    f"expected a reward in [{self.reward_min:g}, {self.reward_max:g}]"
+                    "step",
+                    reward,
+                    f"a reward in [{self.reward_min:g}, {self.reward_max:g}]",
+                    problem=f"step returned the reward {reward} at {before.tolist()}, action {action}",
                 )
 
     def __eq__(self, other: object) -> bool:
@@ -311,9 +342,20 @@ class ContinuousEnvironment:
             return NotImplemented
         arrays = ("parameters", "start", "low", "high")
         plain = (
-            "name", "kind", "n_actions", "draws", "reward_min", "reward_max", "reward_lipschitz",
-            "transition_lipschitz", "holder", "no_guarantee", "action_labels", "axis_labels", "function",
-        )  # fmt: skip
+            "name",
+            "kind",
+            "n_actions",
+            "draws",
+            "reward_min",
+            "reward_max",
+            "reward_lipschitz",
+            "transition_lipschitz",
+            "holder",
+            "no_guarantee",
+            "action_labels",
+            "axis_labels",
+            "function",
+        )
         return all(np.array_equal(getattr(self, n), getattr(other, n)) for n in arrays) and all(
             getattr(self, n) == getattr(other, n) for n in plain
         )

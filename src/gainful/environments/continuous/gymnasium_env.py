@@ -16,10 +16,10 @@ from gainful.rng import Role, stream_key
 
 
 class ContinuousEnv(gymnasium.Env[NDArray[np.float64], np.int64]):
-    """A Box of float64 observations in the user's units, Discrete actions; it never terminates nor truncates.
+    """A Box of float64 observations in the user's units and Discrete actions; it never terminates or truncates.
 
     `reset(seed=s)` addresses the same random numbers as a compiled run with seed s: the two take the same steps, bit
-    for bit. `reset(options={"state": x})` begins at x, in the user's units. `info["unit_state"]` is the state in the
+    for bit. `reset(options={"state": x})` starts at x, in the user's units. `info["unit_state"]` is the state in the
     unit cube, `info["action_label"]` what was done.
     """
 
@@ -27,7 +27,7 @@ class ContinuousEnv(gymnasium.Env[NDArray[np.float64], np.int64]):
 
     def __init__(self, environment: ContinuousEnvironment, render_mode: str | None = None) -> None:
         if render_mode not in (None, "ansi"):
-            raise InvalidArgumentError(f"render_mode {render_mode!r}; expected None or 'ansi'")
+            raise InvalidArgumentError("render_mode", render_mode, "None or 'ansi'")
         self.environment = environment
         self.render_mode = render_mode
         self.observation_space = spaces.Box(environment.low, environment.high, dtype=np.float64)
@@ -40,7 +40,7 @@ class ContinuousEnv(gymnasium.Env[NDArray[np.float64], np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float64], dict[str, Any]]:
-        """Begin at the environment's start, or at options["state"]; without a seed with new random numbers."""
+        """Start at the environment's start, or at options["state"]; without a seed, random numbers are new."""
         super().reset(seed=seed)
         if seed is not None:
             self._key = stream_key(seed, Role.ENVIRONMENT)
@@ -54,7 +54,7 @@ class ContinuousEnv(gymnasium.Env[NDArray[np.float64], np.int64]):
             point = np.asarray(given, dtype=np.float64).reshape(-1)
             if point.shape != (env.dim,) or not np.all((point >= env.low) & (point <= env.high)):
                 raise InvalidArgumentError(
-                    f"options['state'] is {given!r}, expected {env.dim} number(s) between {env.low} and {env.high}"
+                    "options['state']", given, f"{env.dim} number(s) between {env.low} and {env.high}"
                 )
             self._x = env.to_unit(point)
         self._t, self._last = 0, None
@@ -63,11 +63,13 @@ class ContinuousEnv(gymnasium.Env[NDArray[np.float64], np.int64]):
     def step(self, action: np.int64) -> tuple[NDArray[np.float64], float, bool, bool, dict[str, Any]]:
         """Reward and next state; `action` is an index."""
         if self._x is None:
-            raise InvalidArgumentError("step before reset; call env.reset() first")
+            raise InvalidArgumentError("step", hint="call env.reset() first", problem="step was called before reset")
         env, before = self.environment, self._x
         a = int(action)
         if a != action or not 0 <= a < env.n_actions:
-            raise InvalidArgumentError(f"action {action} is out of range, expected 0 … {env.n_actions - 1}")
+            raise InvalidArgumentError(
+                "action", action, f"0 … {env.n_actions - 1}", problem=f"action {action} is out of range"
+            )
         reward, self._x = env.step(self._t, before, a, key=self._key)
         self._t += 1
         self._last = (before, a, reward)
@@ -75,22 +77,22 @@ class ContinuousEnv(gymnasium.Env[NDArray[np.float64], np.int64]):
         return env.from_unit(self._x), reward, False, False, info
 
     def render(self) -> str | None:
-        """The last step in one line ("ansi")."""
+        """The last step as one line of text, with render_mode "ansi"."""
         if self.render_mode is None or self._x is None:
             return None
-        here = self._told(self._x)
+        here = self._as_text(self._x)
         if self._last is None:
             return f"{here}\n"
         before, a, reward = self._last
-        return f"{self._told(before)} --{self.environment.action_labels[a]} ({reward:g})--> {here}\n"
+        return f"{self._as_text(before)} --{self.environment.action_labels[a]} ({reward:g})--> {here}\n"
 
-    def _told(self, x: NDArray[np.float64]) -> str:
+    def _as_text(self, x: NDArray[np.float64]) -> str:
         values = self.environment.from_unit(x)
         return ", ".join(f"{n} {v:.4g}" for n, v in zip(self.environment.axis_labels, values, strict=True))
 
 
 class NamedContinuousEnv(ContinuousEnv):
-    """What Gymnasium makes of an id such as gainful/LQG-v0: `env.unwrapped.environment` is the environment itself."""
+    """The class of Gymnasium ids such as gainful/LQG-v0; `env.unwrapped.environment` is the environment itself."""
 
     def __init__(self, environment: str, render_mode: str | None = None, **parameters: Any) -> None:
         super().__init__(make_continuous(environment, **parameters), render_mode)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gainful._compiled import inlined
 from gainful.arguments import real, whole
 from gainful.environments.continuous.continuous_riverswim import normal_law
-from gainful.environments.continuous.environment import ContinuousEnvironment, Curvature, Kind
+from gainful.environments.continuous.environment import ContinuousEnvironment, Curvature, EnvironmentKind
 from gainful.environments.continuous.noise import clip_unit, normal
 from gainful.rng import draw
 
@@ -47,7 +47,7 @@ def lqg(
     spread = math.sqrt(2.0 / math.pi) * 2.0 * B / sigma
     return ContinuousEnvironment(
         name="lqg",
-        kind=int(Kind.LQG),
+        kind=int(EnvironmentKind.LQG),
         parameters=parameters,
         n_actions=A,
         draws=DRAWS,

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from gainful._compiled import inlined
 from gainful.arguments import real
-from gainful.environments.continuous.environment import ContinuousEnvironment, Kind
+from gainful.environments.continuous.environment import ContinuousEnvironment, EnvironmentKind
 from gainful.environments.continuous.noise import normal
 from gainful.mdp.model import MDP
 from gainful.rng import draw, uniform
 
 DRAWS = 2
 _NOISE, _FORCE, _GRAVITY, _GOAL, _RESTART_LOW, _RESTART_HIGH = range(6)
-_LEFT, _RIGHT, _FAST = -1.2, 0.6, 0.07
-_LENGTH, _SPEEDS = _RIGHT - _LEFT, 2.0 * _FAST
+_LEFT_WALL, _RIGHT_WALL, _TOP_SPEED = -1.2, 0.6, 0.07
+_POSITION_RANGE, _VELOCITY_RANGE = _RIGHT_WALL - _LEFT_WALL, 2.0 * _TOP_SPEED
 
 
 def mountain_car(*, noise: float = 0.0005, force: float = 0.001, gravity: float = 0.0025) -> ContinuousEnvironment:
@@ -48,13 +48,13 @@ def mountain_car(*, noise: float = 0.0005, force: float = 0.001, gravity: float 
     )
     return ContinuousEnvironment(
         name="mountain-car",
-        kind=int(Kind.MOUNTAIN_CAR),
+        kind=int(EnvironmentKind.MOUNTAIN_CAR),
         parameters=parameters,
         n_actions=3,
         draws=DRAWS,
-        start=np.array([(-0.5 - _LEFT) / _LENGTH, 0.5]),
-        low=np.array([_LEFT, -_FAST]),
-        high=np.array([_RIGHT, _FAST]),
+        start=np.array([(-0.5 - _LEFT_WALL) / _POSITION_RANGE, 0.5]),
+        low=np.array([_LEFT_WALL, -_TOP_SPEED]),
+        high=np.array([_RIGHT_WALL, _TOP_SPEED]),
         reward_min=0.0,
         reward_max=1.0,
         no_guarantee="the noise moves the velocity and the position together, so laws of the next state from different "
@@ -69,20 +69,20 @@ def mountain_car(*, noise: float = 0.0005, force: float = 0.001, gravity: float 
 @inlined
 def car_step(p: Any, x: Any, action: int, key: Any, first: Any, out: Any) -> float:
     """One step; draw 0 is the noise, draw 1 the place of a restart."""
-    position, velocity = _LEFT + x[0] * _LENGTH, (2.0 * x[1] - 1.0) * _FAST
+    position, velocity = _LEFT_WALL + x[0] * _POSITION_RANGE, (2.0 * x[1] - 1.0) * _TOP_SPEED
     if position >= p[_GOAL]:
         u = uniform(draw(key, first + np.uint64(1)))
-        out[0] = (p[_RESTART_LOW] + u * (p[_RESTART_HIGH] - p[_RESTART_LOW]) - _LEFT) / _LENGTH
+        out[0] = (p[_RESTART_LOW] + u * (p[_RESTART_HIGH] - p[_RESTART_LOW]) - _LEFT_WALL) / _POSITION_RANGE
         out[1] = 0.5
         return 1.0
     velocity += (action - 1) * p[_FORCE] - p[_GRAVITY] * math.cos(3.0 * position) + p[_NOISE] * normal(draw(key, first))
-    velocity = min(max(velocity, -_FAST), _FAST)
+    velocity = min(max(velocity, -_TOP_SPEED), _TOP_SPEED)
     position += velocity
-    if position <= _LEFT:
-        position = _LEFT
+    if position <= _LEFT_WALL:
+        position = _LEFT_WALL
         velocity = max(velocity, 0.0)
-    out[0] = min((position - _LEFT) / _LENGTH, 1.0)
-    out[1] = min(max(0.5 * (velocity / _FAST + 1.0), 0.0), 1.0)
+    out[0] = min((position - _LEFT_WALL) / _POSITION_RANGE, 1.0)
+    out[1] = min(max(0.5 * (velocity / _TOP_SPEED + 1.0), 0.0), 1.0)
     return 0.0
 
 
@@ -93,7 +93,7 @@ def grid_model(p: NDArray[np.float64], bins: int, quadrature: int = 5) -> MDP:
     bilinear weights, so this is a finite MDP; the interpolation blurs, which costs first order in 1/bins.
     """
     goal = p[_GOAL]
-    positions, velocities = np.linspace(_LEFT, goal, bins + 1), np.linspace(-_FAST, _FAST, bins + 1)
+    positions, velocities = np.linspace(_LEFT_WALL, goal, bins + 1), np.linspace(-_TOP_SPEED, _TOP_SPEED, bins + 1)
     at, speed = (grid.reshape(-1) for grid in np.meshgrid(positions, velocities, indexing="ij"))
     n = at.size
     values, chances = np.polynomial.hermite_e.hermegauss(quadrature)
@@ -105,12 +105,12 @@ def grid_model(p: NDArray[np.float64], bins: int, quadrature: int = 5) -> MDP:
         rows, columns, weights = [], [], []
         for z, chance in zip(values, chances, strict=True):
             v = speed + (action - 1) * p[_FORCE] - p[_GRAVITY] * np.cos(3.0 * at) + p[_NOISE] * z
-            v = np.clip(v, -_FAST, _FAST)
+            v = np.clip(v, -_TOP_SPEED, _TOP_SPEED)
             x = at + v
-            v = np.where(x <= _LEFT, np.maximum(v, 0.0), v)
-            x = np.maximum(x, _LEFT)
+            v = np.where(x <= _LEFT_WALL, np.maximum(v, 0.0), v)
+            x = np.maximum(x, _LEFT_WALL)
             done = x >= goal
-            nodes, parts = _bilinear(np.where(done, _LEFT, x), v, positions, velocities)
+            nodes, parts = _bilinear(np.where(done, _LEFT_WALL, x), v, positions, velocities)
             for node, part in zip(nodes, parts, strict=True):
                 rows.append(np.arange(n))
                 columns.append(np.where(done, n, node))

@@ -88,29 +88,44 @@ def oracle_gain(env: ContinuousEnvironment, bins: int | None = None) -> OracleGa
     """
     if env.law is None and env.grid_model is None:
         reason = (
-            f"it has {env.dim} dimensions, and a grid serves up to 2"
+            f"it has {env.dim} dimensions, and a grid is feasible for at most 2"
             if env.dim > 2
             else "the law of its steps is unknown"
         )
-        raise InvalidArgumentError(f"{env.name} has no oracle: {reason}; compare agents with each other instead")
+        raise InvalidArgumentError(
+            "env",
+            env,
+            hint="compare agents with each other instead",
+            problem=f"{env.name} has no oracle: {reason}",
+        )
     n = DEFAULT_BINS[env.dim] if bins is None else whole("bins", bins, 4)
     if env.law is not None:
         coarse, fine = (_interval(env, k) for k in (n, 2 * n))
         partition = Partition.uniform(bins=2 * n)
         q = [np.interp(partition.centers[:, 0], fine.nodes, fine.q[:, a]) for a in range(env.n_actions)]
         return OracleGain(
-            gain=fine.plan.gain, bounds=_bounds(env, fine), error=abs(fine.plan.gain - coarse.plan.gain),
-            span=fine.plan.span, bins=2 * n, method=f"linear interpolation, {2 * n} intervals", partition=partition,
+            gain=fine.plan.gain,
+            bounds=_bounds(env, fine),
+            error=abs(fine.plan.gain - coarse.plan.gain),
+            span=fine.plan.span,
+            bins=2 * n,
+            method=f"linear interpolation, {2 * n} intervals",
+            partition=partition,
             actions=np.stack(q, axis=1).argmax(axis=1),
-        )  # fmt: skip
+        )
     assert env.grid_model is not None
     plans = [solve(env.grid_model(k), precision=1e-9) for k in (n, 2 * n)]
     partition = Partition.uniform(bins=2 * n, dim=2)
     return OracleGain(
-        gain=plans[1].gain, bounds=None, error=abs(plans[1].gain - plans[0].gain), span=plans[1].span, bins=2 * n,
-        method=f"bilinear interpolation, {2 * n} intervals per axis", partition=partition,
+        gain=plans[1].gain,
+        bounds=None,
+        error=abs(plans[1].gain - plans[0].gain),
+        span=plans[1].span,
+        bins=2 * n,
+        method=f"bilinear interpolation, {2 * n} intervals per axis",
+        partition=partition,
         actions=_planar_actions(env, plans[1], 2 * n, partition),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -139,7 +154,9 @@ class OracleSolution:
 def oracle_solution(env: ContinuousEnvironment, bins: int | None = None) -> OracleSolution:
     """The bias behind `oracle_gain(env, bins)` where the law is known (d = 1); kept for the next call."""
     if env.law is None or env.curvature is None:
-        raise InvalidArgumentError(f"{env.name} has no bias to show: the law of its steps is unknown")
+        raise InvalidArgumentError(
+            "env", env, problem=f"the bias of {env.name} cannot be computed: the law of its steps is unknown"
+        )
     found = _interval(env, 2 * (DEFAULT_BINS[1] if bins is None else whole("bins", bins, 4)))
     arrays = found.nodes.copy(), found.plan.bias.copy(), found.q.copy()
     for array in arrays:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gainful._compiled import inlined
 from gainful.arguments import real
-from gainful.environments.continuous.environment import ContinuousEnvironment, Curvature, Kind
+from gainful.environments.continuous.environment import ContinuousEnvironment, Curvature, EnvironmentKind
 from gainful.environments.continuous.noise import exponential
 from gainful.rng import draw
 
@@ -39,7 +39,7 @@ def replacement(mean_wear: float = 0.1, *, replacement_cost: float = 1.0) -> Con
     parameters = np.array([mu, K])
     return ContinuousEnvironment(
         name="replacement",
-        kind=int(Kind.REPLACEMENT),
+        kind=int(EnvironmentKind.REPLACEMENT),
         parameters=parameters,
         n_actions=2,
         draws=DRAWS,

@@ -9,7 +9,7 @@ import numpy as np
 
 from gainful._compiled import inlined
 from gainful.arguments import real, whole
-from gainful.environments.continuous.environment import ContinuousEnvironment, Kind
+from gainful.environments.continuous.environment import ContinuousEnvironment, EnvironmentKind
 from gainful.environments.continuous.noise import clip_unit
 from gainful.rng import draw, uniform
 
@@ -48,7 +48,7 @@ def ship_steering(
     angles = [-max_turn + a * 2.0 * max_turn / (A - 1) for a in range(A)]
     return ContinuousEnvironment(
         name="ship-steering",
-        kind=int(Kind.SHIP_STEERING),
+        kind=int(EnvironmentKind.SHIP_STEERING),
         parameters=np.array([C * dt, -turn, 2.0 * turn / (A - 1), blur, radius]),
         n_actions=A,
         draws=DRAWS,
@@ -62,10 +62,14 @@ def ship_steering(
         action_labels=tuple(f"turn {angle:.4g}°" for angle in angles),
         axis_labels=("x", "y", "heading"),
         settings={
-            "n_actions": n_actions, "speed": speed, "duration": duration, "max_turn": max_turn, "noise": noise,
+            "n_actions": n_actions,
+            "speed": speed,
+            "duration": duration,
+            "max_turn": max_turn,
+            "noise": noise,
             "goal_radius": goal_radius,
         },
-    )  # fmt: skip
+    )
 
 
 @inlined
