@@ -184,8 +184,8 @@ def packed(life: Any, factory: AgentFactory, task: Task, seconds: float) -> byte
         if plan is not None:
             arrays["actions"] = np.asarray(plan.actions, dtype=np.int32)
             arrays["values"] = np.asarray(plan.values, dtype=np.float64)
-            cells = getattr(agent, "inner", agent)
-            bonus = cells.bonuses() if isinstance(cells, SCALPlus) else plan.details.get("bonus")
+            core = agent.core
+            bonus = core.bonuses() if isinstance(core, SCALPlus) else plan.details.get("bonus")
             if bonus is not None:
                 arrays["bonus"] = np.asarray(bonus, dtype=np.float64)
     guarantee = agent.guarantee
