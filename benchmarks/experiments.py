@@ -42,10 +42,13 @@ LIMIT = 10.0
 def spec_of(agents: tuple[str, ...], horizon: float, seeds: int, **more: Any) -> Any:
     return read_spec(
         {
-            "horizon": horizon, "seeds": seeds, "environments": [{"name": "riverswim"}],
-            "agents": [{"name": name} for name in agents], **more,
+            "horizon": horizon,
+            "seeds": seeds,
+            "environments": [{"name": "riverswim"}],
+            "agents": [{"name": name} for name in agents],
+            **more,
         }
-    )  # fmt: skip
+    )
 
 
 # ---------------------------------------------------------------------- overhead

@@ -660,11 +660,19 @@ def a_run(
     """The rows of one run; `pseudo_regret` is the regret unless given."""
     regret = np.broadcast_to(np.asarray(regret, dtype=float), len(steps))
     row = {
-        "experiment": "x", "environment": environment, "agent": agent, "seed": seed, "step": list(steps),
-        "reward": -regret, "regret": regret, "pseudo_regret": regret if pseudo is None else pseudo,
-        "horizon": steps[-1], "planning_seconds": 1.0, "acting_seconds": 3.0,
+        "experiment": "x",
+        "environment": environment,
+        "agent": agent,
+        "seed": seed,
+        "step": list(steps),
+        "reward": -regret,
+        "regret": regret,
+        "pseudo_regret": regret if pseudo is None else pseudo,
+        "horizon": steps[-1],
+        "planning_seconds": 1.0,
+        "acting_seconds": 3.0,
         "run_id": f"{environment}/{agent}/{seed}",
-    }  # fmt: skip
+    }
     return pd.DataFrame({**row, **columns})
 
 
@@ -708,8 +716,18 @@ def test_curves_say_what_their_parts_say() -> None:
     frame = an_experiment()
     found = curves(frame, "regret", band=(0.1, 0.8))
     assert list(found.columns) == [
-        "environment", "agent", "step", "mean", "median", "iqm", "low", "high", "mean_low", "mean_high", "runs",
-    ]  # fmt: skip
+        "environment",
+        "agent",
+        "step",
+        "mean",
+        "median",
+        "iqm",
+        "low",
+        "high",
+        "mean_low",
+        "mean_high",
+        "runs",
+    ]
     assert len(found) == 4 * 5
     assert found.attrs["notes"] == []
     for _, row in found.iterrows():
@@ -746,8 +764,9 @@ def test_runs_with_other_checkpoints_are_aggregated_where_all_are() -> None:
     assert found.final_step.tolist() == [100, 10]
     assert found.regret_mean.tolist() == [6.0, 1.0]
     assert found.note.tolist() == [
-        "the runs end at steps 100 to 1000 and share 2 of 4 checkpoints: only these are used", ""
-    ]  # fmt: skip
+        "the runs end at steps 100 to 1000 and share 2 of 4 checkpoints: only these are used",
+        "",
+    ]
     drawn = curves(frame)
     assert drawn.step.tolist() == [1, 100, 1, 10]
     assert drawn["mean"].tolist() == [2.0, 6.0, 1.0, 1.0]
@@ -840,10 +859,11 @@ def test_compare_takes_no_step_from_runs_without_a_partner() -> None:
     """A run of seed 9 that stopped early has no partner, and does not shorten the others."""
     frame = pd.concat(
         [
-            a_run("e", "a", 1, [1, 10], [1.0, 2.0]), a_run("e", "b", 1, [1, 10], [1.0, 3.0]),
+            a_run("e", "a", 1, [1, 10], [1.0, 2.0]),
+            a_run("e", "b", 1, [1, 10], [1.0, 3.0]),
             a_run("e", "a", 9, [1], [1.0]),
         ]
-    )  # fmt: skip
+    )
     (only,) = compare(frame, "a", "b", "regret").environments
     assert (only.step, only.improvement.difference, only.note) == (10, -1.0, "")
 
@@ -852,9 +872,10 @@ def test_compare_says_where_the_value_is_unknown_or_no_step_is_shared() -> None:
     frame = pd.concat(
         [
             *(a_run("dark", agent, s, [1, 10], 1.0, pseudo=np.nan) for agent in "ab" for s in (0, 1)),
-            a_run("odd", "a", 0, [1, 10], 1.0), a_run("odd", "b", 0, [2, 20], 1.0),
+            a_run("odd", "a", 0, [1, 10], 1.0),
+            a_run("odd", "b", 0, [2, 20], 1.0),
         ]
-    )  # fmt: skip
+    )
     dark, odd = compare(frame, "a", "b").environments
     assert (dark.improvement.pairs, dark.note) == (0, "pseudo_regret is unknown for 2 of 2 pairs")
     assert odd.improvement.pairs == 0

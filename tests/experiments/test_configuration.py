@@ -43,13 +43,17 @@ def test_the_identity_of_one_configuration_is_pinned() -> None:
         "environment_parameters": {"n_states": 6, "reward_law": "deterministic"},
         "agent": "scal-plus",
         "agent_parameters": {
-            "span": "auto", "delta": 0.05, "bonus": "appendix", "bonus_scale": 0.1, "mixture": "copy",
+            "span": "auto",
+            "delta": 0.05,
+            "bonus": "appendix",
+            "bonus_scale": 0.1,
+            "mixture": "copy",
             "replanning": None,
         },
         "horizon": 1000,
         "checkpoints": [10, 100, 1000],
         "seed": 3,
-    }  # fmt: skip
+    }
     assert (ONE.key, ONE.run_id) == ("f9827bc5662e1b2ebe4f", "31b729b463a7cd3f859e")
 
 

@@ -98,9 +98,19 @@ class Cluster(Processes):
         folder.mkdir()
         file = folder / "scheduler.json"
         self.scheduler = self.start(
-            [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
-             "--no-dashboard", "--scheduler-file", str(file)]
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "distributed.cli.dask_scheduler",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                "0",
+                "--no-dashboard",
+                "--scheduler-file",
+                str(file),
+            ]
+        )
 
         def address() -> str:
             with contextlib.suppress(OSError, ValueError):
@@ -116,9 +126,23 @@ class Cluster(Processes):
 
     def worker(self, *options: str) -> subprocess.Popen[str]:
         return self.start(
-            [sys.executable, "-m", "distributed.cli.dask_worker", self.address, "--host", "127.0.0.1", "--nthreads",
-             "1", "--no-dashboard", "--memory-limit", "0", "--local-directory", str(self.folder), *options]
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "distributed.cli.dask_worker",
+                self.address,
+                "--host",
+                "127.0.0.1",
+                "--nthreads",
+                "1",
+                "--no-dashboard",
+                "--memory-limit",
+                "0",
+                "--local-directory",
+                str(self.folder),
+                *options,
+            ]
+        )
 
     def busy(self, runs: int) -> None:
         """Wait until so many runs are in the middle of their steps."""
@@ -262,7 +286,7 @@ def test_the_same_command_goes_on_after_the_scheduler_was_killed(
     assert 2 <= len(before) < 6
     with cluster_of(tmp_path / "new", 2, "--no-nanny") as cluster:
         said = finished(spec, out, "--dask", cluster.address)
-    assert f"6 of 6 runs are stored in {out}, {6 - len(before)} of them made now" in said
+    assert f"6 of 6 runs are stored in {out}, {6 - len(before)} of them made by this call" in said
     assert bits(out) == long
     assert before.items() <= bits(out).items()
 
@@ -301,7 +325,7 @@ def test_ctrl_c_writes_checkpoints_and_leaves(cluster: Cluster, tmp_path: Path, 
     cluster.busy(2)
     driver.send_signal(signal.SIGINT)
     said = processes.ended(driver, 130, 30.0)
-    assert "stopping: the runs under way write their checkpoints" in said
+    assert "stopping: active runs are writing their checkpoints" in said
     assert "0 of 2 runs are stored" in said
     assert len([p for p in (out / "checkpoints").iterdir() if p.suffix != ".tmp"]) == 3
     clean(said)
@@ -351,14 +375,21 @@ class Listener(SilentWatcher):
 
 
 def test_a_run_that_fails_there_does_not_sink_the_others(cluster: Cluster, tmp_path: Path) -> None:
-    text = LONG.replace("6e7", "1000").replace("seeds = 6", "seeds = 2").replace("[[agents]]", """
+    text = (
+        LONG.replace("6e7", "1000")
+        .replace("seeds = 6", "seeds = 2")
+        .replace(
+            "[[agents]]",
+            """
 [[environments]]
 name = "garnet"
 parameters = { n_states = 60000, n_actions = 4, branching = 4 }
 [[agents]]
 name = "psrl"
 [[agents]]
-only = ["riverswim"]""")  # fmt: skip
+only = ["riverswim"]""",
+        )
+    )
     outcome = run_experiment(written(tmp_path, text), tmp_path / "out", dask=cluster.address)
     assert (outcome.planned, outcome.finished) == (6, 4)
     assert {(f["agent"], f["environment"], f["kind"], f["try"]) for f in outcome.failures} == {
@@ -384,7 +415,7 @@ def test_steps_of_finished_runs_are_counted(cluster: Cluster, tmp_path: Path) ->
 def test_nobody_at_the_address(tmp_path: Path) -> None:
     began = time.monotonic()
     said = finished(written(tmp_path, ENDLESS), tmp_path / "out", "--dask", "tcp://127.0.0.1:1", code=1)
-    assert "ExperimentError: --dask tcp://127.0.0.1:1: no Dask scheduler answers there within 10 s" in said
+    assert "ExperimentError: --dask tcp://127.0.0.1:1: no Dask scheduler answered within 10 s" in said
     assert time.monotonic() - began < 60.0  # of which 10 are patience
     clean(said)
 
@@ -482,9 +513,15 @@ def test_what_a_worker_does_with_a_run(tmp_path: Path) -> None:
     (configuration,) = read_spec(written(tmp_path, LONG.replace("seeds = 6", "seeds = 1"))).configurations()
     (tmp_path / "token").write_text("secret")
     task = Task(
-        configuration.run_id, json.loads(configuration.to_json()), 0.5, "solved", 7.0, str(tmp_path / "checkpoint"),
-        1000.0, "secret",
-    )  # fmt: skip
+        configuration.run_id,
+        json.loads(configuration.to_json()),
+        0.5,
+        "solved",
+        7.0,
+        str(tmp_path / "checkpoint"),
+        1000.0,
+        "secret",
+    )
     whole = execute_text(task.to_json(), None, "a sweep")
     assert whole[:1] == worker.MESSAGE_RESULT
     assert struct.unpack_from("<q", whole, 1) == (0,)

@@ -59,8 +59,11 @@ def test_the_example_of_the_module_is_a_spec() -> None:
     assert spec.environment_labels == ["riverswim, n_states = 6", "riverswim, n_states = 12", "three states"]
     assert spec.agent_labels[:2] == ["SCAL+ (1)", "SCAL+ (0.1)"]
     assert spec.agent_labels[2] == "ucbvi, episode_length = 10, bonus_scale = 0.1"
-    assert {one.horizon for one, (environment, _) in zip(spec.configurations(), spec.labels, strict=True)
-            if environment == "three states"} == {100_000}  # fmt: skip
+    assert {
+        one.horizon
+        for one, (environment, _) in zip(spec.configurations(), spec.labels, strict=True)
+        if environment == "three states"
+    } == {100_000}
 
 
 def test_runs_come_by_environment_agent_and_seed() -> None:
@@ -87,8 +90,11 @@ def test_a_grid_is_every_combination_and_a_zip_side_by_side() -> None:
     )
     given = [c.agent_parameters for c in read_spec(HEAD + RIVER + agent).configurations() if c.seed == 0]
     assert [(one["mixture"], one["delta"], one["bonus_scale"]) for one in given] == [
-        ("copy", 0.1, 1.0), ("copy", 0.2, 2.0), ("min-action", 0.1, 1.0), ("min-action", 0.2, 2.0)
-    ]  # fmt: skip
+        ("copy", 0.1, 1.0),
+        ("copy", 0.2, 2.0),
+        ("min-action", 0.1, 1.0),
+        ("min-action", 0.2, 2.0),
+    ]
 
 
 def test_bonus_scales_are_widths_where_there_is_no_bonus() -> None:
@@ -116,9 +122,11 @@ def test_a_horizon_of_an_agent_goes_before_one_of_an_environment() -> None:
     spec = read_spec(text)
     found = {labels: one.horizon for one, labels in zip(spec.configurations(), spec.labels, strict=True)}
     assert found == {
-        Labels("riverswim", "scal-plus"): 2000, Labels("toy3d", "scal-plus"): 10_000,
-        Labels("riverswim", "psrl"): 500, Labels("toy3d", "psrl"): 500,
-    }  # fmt: skip
+        Labels("riverswim", "scal-plus"): 2000,
+        Labels("toy3d", "scal-plus"): 10_000,
+        Labels("riverswim", "psrl"): 500,
+        Labels("toy3d", "psrl"): 500,
+    }
 
 
 def test_checkpoints_per_decade_and_as_steps() -> None:
@@ -177,15 +185,20 @@ def test_a_file_a_dict_and_a_byte_order_mark(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (SHORT + "[agents.parameters]\n# a comment\nbonus_scal = 1\n",
-         "the spec, line 9: agents[0].parameters.bonus_scal: scal-plus has no such parameter; did you mean "
-         "'bonus_scale'?"),
-        (FOR + '"scal_plus"\n', "line 6: agents[0].name: unknown agent 'scal_plus'; did you "
-         "mean 'scal-plus'?"),
-        (HEAD + '[[environments]]\nname = "rivrswim"\n' + SCAL_PLUS,
-         "line 4: environments[0].name: unknown environment 'rivrswim'; did you mean 'riverswim'?"),
-        (HEAD + RIVER + "parameters = { n_state = 3 }\n" + SCAL_PLUS, "line 5: environments[0].parameters.n_state: "
-         "riverswim has no such parameter; did you mean 'n_states'?"),
+        (
+            SHORT + "[agents.parameters]\n# a comment\nbonus_scal = 1\n",
+            "the spec, line 9: agents[0].parameters.bonus_scal: scal-plus has no such parameter; did you mean "
+            "'bonus_scale'?",
+        ),
+        (FOR + '"scal_plus"\n', "line 6: agents[0].name: unknown agent 'scal_plus'; did you mean 'scal-plus'?"),
+        (
+            HEAD + '[[environments]]\nname = "rivrswim"\n' + SCAL_PLUS,
+            "line 4: environments[0].name: unknown environment 'rivrswim'; did you mean 'riverswim'?",
+        ),
+        (
+            HEAD + RIVER + "parameters = { n_state = 3 }\n" + SCAL_PLUS,
+            "line 5: environments[0].parameters.n_state: riverswim has no such parameter; did you mean 'n_states'?",
+        ),
         (HEAD + RIVER + "parameters = { n_states = 0 }\n" + SCAL_PLUS, "line 5: environments[0].parameters.n_states"),
         (SHORT + "bonus_scales = [\n  1.0,\n  -1.0,\n]\n", "line 9: agents[0].bonus_scales[1]"),
         (SHORT + "parameters.bonus_scale = nan\n", "bonus_scale is nan, expected a finite number"),
@@ -196,8 +209,7 @@ def test_a_file_a_dict_and_a_byte_order_mark(tmp_path: Path) -> None:
         (SHORT + "parameters.seed = 3\n", "write seeds"),
         (SHORT + "parameters.reward_max = 3\n", "it comes from the environment"),
         (SHORT + "parameters.bins = 3\n", "finitely many states"),
-        (SHORT + "grid = { bonus_scale = 3 }\n", "line 7: agents[0].grid.bonus_scale: is 3, expected a "
-         "list"),
+        (SHORT + "grid = { bonus_scale = 3 }\n", "line 7: agents[0].grid.bonus_scale: is 3, expected a list"),
         (SHORT + "grid = { bonus_scale = [] }\n", "is an empty list"),
         (SHORT + "bonus_scales = []\n", "is an empty list"),
         (SHORT + "zip = { bonus_scale = [1, 2], delta = [0.1] }\n", "bonus_scale has 2, delta has 1"),
@@ -205,16 +217,19 @@ def test_a_file_a_dict_and_a_byte_order_mark(tmp_path: Path) -> None:
         (SHORT + "parameters = { delta = 0.1 }\ngrid = { delta = [0.1] }\n", "too; keep one"),
         (SHORT + "bonus_scales = [1]\ngrid = { bonus_scale = [1] }\n", "is swept in grid or zip too"),
         (FOR + '"psrl"\nbonus_scales = [1]\n', "neither bonus_scale nor width_scale"),
-        (SHORT + 'only = [\n "toy3d",\n]\n', "line 8: agents[0].only[0]: no environment here is called "
-         "'toy3d'"),
-        (SHORT + 'except = ["riverswin"]\n', "agents[0].except[0]: no environment here is called "
-         "'riverswin'; did you mean 'riverswim'?"),
+        (SHORT + 'only = [\n "toy3d",\n]\n', "line 8: agents[0].only[0]: no environment here is called 'toy3d'"),
+        (
+            SHORT + 'except = ["riverswin"]\n',
+            "agents[0].except[0]: no environment here is called 'riverswin'; did you mean 'riverswim'?",
+        ),
         (SHORT + 'except = ["riverswim"]\n', "runs in no environment"),
         (FOR + '"c-scal-plus"\n', "is for continuous states, and riverswim has finitely many"),
         (HEAD + LQG + '[[agents]]\nname = "uccrl"\nparameters.horizon = 3\n', "write bins"),
         (HEAD + '[[environments]]\nname = "ship-steering"\n[[agents]]\nname = "scal"\n', "needs a model"),
-        (HEAD + '[[environments]]\nname = "mountain-car"\n[[agents]]\nname = "psrl"\nparameters.bins = 1e6\n',
-         "1000000 bins per axis are 1e+12 cells, too many"),
+        (
+            HEAD + '[[environments]]\nname = "mountain-car"\n[[agents]]\nname = "psrl"\nparameters.bins = 1e6\n',
+            "1000000 bins per axis make 1e+12 cells, expected at most",
+        ),
         (FOR + '"mbie-eb"\nparameters.m = 10\n', "agents[0].parameters.discount: is missing"),
         (FOR + '"fixed"\nparameters.policy = [0, 1]\n', "policy has 2 actions"),
         (FOR + '"regal"\n', "is not implementable"),
@@ -222,25 +237,31 @@ def test_a_file_a_dict_and_a_byte_order_mark(tmp_path: Path) -> None:
         (SHORT + 'label = "{bonus_scale:f}"\n', "write the name alone"),
         (SHORT + 'label = "{"\n', "a brace itself is written twice"),
         (SHORT + 'label = " "\n', "is empty"),
-        (SHORT + 'label = "x"\nbonus_scales = [1, 2]\n', "label 'x' is that of bonus_scale = 1 and of "
-         "bonus_scale = 2; put {bonus_scale} into it"),
-        (SHORT + '[[agents]]\nname = "scal"\nlabel = "scal-plus"\n', "line 7: agents[1]: label "
-         "'scal-plus' is that of agents[0] too"),
+        (
+            SHORT + 'label = "x"\nbonus_scales = [1, 2]\n',
+            "label 'x' is that of bonus_scale = 1 and of bonus_scale = 2; put {bonus_scale} into it",
+        ),
+        (
+            SHORT + '[[agents]]\nname = "scal"\nlabel = "scal-plus"\n',
+            "line 7: agents[1]: label 'scal-plus' is that of agents[0] too",
+        ),
         (SHORT + SCAL_PLUS + 'label = "x"\nparameters.delta = 0.05\n', "'x' is the same as agents[0]"),
         (HEAD + RIVER + RIVER + 'label = "x"\n' + SCAL_PLUS, "'x' is the same as environments[0]"),
         (HEAD + RIVER + RIVER + 'label = "x"\nhorizon = 1e4\n' + SCAL_PLUS, "is the same run as"),
         (SHORT + "bonus_scales = [1, 1.0]\n", "is the same as another value of the sweep"),
-        (SHORT + "color = 3\n", "line 7: agents[0].color: no such key here"),
+        (SHORT + "color = 3\n", "line 7: agents[0].color: there is no such key here"),
         (SHORT + "bonus_scale = [3]\n", "did you mean 'bonus_scales'?"),
         (HEAD + RIVER + "[[agents]]\nlabel = 'x'\n", "line 5: agents[0]: name is missing"),
         (FOR + "3\n", "line 6: agents[0].name: is 3, expected a text in quotes"),
         (HEAD + RIVER, "the spec: agents is missing"),
-        (HEAD + "[environments]\nname = 'riverswim'\n" + SCAL_PLUS,
-         "line 3: environments: is a table, expected an array of tables; write [[environments]]"),
+        (
+            HEAD + "[environments]\nname = 'riverswim'\n" + SCAL_PLUS,
+            "line 3: environments: is a table, expected an array of tables; write [[environments]]",
+        ),
         (HEAD + "environments = ['riverswim']\n" + SCAL_PLUS, "line 3: environments: is ['riverswim']"),
         ("seeds = 1\n" + RIVER + SCAL_PLUS, "horizon is missing; write horizon = 1e6"),
         ("horizon = 5\n" + RIVER + SCAL_PLUS, "seeds is missing"),
-        ("sede = 1\n" + SHORT, "line 1: sede: no such key here; did you mean 'seeds'?"),
+        ("sede = 1\n" + SHORT, "line 1: sede: there is no such key here; did you mean 'seeds'?"),
         ("title = 1\n" + SHORT, "line 1: title: is 1, expected a text"),
         ("checkpoints = 0\n" + SHORT, "line 1: checkpoints: is 0"),
         ("checkpoints = [0]\n" + SHORT, "a step is 0"),
@@ -248,7 +269,7 @@ def test_a_file_a_dict_and_a_byte_order_mark(tmp_path: Path) -> None:
         ("checkpoints = [\n1,\n20000]\n" + SHORT, "line 3: checkpoints[1]: step 20,000 is beyond"),
         ("checkpoints = nan\n" + SHORT, "checkpoints: is nan"),
     ],
-)  # fmt: skip
+)
 def test_every_mistake_is_named_with_its_line(text: str, said: str) -> None:
     assert said in refused(text)
 
@@ -256,12 +277,23 @@ def test_every_mistake_is_named_with_its_line(text: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("seeds", "said"),
     [
-        ("0", "is 0"), ("-3", "is -3"), ("2.5", "is 2.5"), ("nan", "is nan"), ("inf", "is inf"), ("true", "is true"),
-        ('"5"', 'is "5"'), ("[]", "empty"), ("[-1]", "seed is -1"), ("[1, 2, 1]", "seed 1 occurs twice"),
-        ("[0.5]", "seed is 0.5"), ("[9223372036854775808]", "2^63"), ("{ a = 1 }", "is {'a': 1}"),
-        ("1000001", "1,000,001 seeds"), ("1e300", "seeds, expected at most 1,000,000"),
+        ("0", "is 0"),
+        ("-3", "is -3"),
+        ("2.5", "is 2.5"),
+        ("nan", "is nan"),
+        ("inf", "is inf"),
+        ("true", "is true"),
+        ('"5"', 'is "5"'),
+        ("[]", "empty"),
+        ("[-1]", "seed is -1"),
+        ("[1, 2, 1]", "seed 1 occurs twice"),
+        ("[0.5]", "seed is 0.5"),
+        ("[9223372036854775808]", "2^63"),
+        ("{ a = 1 }", "is {'a': 1}"),
+        ("1000001", "1,000,001 seeds"),
+        ("1e300", "seeds, expected at most 1,000,000"),
     ],
-)  # fmt: skip
+)
 def test_bad_seeds(seeds: str, said: str) -> None:
     assert said in refused(f"horizon = 10\nseeds = {seeds}\n" + RIVER + SCAL_PLUS)
 
@@ -535,14 +567,20 @@ def test_the_same_spec_or_more_of_it_is_a_superset() -> None:
         (BASE.replace("psrl", "ucrl2"), ("agent 'psrl' is gone (3 runs)",)),
         (BASE.replace("riverswim", "toy3d"), ("environment 'riverswim' is gone (all 6 runs)",)),
         ("checkpoints = [5]\n" + BASE, ("checkpoints 70 -> 2 steps for all 6 runs",)),
-        (BASE.replace(RIVER, RIVER + "parameters.n_states = 8\n"),
-         ("environment 'riverswim': n_states 6 -> 8 for all 6 runs",)),
-        (BASE.replace(SCAL_PLUS, SCAL_PLUS + "parameters = { bonus_scale = 0.5, span = 3 }\n"),
-         ("agent 'scal-plus': bonus_scale 1 -> 0.5 for 3 runs", "agent 'scal-plus': span auto -> 3 for 3 runs")),
-        (BASE.replace("psrl", "ucrl2").replace("1e4", "1e5"),
-         ("horizon 10000 -> 100000 for 3 runs", "agent 'psrl' is gone (3 runs)")),
+        (
+            BASE.replace(RIVER, RIVER + "parameters.n_states = 8\n"),
+            ("environment 'riverswim': n_states 6 -> 8 for all 6 runs",),
+        ),
+        (
+            BASE.replace(SCAL_PLUS, SCAL_PLUS + "parameters = { bonus_scale = 0.5, span = 3 }\n"),
+            ("agent 'scal-plus': bonus_scale 1 -> 0.5 for 3 runs", "agent 'scal-plus': span auto -> 3 for 3 runs"),
+        ),
+        (
+            BASE.replace("psrl", "ucrl2").replace("1e4", "1e5"),
+            ("horizon 10000 -> 100000 for 3 runs", "agent 'psrl' is gone (3 runs)"),
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_changed_is_said_in_few_words(new: str, lines: tuple[str, ...]) -> None:
     found = compared(BASE, new)
     assert found.lines == lines

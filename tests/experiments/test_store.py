@@ -23,9 +23,15 @@ from gainful.experiments.wire_format import RunResult, pack, unpack
 
 def configuration(seed: int = 0, **changes: Any) -> Configuration:
     given: dict[str, Any] = {
-        "environment": "riverswim", "environment_parameters": {}, "agent": "psrl", "agent_parameters": {},
-        "horizon": 100, "checkpoints": (10, 100), "seed": seed, **changes,
-    }  # fmt: skip
+        "environment": "riverswim",
+        "environment_parameters": {},
+        "agent": "psrl",
+        "agent_parameters": {},
+        "horizon": 100,
+        "checkpoints": (10, 100),
+        "seed": seed,
+        **changes,
+    }
     return Configuration(**given)
 
 
@@ -54,9 +60,14 @@ def test_what_was_stored_is_there(folder: Path) -> None:
         assert store.finished() == {configuration(seed).run_id for seed in range(2)}
         (row,) = store.progress()
         assert row == {
-            "environment": "river", "agent": "PSRL", "horizon": 100, "planned": 3, "finished": 2, "older": 0,
+            "environment": "river",
+            "agent": "PSRL",
+            "horizon": 100,
+            "planned": 3,
+            "finished": 2,
+            "older": 0,
             "failed": 1,
-        }  # fmt: skip
+        }
         (failure,) = store.failures()
         assert (failure["seed"], failure["kind"], failure["message"]) == (2, "MemoryError", "no memory")
         rows = list(store.runs())
@@ -133,7 +144,7 @@ def test_a_transaction_that_fails_leaves_nothing(folder: Path) -> None:
 
 
 def test_there_is_no_experiment(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="no experiment there"):
+    with pytest.raises(StoreError, match="there is no experiment here"):
         Store.read(tmp_path / "nowhere")
 
 
@@ -149,7 +160,7 @@ def test_somebody_elses_sqlite_file(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / STORE_FILE) as connection:
         connection.execute("CREATE TABLE t (x)")
     for way in (Store.open, Store.read):
-        with pytest.raises(StoreError, match="no store of gainful"):
+        with pytest.raises(StoreError, match="not a store of gainful"):
             way(tmp_path)
 
 
@@ -237,7 +248,7 @@ def test_a_folder_that_cannot_be_written_can_be_read(folder: Path) -> None:
 
 
 def test_a_place_where_nothing_can_be_made() -> None:
-    with pytest.raises(StoreError, match="cannot be made there"):
+    with pytest.raises(StoreError, match="it cannot be created"):
         Store.open("/proc/gainful")
 
 

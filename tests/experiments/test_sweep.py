@@ -191,7 +191,7 @@ def test_a_worker_that_is_always_killed_is_given_up(tmp_path: Path) -> None:
     assert killed >= 2
     assert "was killed by SIGKILL" in said
     assert "try 2 follows" in said
-    assert "Next: the same command again" in said
+    assert "Next: repeat the command" in said
 
 
 # ---------------------------------------------------------------------- interruptions
@@ -206,7 +206,7 @@ def test_ctrl_c_stops_where_it_can_go_on_and_bits_stay_the_same(tmp_path: Path) 
     driver.send_signal(signal.SIGINT)
     said = driver.communicate(timeout=60)[0]
     assert driver.returncode == 130, said
-    assert "stopping: the runs under way write their checkpoints" in said
+    assert "stopping: active runs are writing their checkpoints" in said
     assert [p for p in (tmp_path / "out" / "checkpoints").iterdir() if p.name != "token"]
     finished(spec, tmp_path / "out", "-j", "2")
     assert bits(tmp_path / "out") == bits(tmp_path / "whole")
@@ -300,8 +300,16 @@ def test_runs_of_an_older_version_are_kept_and_made_anew(whole: Path, tmp_path: 
 def test_the_tidy_table(whole: Path, tmp_path: Path) -> None:
     frame = results(whole)
     assert list(frame.columns[:9]) == [
-        "experiment", "environment", "agent", "parameters", "seed", "step", "reward", "regret", "pseudo_regret",
-    ]  # fmt: skip
+        "experiment",
+        "environment",
+        "agent",
+        "parameters",
+        "seed",
+        "step",
+        "reward",
+        "regret",
+        "pseudo_regret",
+    ]
     assert frame.groupby(["environment", "agent", "seed"], observed=True).ngroups == RUNS
     assert np.array_equal(frame.regret, frame.step * frame.gain - frame.reward)
     assert json.loads(frame.parameters.iloc[0])["names"] == ["riverswim", "scal-plus"]
@@ -334,7 +342,7 @@ def test_the_commands(whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert (tmp_path / "x.csv").exists()
     assert gainful(["export", str(whole)]) == 2
     assert gainful(["status", str(tmp_path / "nothing")]) == 1
-    assert "no experiment there" in capsys.readouterr().err
+    assert "there is no experiment here" in capsys.readouterr().err
     assert gainful(["list", "specs"]) == 0
     assert "quickstart" in capsys.readouterr().out
 

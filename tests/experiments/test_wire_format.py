@@ -15,9 +15,12 @@ from gainful.experiments.wire_format import FrameDecoder, pack, read_frame, unpa
 
 def test_what_is_packed_is_unpacked() -> None:
     arrays = {
-        "a": np.arange(6, dtype=np.int64).reshape(2, 3), "b": np.array([1.5, -0.0, np.nan]), "empty": np.empty((0, 4)),
-        "flag": np.array([True, False]), "big": np.arange(3, dtype=">i4"),
-    }  # fmt: skip
+        "a": np.arange(6, dtype=np.int64).reshape(2, 3),
+        "b": np.array([1.5, -0.0, np.nan]),
+        "empty": np.empty((0, 4)),
+        "flag": np.array([True, False]),
+        "big": np.arange(3, dtype=">i4"),
+    }
     values, found = unpack(pack({"x": 1, "y": None, "z": "é"}, arrays))
     assert values == {"x": 1, "y": None, "z": "é"}
     for name, array in arrays.items():

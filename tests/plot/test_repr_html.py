@@ -89,8 +89,8 @@ def test_a_run_without_a_positive_regret_has_no_curve(value: float) -> None:
     ("finished", "failures", "stopped", "title", "following"),
     [
         (3, (), False, "complete", "gf.plot.regret('out')"),
-        (2, (), True, "stopped early", "the same call again"),
-        (2, ({"run_id": "x"},), False, "not complete", "gainful status out"),
+        (2, (), True, "stopped early", "repeat the call"),
+        (2, ({"run_id": "x"},), False, "incomplete", "gainful status out"),
     ],
 )
 def test_an_outcome_says_what_to_do_next(

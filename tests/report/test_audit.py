@@ -90,5 +90,5 @@ def test_a_damaged_audit_is_named(audited: Path, tmp_path: Path, text: str) -> N
     copy = tmp_path / "out"
     shutil.copytree(audited, copy)
     (copy / AUDIT_FILE).write_text(text)
-    with pytest.raises(StoreError, match=r"audit\.json: not an audit of this version"):
+    with pytest.raises(StoreError, match=r"audit\.json is not an audit of this version"):
         write_report(copy)

@@ -78,7 +78,7 @@ def test_misuse_is_told(words: list[str], code: int, told: str, folder: Path, re
 def test_a_folder_without_an_experiment_is_told(tmp_path: Path, reporter: Reporter) -> None:
     done = reporter(tmp_path)
     assert done.code == 1
-    assert "no experiment there" in done.err
+    assert "there is no experiment here" in done.err
 
 
 def test_what_goes_to_stdout_needs_no_place_for_a_page(folder: Path, tmp_path: Path, reporter: Reporter) -> None:

@@ -1,4 +1,4 @@
-"""`gainful audit`: do the theorems hold for this agent, in this environment, with these constants."""
+"""`gainful audit`: check whether the theorems hold for an agent in an environment, with its constants."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def audit(
         str,
         typer.Argument(
             metavar="ENV|TABLE|SPEC",
-            help="An environment, as for gainful solve, or a spec, as for gainful run: then every agent in it.",
+            help="An environment, as for gainful solve, or a spec, as for gainful run, to audit every agent in it.",
             show_default=False,
         ),
     ],
@@ -34,21 +34,25 @@ def audit(
         typer.Option(
             "--agent",
             metavar="NAME",
-            help="scal-plus (the default), ucrl2, ucrl2b, scal, tucrl, kl-ucrl; among points c-scal-plus.",
+            help="scal-plus (the default), ucrl2, ucrl2b, scal, tucrl, kl-ucrl; on continuous states c-scal-plus.",
             show_default=False,
         ),
     ] = None,
     runs: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Runs, one seed each; 59 without a failure certify δ = 0.05.")
+        int,
+        typer.Option(min=1, metavar="N", help="Number of runs, one seed each; 59 without a failure certify δ = 0.05."),
     ] = 100,
     horizon: Annotated[
         str | None,
-        typer.Option(metavar="STEPS", help="How long each lives: 1e5, or as the spec says.", show_default=False),
+        typer.Option(
+            metavar="STEPS", help="Steps of each run: by default 1e5, or as the spec says.", show_default=False
+        ),
     ] = None,
     span: Annotated[
         str,
         typer.Option(
-            metavar="NUMBER|auto", help="The bound c that the agent is told; auto is 1.001 times the model's."
+            metavar="NUMBER|auto",
+            help="The bound c on the span that the agent is told; auto is 1.001 times the model's own span.",
         ),
     ] = "auto",
     bins: options.Bins = None,
@@ -59,16 +63,20 @@ def audit(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Keep the audit there (audit.json): gainful report DIR shows it.", show_default=False
+            metavar="DIR",
+            help="Save the audit in this folder (audit.json); gainful report DIR shows it.",
+            show_default=False,
         ),
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the audit as a page of its own.", show_default=False)
+        Path | None, typer.Option(metavar="FILE", help="Write the audit as an HTML page.", show_default=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object: verdicts, worst cases, curves.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object: verdicts, worst cases, curves.")
+    ] = False,
     debug: failures.Debug = False,  # noqa: ARG001
 ) -> int:
-    """Check the theorems on real runs. Exit code 1 if something that should hold does not.
+    """Check the theorems on real runs. The exit code is 1 if something that should hold does not.
 
     \b
     gainful audit riverswim
@@ -89,9 +97,14 @@ def audit(
     else:
         c = span if "auto" in span else read_number("--span", span, "2.5")
         if not isinstance(c, str) and not math.isfinite(c):
-            raise InvalidArgumentError(f"--span {span}: expected a finite number, or auto")
+            raise InvalidArgumentError("--span", c, "a finite number, or auto", problem=f"--span is {span}")
         if "seed" in of_the_agent:
-            raise InvalidArgumentError("--agent-set seed: every run has a seed of its own; --first-seed is the first")
+            raise InvalidArgumentError(
+                "seed",
+                of_the_agent["seed"],
+                hint="--first-seed sets the first one",
+                problem="--agent-set seed: every run has a seed of its own",
+            )
         found = _of_environment(
             source, settings or [], agent_name, c, bins, of_the_agent, steps or 100_000, runs, first_seed, jobs
         )
@@ -99,7 +112,7 @@ def audit(
         console.write([json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False), "\n"])
     else:
         console.show(*_page(found))
-    if out is not None:  # after the verdicts: a disk that is full must not cost them
+    if out is not None:  # after the verdicts, so that a full disk does not lose them
         typer.echo(console.printable(f"written: {save_audits(found, out)}; next: gainful report {out}"), err=True)
     if html is not None:
         from gainful.report.audit_section import save_audit_page
@@ -120,7 +133,12 @@ def _only_for_environments(agent: str | None, span: str, bins: int | None, *sett
     given = {"--agent": agent, "--span": None if span == "auto" else span, "--bins": bins}
     for name, value in {**given, "--set": settings[0], "--agent-set": settings[1]}.items():
         if value:
-            raise InvalidArgumentError(f"{name}: a spec says that itself; leave it out, or audit an environment")
+            raise InvalidArgumentError(
+                name,
+                value,
+                hint="leave it out, or audit an environment",
+                problem=f"{name} cannot be combined with a spec, which sets it itself",
+            )
 
 
 def _of_spec(source: str, horizon: int | None, runs: int, first_seed: int, jobs: int | None) -> Audits:
@@ -128,15 +146,19 @@ def _of_spec(source: str, horizon: int | None, runs: int, first_seed: int, jobs:
     from gainful.experiments.spec import read_spec
 
     spec = read_spec(source)
-    with console.live_line(_Clock()) as show:
+    with console.live_line(_ProgressText()) as show:
         return audit_all(
-            audit_requests(spec, horizon), title=spec.title, runs=runs, first_seed=first_seed, jobs=jobs,
+            audit_requests(spec, horizon),
+            title=spec.title,
+            runs=runs,
+            first_seed=first_seed,
+            jobs=jobs,
             progress=lambda done, total, part: show(round(1000 * (done + part)), 1000 * total),
-        )  # fmt: skip
+        )
 
 
-class _Clock:
-    """What the line on stderr says: how many runs, how fast, how long still."""
+class _ProgressText:
+    """Makes the line on stderr: runs audited, their rate, and the time left."""
 
     def __init__(self) -> None:
         self.began = time.monotonic()
@@ -145,15 +167,23 @@ class _Clock:
         made, seconds = done / 1000, time.monotonic() - self.began
         text = f"{made:.0f} of {total // 1000:,} runs audited"
         if made < 0.05:
-            return f"{text}; solving, compiling"
+            return f"{text}; solving and compiling"
         return f"{text}, {made / seconds:.3g} per second, about {duration(seconds * (total - done) / done)} left"
 
 
 def _of_environment(
-    source: str, settings: list[str], agent: str | None, span: float | str, bins: int | None,
-    given: dict[str, Any], horizon: int, runs: int, first_seed: int, jobs: int | None,
-) -> Audits:  # fmt: skip
-    """An environment of the registry is audited by several processes, a table by this one."""
+    source: str,
+    settings: list[str],
+    agent: str | None,
+    span: float | str,
+    bins: int | None,
+    given: dict[str, Any],
+    horizon: int,
+    runs: int,
+    first_seed: int,
+    jobs: int | None,
+) -> Audits:
+    """Audit a named environment in several processes, or a table in this one."""
     from gainful.audit.audit import gathered
     from gainful.audit.run import audit_run, truth_of
     from gainful.cli.source import read_environment, read_settings
@@ -164,26 +194,38 @@ def _of_environment(
     from gainful.experiments.configuration import Configuration, checkpoint_steps
 
     named = source in registry.names() or source in registry.continuous_names()
-    with console.live_line(_Clock()) as show:
+    with console.live_line(_ProgressText()) as show:
         if named:
             name = agent or ("c-scal-plus" if source in registry.continuous_names() else "scal-plus")
             if "span" in given and span != "auto":
-                raise InvalidArgumentError("--span and --agent-set span=… both say c; leave one out")
+                raise InvalidArgumentError(
+                    "--span", span, hint="leave one out", problem="--span and --agent-set span=… both set c"
+                )
             parameters = {**({"span": span} if _takes_span(name) else {}), **given}
             if span != "auto" and not _takes_span(name):
-                raise InvalidArgumentError(f"--span {span}: {name} takes no span; leave it out")
+                raise InvalidArgumentError(
+                    "--span", span, hint="leave it out", problem=f"--span {span}: {name} takes no span"
+                )
             if bins is not None:
                 parameters["bins"] = bins
             configuration = Configuration(
                 source, read_settings(settings), name, parameters, horizon, checkpoint_steps(20, horizon), 0
             )
-            configuration.canonical()  # its errors come before any work
+            configuration.canonical()  # so that its errors come before any work
             return audit_all(
-                [AuditRequest(source, name, configuration)], runs=runs, first_seed=first_seed, jobs=jobs,
+                [AuditRequest(source, name, configuration)],
+                runs=runs,
+                first_seed=first_seed,
+                jobs=jobs,
                 progress=lambda done, total, part: show(round(1000 * (done + part)), 1000 * total),
-            )  # fmt: skip
+            )
         if jobs is not None:
-            raise InvalidArgumentError("--jobs is for named environments and specs; a table is audited by one process")
+            raise InvalidArgumentError(
+                "--jobs",
+                jobs,
+                hint="leave it out: a table is audited by one process",
+                problem="--jobs is for named environments and specs",
+            )
         environment, began = read_environment(source, settings), time.monotonic()
         truth = truth_of(environment)
         made = []
@@ -222,8 +264,9 @@ def _page(found: Audits) -> list[Any]:
         return [*parts, Text("Nothing that should hold is violated.")]
     verb = "is" if broken == 1 else "are"
     return [
-        *parts, Text(f"{numbers.count(broken, 'statement')} that should hold {verb} violated.", style="bold red"),
-    ]  # fmt: skip
+        *parts,
+        Text(f"{numbers.count(broken, 'statement')} that should hold {verb} violated.", style="bold red"),
+    ]
 
 
 def _audit(one: Audit) -> list[Any]:
@@ -244,10 +287,13 @@ def _audit(one: Audit) -> list[Any]:
             continue
         low, high = verdict.frequency
         grid.add_row(
-            verdict.statement, Text(word, style=style), f"{verdict.failed_runs:,} of {verdict.runs:,}",
-            f"{low:.3f} … {high:.3f}" if verdict.allowed else "", f"{verdict.checks:,}",
+            verdict.statement,
+            Text(word, style=style),
+            f"{verdict.failed_runs:,} of {verdict.runs:,}",
+            f"{low:.3f} … {high:.3f}" if verdict.allowed else "",
+            f"{verdict.checks:,}",
             Text("" if verdict.worst is None else str(verdict.worst)),
-        )  # fmt: skip
+        )
     parts: list[Any] = [Text(console.printable(head), style="bold"), Text(), grid, Text()]
     parts += [Text(console.printable(line)) for line in _lines(one)]
     terms = one.terms()
@@ -263,11 +309,11 @@ def _audit(one: Audit) -> list[Any]:
 
 
 def _lines(one: Audit) -> list[str]:
-    lines = [f"promise: {one.guarantee}"]
+    lines = [f"guarantee: {one.guarantee}"]
     curves = one.regret_curves()
     bound, mean, largest = curves["bound"], curves["mean"][-1], curves["largest"][-1]
     if mean != mean:
-        lines.append("regret: unknown, as nobody knows the optimal gain here")
+        lines.append("regret: unknown, because the optimal gain is unknown here")
     else:
         told = f"regret after {numbers.count(one.horizon, 'step')}: {mean:,.4g} on average, {largest:,.4g} at most"
         if bound is not None:
@@ -278,7 +324,9 @@ def _lines(one: Audit) -> list[str]:
     if curves["lower_bound"] is not None:
         needs = curves["lower_bound_needs"]
         what = (
-            f"no lower bound here, as that needs {needs}" if needs else "what some MDP of this size costs any learner"
+            f"not a lower bound here, because that needs {needs}"
+            if needs
+            else "some MDP of this size costs every learner this much"
         )
         lines.append(f"0.015·sqrt(DSAT) = {curves['lower_bound'][-1]:,.4g}: {what}")
     tight = one.tightness()

@@ -1,4 +1,4 @@
-"""`gainful list`: what there is to use, one subcommand per kind of thing."""
+"""`gainful list`: the environments, agents and specs that come with gainful."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Described(Protocol):
     def parameters(self) -> dict[str, Any]: ...  # noqa: D102
 
 
-app = typer.Typer(help="What there is to use, by name.", no_args_is_help=True)
+app = typer.Typer(help="List the environments, agents and specs that come with gainful.", no_args_is_help=True)
 
-_AsJson = Annotated[bool, typer.Option("--json", help="A JSON list of objects instead of text.")]
+_AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON list of objects instead of text.")]
 
 
 @app.command("environments")
 def environments(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # noqa: ARG001
-    """The shipped environments and their parameters."""
+    """List the environments and their parameters."""
     from gainful.environments import registry
 
     points = registry.continuous_names()
@@ -41,7 +41,7 @@ def environments(as_json: _AsJson = False, debug: failures.Debug = False) -> Non
 
 @app.command("agents")
 def agents(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # noqa: ARG001
-    """The agents, and those of the literature that cannot be implemented."""
+    """List the agents and their parameters, and agents of the literature that cannot be implemented."""
     from gainful.agents import registry
 
     points = registry.continuous_names()
@@ -55,7 +55,7 @@ def agents(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # 
 
 @app.command("specs")
 def specs(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # noqa: ARG001
-    """The experiments that come with gainful."""
+    """List the experiments that come with gainful."""
     from gainful.experiments.spec import shipped
 
     if as_json:
@@ -71,7 +71,7 @@ def specs(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # n
 
 
 def _show(descriptions: Sequence[Described], continuous: Sequence[str], as_json: bool) -> None:
-    """One block per description, or one JSON list of all."""
+    """Print one block per description, or one JSON list of all."""
     if as_json:
         objects = [
             {

@@ -27,27 +27,29 @@ def run(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where runs are stored; by default results/NAME.", show_default=False),
+        typer.Option(metavar="DIR", help="The folder for the runs; by default results/NAME.", show_default=False),
     ] = None,
     jobs: options.Jobs = None,
     dask: Annotated[
         str | None,
         typer.Option(
-            metavar="ADDRESS", help="A running Dask scheduler, such as tcp://head:8786, or local.", show_default=False
+            metavar="ADDRESS",
+            help="The address of a running Dask scheduler, such as tcp://head:8786, or local.",
+            show_default=False,
         ),
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="The longest a run may take.", show_default=False)
+        float | None, typer.Option(metavar="SECONDS", help="The time limit for one run.", show_default=False)
     ] = None,
-    tries: Annotated[int, typer.Option(min=1, help="How often a run whose worker is lost is tried.")] = 3,
+    tries: Annotated[int, typer.Option(min=1, help="How often to try a run whose worker is lost.")] = 3,
     fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first run that fails.")] = False,
     checkpoint_every: Annotated[
-        float, typer.Option(metavar="SECONDS", help="How much work a killed run may lose.")
+        float, typer.Option(metavar="SECONDS", help="Time between checkpoints: the work that a killed run may lose.")
     ] = 15.0,
     as_json: options.AsJson = False,
     debug: failures.Debug = False,  # noqa: ARG001
 ) -> int:
-    """Run an experiment; the same command again goes on where it stopped.
+    """Run an experiment; the same command again resumes where it stopped.
 
     \b
     gainful run quickstart
@@ -59,9 +61,16 @@ def run(
     watcher = SweepProgressLine()
     try:
         outcome = run_experiment(
-            spec, out, jobs=jobs, dask=dask, timeout=timeout, tries=tries, fail_fast=fail_fast,
-            checkpoint_every=checkpoint_every, watcher=watcher,
-        )  # fmt: skip
+            spec,
+            out,
+            jobs=jobs,
+            dask=dask,
+            timeout=timeout,
+            tries=tries,
+            fail_fast=fail_fast,
+            checkpoint_every=checkpoint_every,
+            watcher=watcher,
+        )
     finally:
         watcher.end()
     _report(outcome, as_json)
@@ -79,33 +88,38 @@ def _report(outcome: ExperimentOutcome, as_json: bool) -> None:
     table = _with_guarantees(summary(frame), frame) if len(frame) else None
     if as_json:
         facts = {
-            "folder": str(outcome.folder), "planned": outcome.planned, "finished": outcome.finished,
-            "ran": outcome.ran, "stopped": outcome.stopped, "seconds": outcome.seconds,
-            "failures": list(outcome.failures), "summary": [] if table is None else records(table),
-        }  # fmt: skip
+            "folder": str(outcome.folder),
+            "planned": outcome.planned,
+            "finished": outcome.finished,
+            "ran": outcome.ran,
+            "stopped": outcome.stopped,
+            "seconds": outcome.seconds,
+            "failures": list(outcome.failures),
+            "summary": [] if table is None else records(table),
+        }
         console.write([json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False), "\n"])
     elif table is not None:
         console.show(summary_table(table))
-    _tell(list(outcome.failures))
-    made = f"{outcome.ran:,} of them made now in {duration(outcome.seconds)}" if outcome.ran else "none was made now"
+    _print_failures(list(outcome.failures))
+    made = f"{outcome.ran:,} of them made by this call in {duration(outcome.seconds)}" if outcome.ran else "none new"
     _note(f"{outcome.finished:,} of {outcome.planned:,} runs are stored in {outcome.folder}, {made}")
     if outcome.complete:
         _note(f"Next: gainful report {outcome.folder}, gainful export, or in Python gf.results('{outcome.folder}')")
     elif outcome.failures and all(failure["kind"] not in TRANSIENT_FAILURES for failure in outcome.failures):
         _note(
-            f"Next: mend what failed (gainful status {outcome.folder} --json has the tracebacks), then the same "
-            "command again"
+            f"Next: fix what failed (gainful status {outcome.folder} --json shows the tracebacks), then repeat the "
+            "command"
         )
     else:
-        _note("Next: the same command again makes what is missing")
+        _note("Next: repeat the command to make the missing runs")
 
 
 TRANSIENT_FAILURES = ("WorkerLost", "KilledWorker", "TimeoutError", "MemoryError")
-"""Failures that another call may not meet again."""
+"""Kinds of failures that may not occur again in another call."""
 
 
-def _tell(found: list[dict[str, Any]]) -> None:
-    """Failures, those of the same kind together."""
+def _print_failures(found: list[dict[str, Any]]) -> None:
+    """Print failures, those of the same kind together."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for failure in found:
         place = (failure["agent"], failure["environment"], failure["kind"], failure["message"])
@@ -114,11 +128,11 @@ def _tell(found: list[dict[str, Any]]) -> None:
         which = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
         _note(f"failed: {agent} in {environment}, {which}: {kind}: {message}")
     if len(groups) > 20:
-        _note(f"… and {len(groups) - 20} kinds more")
+        _note(f"… and {len(groups) - 20} more kinds of failures")
 
 
 def _with_guarantees(table: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
-    """A column that says what is promised: "yes", "oracle c" (yes, but it was told the model's own span), or "no"."""
+    """Add the column guarantee: "yes", "oracle c" (yes, but the agent was told the model's own span), or "no"."""
     runs = frame.drop_duplicates("run_id").groupby(["environment", "agent"], observed=True)
     holds, told = runs["guarantee_holds"].all(), runs["span_is_oracle"].any()
     words = []
@@ -132,7 +146,7 @@ def _note(text: str) -> None:
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows as plain values; what is not a number is null."""
+    """The rows as plain values; NaN is null."""
     return [
         {name: None if isinstance(value, float) and value != value else value for name, value in row.items()}
         for row in json.loads(table.to_json(orient="records", double_precision=15))
@@ -140,7 +154,7 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def summary_table(table: pd.DataFrame) -> Any:
-    """The regret of every agent in every environment, for people; fewer columns where the terminal is narrow."""
+    """The regret of every agent in every environment as a table; a narrow terminal gets fewer columns."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -159,13 +173,16 @@ def summary_table(table: pd.DataFrame) -> Any:
         low, high = row["pseudo_regret_mean_low"], row["pseudo_regret_mean_high"]
         cells: dict[str, Any] = {
             "environment": Text("" if name == last else console.printable(name)),
-            "agent": Text(console.printable(str(row["agent"]))), "runs": f"{row['runs']:,}",
-            "steps": f"{row['final_step']:,}", "regret": _number(row["pseudo_regret_mean"]),
+            "agent": Text(console.printable(str(row["agent"]))),
+            "runs": f"{row['runs']:,}",
+            "steps": f"{row['final_step']:,}",
+            "regret": _number(row["pseudo_regret_mean"]),
             "95 % interval": "" if low != low else f"{_number(low)} … {_number(high)}",
             "per step": numbers.digits(float(row["pseudo_regret_per_step"]), 2),
-            "growth": _exponent(row["growth_exponent"]), "planning": f"{row['planning_share']:.0%}",
+            "growth": _exponent(row["growth_exponent"]),
+            "planning": f"{row['planning_share']:.0%}",
             "guarantee": str(row["guarantee"]),
-        }  # fmt: skip
+        }
         grid.add_row(*(cells[head] for head in heads))
         last = name
     return grid
@@ -180,7 +197,7 @@ def _number(x: float) -> str:
 
 
 def status(folder: options.ExperimentFolder, as_json: options.AsJson = False, debug: failures.Debug = False) -> None:  # noqa: ARG001
-    """How far an experiment is, also while it runs; failures with their reasons."""
+    """Show how far an experiment is, also while it runs, and why runs failed."""
     from gainful.experiments.store import Store
 
     with Store.read(folder) as store:
@@ -200,18 +217,21 @@ def status(folder: options.ExperimentFolder, as_json: options.AsJson = False, de
     for row in progress:
         counts = [f"{row[name]:,}" for name in ("horizon", "planned", "finished", "failed")]
         grid.add_row(
-            Text(console.printable(row["environment"])), Text(console.printable(row["agent"])), *counts,
+            Text(console.printable(row["environment"])),
+            Text(console.printable(row["agent"])),
+            *counts,
             *([f"{row['older']:,}"] if older else []),
-        )  # fmt: skip
+        )
     planned, finished = (sum(row[name] for row in progress) for name in ("planned", "finished"))
     console.show(Text(console.printable(title), style="bold"), grid, Text(f"{finished:,} of {planned:,} runs finished"))
-    _tell(failed)
+    _print_failures(failed)
     if older:
         _note(
-            "older results: of another results version; they are kept, and mixed with nothing (gf.results(older=True))"
+            "older results have another results version; they are kept, and never mixed with others "
+            "(gf.results(older=True))"
         )
     if finished < planned:
-        _note("Next: the gainful run that began it makes what is missing")
+        _note("Next: repeat the gainful run command to make the missing runs")
 
 
 def export(
@@ -221,18 +241,20 @@ def export(
     as_json: options.AsJson = False,
     debug: failures.Debug = False,  # noqa: ARG001
 ) -> None:
-    """All runs of an experiment as one tidy table, a row per run and checkpoint; or the journal of a durable agent."""
+    """Write all runs of an experiment as a tidy table (a row per run and checkpoint), or a durable agent's journal."""
     from gainful.cli.live import export_journal
     from gainful.errors import InvalidArgumentError
     from gainful.experiments.results import export as write
     from gainful.live.journal_table import is_live
 
     if csv is None and parquet is None:
-        raise InvalidArgumentError("say where to: --csv FILE, --parquet FILE, or both")
+        raise InvalidArgumentError(
+            "--csv", hint="give --csv FILE, --parquet FILE, or both", problem="there is no file to write to"
+        )
     for file, suffix in ((csv, ".csv"), (parquet, ".parquet")):
         if file is not None and suffix not in file.name.lower():
-            raise InvalidArgumentError(f"{file}: expected a name that ends in {suffix}")
-    if not is_live(folder) and is_live(folder / "journal"):  # the place of an agent of `gainful serve`
+            raise InvalidArgumentError("file", str(file), f"a name that ends in {suffix}")
+    if not is_live(folder) and is_live(folder / "journal"):  # an agent of `gainful serve`
         folder = folder / "journal"
     if is_live(folder):
         export_journal(folder, csv, parquet, as_json)

@@ -1,4 +1,4 @@
-"""How far a sweep is, on stderr: a bar with the agents below it on a terminal, a line now and then elsewhere."""
+"""The progress of a sweep on stderr: bars on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from gainful.experiments.sweep import SweepProgress
 
 LINE_EVERY = 10.0
-"""Seconds between two lines where nobody watches a terminal."""
+"""Seconds between two lines where stderr is not a terminal."""
 
 
 def duration(seconds: float) -> str:
-    """In words.
+    """A time in words.
 
     >>> duration(3.2), duration(75), duration(7300), duration(200_000)
     ('3 s', '1 min 15 s', '2 h 1 min', '2 d 7 h')
@@ -31,7 +31,7 @@ def duration(seconds: float) -> str:
 
 
 def amount(size: float) -> str:
-    """Bytes in words.
+    """A number of bytes in words.
 
     >>> amount(3.2e6), amount(2e9), amount(900)
     ('3.2 MB', '2 GB', '900 B')
@@ -43,7 +43,7 @@ def amount(size: float) -> str:
 
 
 class SweepProgressLine:
-    """A `SweepWatcher` for people."""
+    """A `SweepWatcher` that prints to stderr."""
 
     def __init__(self) -> None:
         self._due = 0.0
@@ -52,24 +52,24 @@ class SweepProgressLine:
         self._stopping = False
 
     def preparing(self, words: str) -> None:
-        """What is done before the first run."""
+        """Print what is being prepared."""
         self._say(f"{words} …", transient=True)
 
     def started(self, sweep: SweepProgress) -> None:
-        """What is to come."""
+        """Print how many runs there are to make, and the estimated cost."""
         self._say(
             f"{sweep.title}: {sweep.left:,} of {sweep.planned:,} runs to make"
-            + (f" ({sweep.stored:,} are stored)" if sweep.stored else "")
+            + (f" ({sweep.stored:,} are already stored)" if sweep.stored else "")
             + f", {sweep.jobs} at a time; about {duration(sweep.seconds_left)} and "
             f"{amount(sweep.left * sweep.estimate.disk_per_run)} of disk, in {sweep.folder}"
         )
         self._due = time.monotonic() + LINE_EVERY
 
     def progressed(self, sweep: SweepProgress) -> None:
-        """The bar, or a line if one is due."""
+        """Update the bars, or print a line if one is due."""
         if sweep.stopping and not self._stopping:
             self._stopping = True
-            self._say("stopping: the runs under way write their checkpoints (again to stop at once)")
+            self._say("stopping: active runs are writing their checkpoints (Ctrl-C again stops at once)")
         if self._console is None:
             if time.monotonic() >= self._due:
                 self._due = time.monotonic() + LINE_EVERY
@@ -85,16 +85,16 @@ class SweepProgressLine:
             self._live.update(self._bar(sweep), refresh=True)
 
     def failed(self, sweep: SweepProgress, failure: RunFailed, attempt: int, again: bool) -> None:
-        """At once, in one line."""
+        """Print a failure at once, in one line."""
         environment, agent = sweep.labels[failure.task.run_id]
-        what_next = f"try {attempt + 1} follows" if again else "left out until the next gainful run"
+        what_next = f"starting try {attempt + 1}" if again else "left out until the next gainful run"
         self._say(
             f"failed: {agent} in {environment}, seed {failure.task.configuration['seed']}: {failure.kind}: "
             f"{failure.message.splitlines()[0]}; {what_next}"
         )
 
     def end(self) -> None:
-        """No more."""
+        """Remove the bars."""
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -134,9 +134,10 @@ class SweepProgressLine:
         for name, planned in list(sweep.planned_by_agent.items())[:20]:
             done = sweep.finished_by_agent[name]
             agents.add_row(
-                Text(console.printable(name)), ProgressBar(total=planned, completed=done, width=20),
+                Text(console.printable(name)),
+                ProgressBar(total=planned, completed=done, width=20),
                 Text(f"{done:,}/{planned:,}"),
-            )  # fmt: skip
+            )
         whole = Table.grid()  # a bar by itself does not end its line
         whole.add_row(
             ProgressBar(total=sweep.planned, completed=sweep.stored + sweep.finished + sweep.under_way, width=60)

@@ -1,4 +1,4 @@
-"""An agent made by name for an environment of any kind: from a command line, or in a run of an experiment."""
+"""Makes agents by name for environments of any kind, for the command line and for experiments."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 FALLBACK_BINS = 10
 """Cells per axis where no formula gives their number."""
 EXPLORATORY_STEPS = 2_000
-"""Random steps made to see where the states of an unbounded box lie."""
+"""Random steps taken to find out where the states of an unbounded box lie."""
 OWN_SPAN_FACTOR = 1.001
-"""The model's own span is taken this much larger: it is known up to the precision of a plan."""
+"""The model's own span is multiplied by this, because it is known only up to the precision of a plan."""
 
 
 class AgentFactory:
@@ -53,7 +53,7 @@ class AgentFactory:
     def from_parameters(
         cls, name: str, environment: Any, parameters: Mapping[str, Any], seed: int, horizon: int, own_span: float | None
     ) -> AgentFactory:
-        """From the parameters of a configuration, in which span, horizon and bins may say "auto" or be left out."""
+        """From the parameters of a configuration, where span, horizon and bins may be "auto" or left out."""
         given = dict(parameters)
         span, bins = given.pop("span", AUTO), given.pop("bins", None)
         if given.get("horizon") == AUTO:
@@ -124,7 +124,7 @@ class AgentFactory:
 
     @property
     def title(self) -> str:
-        """What messages call the environment."""
+        """The environment's name in messages."""
         from gainful.environments.continuous.environment import ContinuousEnvironment
         from gainful.mdp.model import MDP
 
@@ -154,7 +154,7 @@ class AgentFactory:
         return sizes if self.among_points else {"n_states": int(env.observation_space.n), **sizes}
 
     def _rewards(self) -> dict[str, Any]:
-        """A Gymnasium environment does not tell its rewards: the agent's own range, [0, 1], unless given."""
+        """The range of rewards; empty for a Gymnasium environment, whose agents assume [0, 1] unless told."""
         low, high = getattr(self.environment, "reward_min", None), getattr(self.environment, "reward_max", None)
         if low is None or high is None:
             return {}
@@ -211,7 +211,7 @@ def _is_discrete(env: Any) -> bool:
 
 
 def partition_of(env: gymnasium.Env[Any, Any], bins: int, seed: int) -> Partition:
-    """Cells for the observations of a Gymnasium environment; an axis without bounds is cut where random play goes."""
+    """Cells for the observations of a Gymnasium environment; without bounds they cover what random steps reach."""
     import numpy as np
     from gymnasium import spaces
 
@@ -252,5 +252,5 @@ def partition_of(env: gymnasium.Env[Any, Any], bins: int, seed: int) -> Partitio
 
 
 def name_of(environment: MDP | Any, source: str) -> str:
-    """What the output calls the environment."""
+    """The environment's name in output."""
     return str(getattr(environment, "name", "") or source)

@@ -421,9 +421,11 @@ def summary(frame: pd.DataFrame, *, confidence: float = 0.95, resamples: int = 2
     for group in _groups(frame, (*REGRETS, "planning_seconds", "acting_seconds")):
         steps, values, note = _aligned(group)
         row: dict[str, Any] = {
-            "environment": group.environment, "agent": group.agent, "runs": len(group.seeds),
+            "environment": group.environment,
+            "agent": group.agent,
+            "runs": len(group.seeds),
             "final_step": int(steps[-1]) if steps.size else pd.NA,
-        }  # fmt: skip
+        }
         for name in REGRETS:
             final = values[name][:, -1] if steps.size else np.array([np.nan])
             for label, statistic in (("mean", mean), ("median", median), ("iqm", interquartile_mean)):
@@ -457,10 +459,18 @@ def curves(frame: pd.DataFrame, value: str = "pseudo_regret", band: tuple[float,
         low, high = quantile_band(y, *band)
         half = _student_half_width(y)
         columns = {
-            "environment": group.environment, "agent": group.agent, "step": steps, "mean": mean(y),
-            "median": median(y), "iqm": interquartile_mean(y), "low": low, "high": high, "mean_low": mean(y) - half,
-            "mean_high": mean(y) + half, "runs": len(y),
-        }  # fmt: skip
+            "environment": group.environment,
+            "agent": group.agent,
+            "step": steps,
+            "mean": mean(y),
+            "median": median(y),
+            "iqm": interquartile_mean(y),
+            "low": low,
+            "high": high,
+            "mean_low": mean(y) - half,
+            "mean_high": mean(y) + half,
+            "runs": len(y),
+        }
         parts.append(pd.DataFrame(columns))
         if note:
             notes.append(f"{group.agent} in {group.environment}: {note}")
@@ -552,9 +562,13 @@ def _compare_in(a: _Group, b: _Group, value: str, confidence: float) -> Environm
         return EnvironmentComparison(a.environment, 0, nothing, "no shared seeds")
     a, b = a.of_seeds(shared), b.of_seeds(shared)
     joined = _Group(
-        a.environment, a.agent, np.append(a.seeds, b.seeds), np.append(a.lengths, b.lengths),
-        np.append(a.steps, b.steps), {value: np.append(a.columns[value], b.columns[value])},
-    )  # fmt: skip
+        a.environment,
+        a.agent,
+        np.append(a.seeds, b.seeds),
+        np.append(a.lengths, b.lengths),
+        np.append(a.steps, b.steps),
+        {value: np.append(a.columns[value], b.columns[value])},
+    )
     steps, values, note = _aligned(joined)
     if steps.size == 0:
         return EnvironmentComparison(a.environment, 0, _improvement(np.empty(0), np.empty(0), confidence), note)
@@ -578,8 +592,11 @@ def _growth_columns(
     if of:
         found = growth_exponent(steps, values[of], confidence=confidence, resamples=resamples, seed=seed)
     return {
-        "growth_exponent": found.exponent, "growth_low": found.low, "growth_high": found.high, "growth_of": of,
-    }  # fmt: skip
+        "growth_exponent": found.exponent,
+        "growth_low": found.low,
+        "growth_high": found.high,
+        "growth_of": of,
+    }
 
 
 def _planning_share(values: Mapping[str, Floats]) -> float:

@@ -1,4 +1,4 @@
-"""Audits of agents by name, many runs side by side: of an environment, or of everything a spec asks for."""
+"""Audits of agents by name, several runs at a time: in one environment, or in all that a spec asks for."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ AUDIT_FILE = "audit.json"
 AUDIT_FORMAT = "gainful-audit"
 MAX_TRIES = 3
 MEMORY_PER_RUN = 300_000_000
-"""Of a worker, compiled code included: how many fit side by side."""
+"""Bytes that a worker needs, including compiled code."""
 
 
 @dataclass(frozen=True)
 class AuditRequest:
-    """One agent in one environment that is to be audited, and what the two are called."""
+    """One agent in one environment to audit, with their labels."""
 
     environment: str
     agent: str
     configuration: Configuration
-    """Of the first run; the others differ in their seed."""
+    """The first run; the others differ in their seed."""
 
 
 @dataclass(frozen=True)
 class SkippedAudit:
-    """One that is not, and why."""
+    """One agent in one environment that is not audited, and why."""
 
     environment: str
     agent: str
@@ -51,7 +51,7 @@ class SkippedAudit:
 
 @dataclass
 class Audits:
-    """What was found of each agent in each environment."""
+    """The audits of several agents and environments."""
 
     title: str
     audits: list[Audit]
@@ -66,20 +66,25 @@ class Audits:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; a number that is not finite is null."""
         found = {
-            "format": AUDIT_FORMAT, "version": 1, "title": self.title, "ok": self.ok, "seconds": self.seconds,
-            "made_by": provenance(), "audits": [audit.to_dict() for audit in self.audits],
+            "format": AUDIT_FORMAT,
+            "version": 1,
+            "title": self.title,
+            "ok": self.ok,
+            "seconds": self.seconds,
+            "made_by": provenance(),
+            "audits": [audit.to_dict() for audit in self.audits],
             "not_audited": [vars(skipped) for skipped in self.skipped],
-        }  # fmt: skip
+        }
         plain: dict[str, Any] = _plain(found)
         return plain
 
 
 Progress = Callable[[int, int, float], None]
-"""Called with runs made, runs asked for, and the share of those under way that is made."""
+"""Called with the runs made, the runs in total, and the completed fractions of active runs, summed."""
 
 
 def audit_requests(spec: Spec, horizon: int | None = None) -> list[AuditRequest]:
-    """Every agent in every environment of a spec, once, for `horizon` steps if it is given."""
+    """Every agent in every environment of a spec, once; `horizon`, if given, replaces the spec's."""
     found: dict[tuple[str, str], AuditRequest] = {}
     for labels, c in zip(spec.labels, spec.configurations(), strict=True):
         key = labels.environment, labels.agent
@@ -94,12 +99,17 @@ def audit_requests(spec: Spec, horizon: int | None = None) -> list[AuditRequest]
 
 
 def audit_all(
-    asked: Sequence[AuditRequest], *, title: str = "", runs: int = 100, first_seed: int = 0, jobs: int | None = None,
+    asked: Sequence[AuditRequest],
+    *,
+    title: str = "",
+    runs: int = 100,
+    first_seed: int = 0,
+    jobs: int | None = None,
     progress: Progress | None = None,
-) -> Audits:  # fmt: skip
-    """Audit `runs` runs of each, several at a time; a run whose worker is lost is tried again.
+) -> Audits:
+    """Audit `runs` runs of each request, several at a time; a run whose worker is lost is tried again.
 
-    What no theorem speaks of is left out and listed. Raises ExperimentError where a run fails.
+    Agents and environments that no theorem covers are skipped and listed. Raises ExperimentError if a run fails.
     """
     n = whole("runs", runs, 1)
     first = whole("first_seed", first_seed, 0)
@@ -123,9 +133,9 @@ def audit_all(
         wanted.append(one)
         agents.append((agent, truths[key]))
     if not wanted:
+        told = "; ".join(f"{s.agent} in {s.environment}: {s.reason}" for s in skipped[:3])
         raise InvalidArgumentError(
-            f"nothing to audit: {'; '.join(f'{s.agent} in {s.environment}: {s.reason}' for s in skipped[:3])}. "
-            f"Audited are {', '.join(AUDITED)}"
+            "agent", hint=f"agents that can be audited: {', '.join(AUDITED)}", problem=f"nothing to audit: {told}"
         )
     tasks: deque[Task] = deque()
     for i, one in enumerate(wanted):
@@ -144,7 +154,7 @@ def audit_all(
 
 
 def _made(tasks: deque[Task], jobs: int, progress: Progress | None) -> dict[str, RunAudit]:
-    """Every task's run, by its id."""
+    """Make and audit the run of every task; the audits by task id."""
     total, tries = len(tasks), dict.fromkeys((task.run_id for task in tasks), 0)
     found: dict[str, RunAudit] = {}
     shares: dict[str, float] = {}
@@ -172,7 +182,8 @@ def _made(tasks: deque[Task], jobs: int, progress: Progress | None) -> dict[str,
                 elif isinstance(event, RunFailed):
                     c = event.task.configuration
                     raise ExperimentError(
-                        f"{c['agent']} in {c['environment']}, seed {c['seed']}: {event.kind}: {event.message}"
+                        f"{c['agent']} in {c['environment']}, seed {c['seed']}: {event.kind}: {event.message}",
+                        name=c["agent"],
                     )
             if progress is not None:
                 progress(len(found), total, sum(shares.values()))
@@ -185,9 +196,9 @@ def _made(tasks: deque[Task], jobs: int, progress: Progress | None) -> dict[str,
 
 
 def save_audits(audits: Audits, folder: str | Path) -> Path:
-    """Write `audit.json` into a folder, made if need be: complete, or as it was before.
+    """Write `audit.json` into a folder, which is created if needed; after a failure the file is as it was before.
 
-    An audit of the same agents in the same environments is replaced, any other is refused.
+    An audit of the same agents in the same environments is replaced. Any other is kept, and a StoreError raised.
     """
     target = Path(folder) / AUDIT_FILE
     kept = read_audits(folder)
@@ -196,7 +207,9 @@ def save_audits(audits: Audits, folder: str | Path) -> Path:
         if there != {(one.environment, one.agent) for one in audits.audits}:
             some = ", ".join(f"{agent} in {environment}" for environment, agent in sorted(there)[:3])
             raise StoreError(
-                f"{target}: is an audit of something else ({some}), which is kept; choose another folder with --out"
+                f"{target} is an audit of something else ({some}), which is kept",
+                name=str(target),
+                hint="choose another folder with --out",
             )
     text = json.dumps(audits.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
     try:
@@ -204,21 +217,24 @@ def save_audits(audits: Audits, folder: str | Path) -> Path:
         write_file(target, text.encode())
     except OSError as error:
         raise StoreError(
-            f"{target}: cannot be written: {error.strerror or error}; check space and permissions, or choose another "
-            "folder with --out"
+            f"{target} cannot be written: {error.strerror or error}",
+            name=str(target),
+            hint="check space and permissions, or choose another folder with --out",
         ) from error
     return target
 
 
 def read_audits(folder: str | Path) -> dict[str, Any] | None:
-    """What `save_audits` wrote in a folder; None where there is none."""
+    """The content of `audit.json` in a folder; None if there is none."""
     file = Path(folder) / AUDIT_FILE
     try:
         text = file.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise StoreError(f"{file}: cannot be read: {error}; delete it, and audit again") from error
+        raise StoreError(
+            f"{file} cannot be read: {error}", name=str(file), hint="delete it, and audit again"
+        ) from error
     try:
         found = json.loads(text)
         if found["format"] != AUDIT_FORMAT or found["version"] != 1:
@@ -227,7 +243,9 @@ def read_audits(folder: str | Path) -> dict[str, Any] | None:
             for name in ("environment", "agent", "verdicts", "regret", "facts", "delta", "horizon", "ok", "runs"):
                 audit[name]
     except (ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{file}: not an audit of this version: {error}; delete it, and audit again") from error
+        raise StoreError(
+            f"{file} is not an audit of this version: {error}", name=str(file), hint="delete it, and audit again"
+        ) from error
     return dict(found)
 
 

@@ -1,9 +1,9 @@
-"""Runs on a Dask cluster: this process keeps the store, workers anywhere make the runs.
+"""Runs on a Dask cluster: this process writes the store, workers anywhere make the runs.
 
-A worker that is lost costs what its run did since the last checkpoint: Dask gives the run to another. If the scheduler
-is lost the sweep stops: every run stored before is safe, and the same command with a new scheduler goes on.
+If a worker is lost, Dask gives its run to another one, and the work since the last checkpoint is lost. If the scheduler
+is lost, the sweep stops: every run stored before is safe, and the same command with a new scheduler resumes.
 
-Nothing here waits for the network but the start: results are fetched, and workers counted, on Dask's own event loop.
+Only the start waits for the network: results are fetched, and workers counted, on Dask's own event loop.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from gainful.experiments.worker import MESSAGE_FAILURE, MESSAGE_RESULT, MESSAGE_
 
 LOCAL_CLUSTER = "local"
 CONNECT_SECONDS = 10.0
-"""Seconds to wait for a scheduler to answer, and for a first worker."""
+"""Seconds to wait for the scheduler to answer, and for a first worker."""
 NO_WORKER_SECONDS = 120.0
-"""Seconds without any worker after which a sweep gives up: workers that are replaced are back sooner."""
+"""Seconds without any worker after which a sweep gives up. Workers that are being replaced are back sooner."""
 COUNT_WORKERS_EVERY = 2.0
-"""Seconds between two looks at who works."""
+"""Seconds between two counts of the workers."""
 NOISY_LOGGERS = ("distributed", "distributed.client", "distributed.gc", "tornado", "tornado.application", "asyncio")
-"""Loggers with levels of their own that speak of lost connections in tracebacks."""
+"""Loggers with levels of their own that report lost connections as tracebacks."""
 RUNS_ARE_SAFE = "every run stored before is safe: "
 
 # ---------------------------------------------------------------------- on a worker
 
 _halted: set[str] = set()
-"""Sweeps whose driver has said stop."""
+"""Sweeps whose driver has asked to stop."""
 
 
 def execute_text(text: str, timeout: float | None, sweep: str) -> bytes:
     """Make the run that `text` describes; a result is preceded by the step at which the run began here.
 
-    A run stops at its next pause, in its checkpoint, if it takes too long, if its sweep is halted, and if nobody wants
-    it any more: its driver has died, or this worker is leaving (then another one goes on with it).
+    A run writes its checkpoint and stops at its next pause if it takes too long, if its sweep is stopped, or if it is
+    no longer wanted: its driver has died, or this worker is closing (then another one resumes it).
     """
     task, began = Task.from_json(text), time.monotonic()
     seen: list[int] = []
@@ -83,13 +83,13 @@ def execute_text(text: str, timeout: float | None, sweep: str) -> bytes:
 
 
 def _left_alone() -> Callable[[], bool]:
-    """Says whether the run in this thread is of no use: cancelled, or its worker is closing."""
+    """Make a function that says whether the run in this thread is no longer wanted: cancelled, or the worker closes."""
     from distributed import get_worker
 
     try:
         worker: Any = get_worker()
         key, tasks = worker.get_current_task(), worker.state.tasks
-    except (ValueError, AttributeError):  # no worker of Dask, or of another kind: go on to the end
+    except (ValueError, AttributeError):  # not in a Dask worker, or in an unknown kind: run to the end
         return lambda: False
 
     def left() -> bool:
@@ -100,7 +100,7 @@ def _left_alone() -> Callable[[], bool]:
 
 
 def halt(sweep: str) -> None:
-    """Let the runs of a sweep stop here, those under way and those to come."""
+    """Stop the runs of a sweep on this worker, active ones and later ones."""
     _halted.add(sweep)
 
 
@@ -108,20 +108,25 @@ def halt(sweep: str) -> None:
 
 
 class DaskExecutor:
-    """An executor on the cluster whose scheduler has this address; "local" starts one here, of processes."""
+    """Executes runs on the cluster whose scheduler has this address; "local" starts a cluster of local processes."""
 
     def __init__(self, address: str, jobs: int, timeout: float | None = None) -> None:
         try:
             from distributed import Client, LocalCluster
             from distributed.comm.addressing import get_address_host_port
         except ImportError as error:
-            raise InvalidArgumentError("--dask needs Dask: pip install 'gainful[dask]'") from error
+            raise InvalidArgumentError(
+                "dask", address, hint="pip install 'gainful[dask]'", problem="--dask needs Dask"
+            ) from error
         if address != LOCAL_CLUSTER:
             try:
                 get_address_host_port(address if "://" in address else f"tcp://{address}")
             except ValueError as error:
                 raise InvalidArgumentError(
-                    f"--dask {address!r}: {error}; expected an address such as tcp://head:8786, or local"
+                    "dask",
+                    address,
+                    "an address such as tcp://head:8786, or local",
+                    problem=f"--dask {address!r}: {error}",
                 ) from error
         self._address, self._timeout, self._sweep = address, timeout, secrets.token_hex(8)
         self._client: Any = None
@@ -132,10 +137,14 @@ class DaskExecutor:
             if address == LOCAL_CLUSTER:
                 with _ctrl_c_later():
                     self._cluster = LocalCluster(  # type: ignore[no-untyped-call]
-                        n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None,
-                        memory_limit=None, silence_logs=logging.CRITICAL + 1,
+                        n_workers=jobs,
+                        threads_per_worker=1,
+                        processes=True,
+                        dashboard_address=None,
+                        memory_limit=None,
+                        silence_logs=logging.CRITICAL + 1,
                         scheduler_kwargs={"allowed_failures": 0},  # a lost worker is a try, as in the local pool
-                    )  # fmt: skip
+                    )
             self._client = Client(  # type: ignore[no-untyped-call]
                 self._cluster or address, timeout=CONNECT_SECONDS, set_as_default=False
             )
@@ -153,29 +162,30 @@ class DaskExecutor:
         self._counted = self._worked = time.monotonic()
         self._counting = False
         self._lost = ""
-        """Why the scheduler is taken for dead."""
+        """Why the scheduler is considered lost; empty while it is not."""
 
     def submit(self, task: Task) -> None:
-        """Hand it to the scheduler."""
+        """Hand a task to the scheduler."""
         self._submitted += 1
-        key = f"gainful-{self._submitted}-{task.run_id}-{self._sweep}"  # a number second: one prefix in Dask's books
+        # the number comes second, so that Dask groups all runs under one prefix
+        key = f"gainful-{self._submitted}-{task.run_id}-{self._sweep}"
         try:
             future = self._client.submit(execute_text, task.to_json(), self._timeout, self._sweep, key=key, pure=False)
-        except Exception as error:  # the client has closed; `wait` says so
+        except Exception as error:  # the client has closed; `wait` reports it
             self._lost = self._lost or str(error)
             return
         self._under_way[task.run_id] = future
         self._client.loop.add_callback(self._follow, task, future)
 
     async def _follow(self, task: Task, future: Any) -> None:
-        """On the event loop: the result is fetched as soon as it is there."""
+        """On the event loop: fetch the result as soon as there is one."""
         try:
             self._ended.put((task, future, await future, None))
         except (Exception, asyncio.CancelledError) as error:
             self._ended.put((task, future, b"", error))
 
     def wait(self, seconds: float) -> list[Event]:
-        """What has come back; ExperimentError where the scheduler, or every worker, is gone."""
+        """The results that have arrived; ExperimentError if the scheduler, or every worker, is gone."""
         if time.monotonic() - self._counted > COUNT_WORKERS_EVERY and not self._counting:
             self._counting = True
             self._client.loop.add_callback(self._count)
@@ -191,17 +201,21 @@ class DaskExecutor:
     def _check(self) -> None:
         if self._lost or self._client.status != "running":
             raise ExperimentError(
-                f"the Dask scheduler {self._address} is gone; {RUNS_ARE_SAFE}start it again, with "
-                "workers, and run the same command"
+                f"the Dask scheduler {self._address} is gone",
+                name="dask",
+                found=self._address,
+                hint=f"{RUNS_ARE_SAFE}start it again, with workers, and run the same command",
             )
         if time.monotonic() - self._worked > NO_WORKER_SECONDS:
             raise ExperimentError(
-                f"the Dask cluster {self._address} has had no worker for {NO_WORKER_SECONDS:g} s; "
-                f"{RUNS_ARE_SAFE}start workers, and run the same command"
+                f"the Dask cluster {self._address} has had no worker for {NO_WORKER_SECONDS:g} s",
+                name="dask",
+                found=self._address,
+                hint=f"{RUNS_ARE_SAFE}start workers, and run the same command",
             )
 
     async def _count(self) -> None:
-        """On the event loop: the cluster may grow and shrink, and a scheduler that does not answer is gone."""
+        """On the event loop: count the workers, as clusters change size; without an answer the scheduler is gone."""
         try:
             threads = sum((await asyncio.wait_for(self._client.nthreads(), CONNECT_SECONDS)).values())
         except (Exception, asyncio.CancelledError) as error:
@@ -235,7 +249,7 @@ class DaskExecutor:
             yield RunFailed(task, **json.loads(rest), lost=False)
 
     def stop(self) -> None:
-        """Let runs under way write their checkpoints and come back; those that have not begun come back at once."""
+        """Let active runs write their checkpoints and return; waiting ones return at once."""
 
         async def tell() -> None:
             with contextlib.suppress(Exception, asyncio.CancelledError):
@@ -244,7 +258,7 @@ class DaskExecutor:
         self._client.loop.add_callback(tell)
 
     def close(self) -> None:
-        """Leave the cluster, which forgets the runs under way; end it if it was started here."""
+        """Leave the cluster, which cancels the active runs; end it if it was started here."""
         with self._quiet, _ctrl_c_ignored():
             for part, seconds in ((self._client, 2.0), (self._cluster, 5.0)):
                 if part is not None:
@@ -253,7 +267,7 @@ class DaskExecutor:
 
 
 def _failed(task: Task, error: BaseException) -> RunFailed:
-    """What Dask says of a run that gave no answer of its own."""
+    """What Dask reports about a run that returned no answer."""
     from distributed import KilledWorker
 
     if isinstance(error, KilledWorker):
@@ -271,21 +285,30 @@ def _failed(task: Task, error: BaseException) -> RunFailed:
 
 def _unreachable(address: str, connected: bool, error: Exception) -> ExperimentError:
     if address == LOCAL_CLUSTER:
-        return ExperimentError(f"--dask local: no cluster could be started here ({error}); run without --dask")
+        return ExperimentError(
+            f"--dask local: no cluster could be started here ({error})",
+            name="dask",
+            found=address,
+            hint="run without --dask",
+        )
     if connected:
         return ExperimentError(
-            f"--dask {address}: the scheduler has no worker after {CONNECT_SECONDS:g} s; start some (dask worker "
-            f"{address} --nthreads 1 --nworkers auto) and run again"
+            f"--dask {address}: the scheduler has no worker after {CONNECT_SECONDS:g} s",
+            name="dask",
+            found=address,
+            hint=f"start some (dask worker {address} --nthreads 1 --nworkers auto) and run again",
         )
     return ExperimentError(
-        f"--dask {address}: no Dask scheduler answers there within {CONNECT_SECONDS:g} s ({error}); start one (dask "
-        "scheduler) and workers (dask worker ADDRESS), and run again"
+        f"--dask {address}: no Dask scheduler answered within {CONNECT_SECONDS:g} s ({error})",
+        name="dask",
+        found=address,
+        hint="start one (dask scheduler) and workers (dask worker ADDRESS), and run again",
     )
 
 
 @contextlib.contextmanager
 def _ctrl_c_later() -> Iterator[None]:
-    """SIGINT comes at the end; threads and processes started here, and those they start, never see it."""
+    """Deliver SIGINT at the end; threads and processes started in the block never see it."""
     resource_tracker.ensure_running()  # which would let the signal through again where it starts later
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -296,7 +319,7 @@ def _ctrl_c_later() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _ctrl_c_ignored() -> Iterator[None]:
-    """For the seconds of the end."""
+    """Ignore SIGINT while the cluster is being closed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -309,7 +332,7 @@ def _ctrl_c_ignored() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Dask's log lines and warnings are for those who run a cluster; errors reach the user as ours."""
+    """Silence Dask's log lines and warnings; users see errors of gainful instead."""
     loggers = [logging.getLogger(name) for name in NOISY_LOGGERS]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -1,4 +1,4 @@
-"""What changed between a stored sweep and a spec, in words."""
+"""What changed between a stored sweep and a spec, in a few words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Differences:
     missing: tuple[dict[str, Any], ...]
     """Stored runs that are not in the spec."""
     lines: tuple[str, ...]
-    """What that comes to, in words; empty where every stored run is still asked for."""
+    """The same in words; empty where every stored run is still asked for."""
 
     @property
     def is_superset(self) -> bool:
@@ -29,7 +29,7 @@ class Differences:
 
 
 def differences(old: Iterable[Mapping[str, Any]], new: Iterable[Configuration]) -> Differences:
-    """What is in a stored sweep (canonical forms) and not in a spec, and the other way round."""
+    """Compare the canonical forms of a stored sweep with the runs of a spec."""
     stored = {_dumped(one): dict(one) for one in old}
     wanted = {_dumped(one.canonical()): one for one in new}
     added = [key for key in wanted if key not in stored]
@@ -43,7 +43,7 @@ def _dumped(value: Any) -> str:
 
 
 MAX_SHOWN_DIFFERENCES = 12
-"""Differences shown."""
+"""The most differences that an error lists."""
 MAX_COMPARED = 64  # runs of one agent, environment and seed among which the most similar one is looked for
 
 
@@ -74,8 +74,9 @@ def _explained(
             near = candidates.get((one["environment"], one["agent"], one["seed"]), [])
             changes, i = min(
                 ((_changes(one, other), i) for i, other in enumerate(near[:MAX_COMPARED])),
-                key=lambda found: len(found[0]), default=(None, 0),
-            )  # fmt: skip
+                key=lambda found: len(found[0]),
+                default=(None, 0),
+            )
             del near[i : i + 1]  # one new run stands for one old one
             if changes is None:
                 say(f"agent '{one['agent']}' in '{one['environment']}' is gone, or some of its parameters")
@@ -110,7 +111,7 @@ def _changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 
 def _ranges(numbers: list[int]) -> str:
-    """5, 6, 7, 9 as 5 … 7, 9."""
+    """Consecutive numbers as ranges: 5, 6, 7, 9 is "5 … 7, 9"."""
     parts: list[list[int]] = []
     for n in numbers:
         if parts and parts[-1][-1] == n - 1:
@@ -122,7 +123,7 @@ def _ranges(numbers: list[int]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value in a label: 1.0 is 1."""
+    """A value as labels show it: 1.0 is 1."""
     if isinstance(value, float) and value == math.floor(value) and abs(value) < 1e15:
         return str(int(value))
     if isinstance(value, bool):

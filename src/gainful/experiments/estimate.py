@@ -1,4 +1,7 @@
-"""What a sweep will cost, from short runs of it; they also compile everything, once, before any worker starts."""
+"""What a sweep will cost: from short trial runs at first, then from the runs that finished.
+
+The trial runs also compile everything once, before any worker starts.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,12 @@ from gainful.machine import peak_memory
 COMPILING_STEPS = 64
 PROBE_STEPS = 20_000
 PROBE_SECONDS = 6.0
-"""No more probes are begun after so many seconds of them."""
+"""No further trial run starts after so many seconds of them."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """CPU seconds of each configuration (by its key without a seed), and bytes of disk and of memory per run."""
+    """CPU seconds of each configuration (by its key without the seed), and bytes of disk and of memory per run."""
 
     seconds: dict[str, float]
     disk_per_run: int
@@ -30,11 +33,12 @@ class Estimate:
 
 
 def probe(tasks: Iterable[tuple[str, Task]], say: Callable[[str], None]) -> Estimate:
-    """Run each configuration for a moment; `tasks` are one per configuration, with its key.
+    """Make a short trial run of each configuration; `tasks` has one task per configuration, with its key.
 
-    Acting is taken to go on at the pace of the second half of the probe; planning to grow with a power of the steps
-    that the two halves give, at most in proportion to them, and for episodes that double at most by S·A·log₂(T/T_0)
-    plans. A configuration whose turn does not come costs what its agent costs elsewhere. Errors are left to the runs.
+    Acting is assumed to continue at the speed of the second half of the trial. Planning is assumed to grow with a power
+    of the number of steps, fitted to the two halves and at most 1; with doubling episodes it grows by at most
+    S·A·log₂(T/T₀) plans. A configuration that is not tried costs what its agent costs elsewhere. Errors are left to the
+    runs themselves.
     """
     listed = list(tasks)
     seconds: dict[str, float] = {}
@@ -50,9 +54,7 @@ def probe(tasks: Iterable[tuple[str, Task]], say: Callable[[str], None]) -> Esti
             if kind not in compiled or spent <= PROBE_SECONDS:
                 if kind not in compiled:
                     say(f"trying {configuration.agent} in {configuration.environment}")
-                _life(
-                    replace(configuration, horizon=COMPILING_STEPS), task
-                ).finish()  # and what is compiled is not timed
+                _trial(replace(configuration, horizon=COMPILING_STEPS), task).finish()  # compiles, and is not timed
                 compiled.add(kind)
             if spent > PROBE_SECONDS:
                 continue
@@ -71,37 +73,41 @@ def probe(tasks: Iterable[tuple[str, Task]], say: Callable[[str], None]) -> Esti
     return Estimate(seconds, max(sizes), peak_memory())
 
 
-def _life(configuration: Configuration, task: Task) -> Any:
+def _trial(configuration: Configuration, task: Task) -> Any:
     from gainful.simulation.simulate import new_simulation
 
     environment = environment_of(configuration)
     factory = agent_factory_of(configuration, environment, task.span)
     return new_simulation(
-        factory.make(), environment, configuration.horizon, configuration.seed, gain=task.gain or 0.0,
+        factory.make(),
+        environment,
+        configuration.horizon,
+        configuration.seed,
+        gain=task.gain or 0.0,
         checkpoints=checkpoint_steps(20, configuration.horizon),
-    )  # fmt: skip
+    )
 
 
 def _cost(configuration: Configuration, task: Task) -> tuple[float, int]:
-    """CPU seconds and bytes of a run."""
+    """CPU seconds and stored bytes of a whole run."""
     T = min(configuration.horizon, PROBE_STEPS)
-    life = _life(replace(configuration, horizon=T), task)
+    simulation = _trial(replace(configuration, horizon=T), task)
     half: list[tuple[int, float, float]] = []
 
     def note(step: int, _: int) -> None:
         if not half and step >= T // 2:
-            half.append((step, life.planning_seconds, life.acting_seconds))
+            half.append((step, simulation.planning_seconds, simulation.acting_seconds))
 
-    life.finish(note)
-    planning, acting = life.planning_seconds, life.acting_seconds
+    simulation.finish(note)
+    planning, acting = simulation.planning_seconds, simulation.acting_seconds
     step, planned, acted = half[0] if half and half[0][0] < T else (0, 0.0, 0.0)
     factory = agent_factory_of(configuration, environment_of(configuration), task.span)
-    size = len(packed(life, factory, task, 0.0)) * len(configuration.checkpoints) // len(checkpoint_steps(20, T))
+    size = len(packed(simulation, factory, task, 0.0)) * len(configuration.checkpoints) // len(checkpoint_steps(20, T))
     more = configuration.horizon / T
     if more > 1.0:
         power = math.log(planning / planned) / math.log(T / step) if 0.0 < planned < planning else 0.0
         growth = more ** min(1.0, power)
-        agent = life.agent
+        agent = simulation.agent
         if agent.current is not None and agent.current.doubling:
             plans = agent.n_states * agent.n_actions * math.log2(more)
             growth = min(growth, 1.0 + plans / max(1, len(agent.episodes)))
@@ -111,10 +117,10 @@ def _cost(configuration: Configuration, task: Task) -> tuple[float, int]:
 
 
 class Workload:
-    """Runs to come, by their kind (a configuration without its seed), and how far those under way are."""
+    """The work that is left: runs by their kind (a configuration without its seed), and the steps of active runs."""
 
     def __init__(self, runs: Iterable[tuple[str, str, int]], seconds: dict[str, float]) -> None:
-        """`runs` are (run id, kind, horizon), `seconds` an estimate for one run of each kind."""
+        """`runs` are (run id, kind, horizon), `seconds` the estimate for one run of each kind."""
         self._run = {i: (kind, horizon) for i, kind, horizon in runs}
         self._left = Counter(kind for kind, _ in self._run.values())
         self._estimate = dict(seconds)
@@ -122,17 +128,17 @@ class Workload:
         self._started: dict[str, int] = {}
         self._step: dict[str, int] = {}
         self.steps = 0
-        """Steps made since the sweep began, not those of an earlier call that a checkpoint brought."""
+        """Steps made by this sweep, without those of earlier calls that checkpoints contain."""
 
     def stepped(self, run_id: str, step: int) -> None:
-        """A run is at `step`; the first that is heard of it is where it begins, or goes on."""
+        """A run is at `step`; the first report of a run says where it starts, or resumes."""
         if run_id not in self._step:
             self._started[run_id] = self._step[run_id] = step
         self.steps += step - self._step[run_id]
         self._step[run_id] = step
 
     def finished(self, run_id: str, seconds: float) -> None:
-        """A run has come to its end, `seconds` after it began or went on."""
+        """A run finished, `seconds` after it started or resumed."""
         kind, horizon = self._run[run_id]
         if run_id not in self._step:
             self._started[run_id] = self._step[run_id] = 0
@@ -144,27 +150,27 @@ class Workload:
         self.dropped(run_id)
 
     def lost(self, run_id: str) -> None:
-        """A run is to be tried again."""
+        """A run will be tried again from its start or checkpoint."""
         self._step.pop(run_id, None)
         self._started.pop(run_id, None)
 
     def dropped(self, run_id: str) -> None:
-        """A run is not coming any more."""
+        """A run is finished or given up: it no longer counts."""
         self.lost(run_id)
         self._left[self._run[run_id][0]] -= 1
 
     def seconds_of(self, kind: str) -> float:
-        """What one run of a kind takes."""
+        """The measured, else the estimated time of one run of a kind."""
         return self._measured[kind][1] if kind in self._measured else self._estimate[kind]
 
     @property
     def under_way(self) -> float:
-        """The shares made of the runs that have begun, summed."""
+        """The completed fractions of all active runs, summed."""
         return sum(step / self._run[run_id][1] for run_id, step in self._step.items())
 
     @property
     def seconds(self) -> float:
-        """What is left, run one after the other."""
+        """The time that the remaining runs take one after the other."""
         whole = sum(n * self.seconds_of(kind) for kind, n in self._left.items())
         made = 0.0
         for run_id, step in self._step.items():

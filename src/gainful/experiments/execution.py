@@ -1,4 +1,4 @@
-"""One run of an experiment, wherever it is executed: a task in JSON goes in, a packed result comes out."""
+"""One run of an experiment, on whichever machine: a task in JSON goes in, a packed result comes out."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ from gainful.experiments.configuration import RESULTS_VERSION, Configuration
 from gainful.experiments.wire_format import pack
 
 MAX_STORED_EPISODES = 1024
-"""Records of episodes kept per run; of more, so many are chosen, spread evenly over the logarithm of the step."""
+"""Episodes stored per run; if there are more, so many are chosen, evenly over the logarithm of the step."""
 MAX_STORED_PAIRS = 4096
-"""Visits and policy of a run are kept up to so many pairs of state and action."""
+"""Visits and policy are stored for up to so many pairs of state and action."""
 
 
 class RunStoppedError(Exception):
-    """The run was told to stop; it is in its checkpoint file."""
+    """The run was asked to stop; its checkpoint file has its state."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """Everything that a worker needs: plain values."""
+    """Everything that a worker needs to make a run, as plain values."""
 
     run_id: str
     configuration: dict[str, Any]
     gain: float | None
-    """g* to measure regret against; None where nobody knows it."""
+    """g*, which regret is measured against; None where it is unknown."""
     gain_source: str
     span: float | None
     """The model's own span, for agents told `span = "auto"`."""
     checkpoint_file: str | None = None
     checkpoint_every: float = 30.0
     folder_token: str | None = None
-    """What is written in the file `token` beside the checkpoints: a worker that does not see it keeps none."""
+    """The content of the file `token` beside the checkpoints; a worker that does not see it writes no checkpoint."""
     audit: bool = False
-    """Whether the run is to be audited: what comes out is then a `RunAudit`, and nothing is stored."""
+    """Whether to audit the run: the result is then a `RunAudit`, which is not stored."""
 
     def to_json(self) -> str:
-        """As text, for a worker."""
+        """The task as text, for a worker."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Task:
-        """As a worker reads it."""
+        """The task that `to_json` wrote."""
         return cls(**json.loads(text))
 
 
@@ -72,12 +72,12 @@ def _environment(name: str, parameters: str) -> Any:
 
 
 def environment_of(configuration: Configuration) -> Any:
-    """The environment of a run; the last few are kept."""
+    """The environment of a run; the last few are cached."""
     return _environment(configuration.environment, json.dumps(configuration.environment_parameters, sort_keys=True))
 
 
 def agent_factory_of(configuration: Configuration, environment: Any, span: float | None) -> AgentFactory:
-    """The agent of a run, in the making."""
+    """The factory of the run's agent."""
     c = configuration
     return AgentFactory.from_parameters(c.agent, environment, c.agent_parameters, c.seed, c.horizon, span)
 
@@ -85,7 +85,7 @@ def agent_factory_of(configuration: Configuration, environment: Any, span: float
 def execute(
     task: Task, progress: Callable[[int, int], None] | None = None, stop: Callable[[], bool] | None = None
 ) -> bytes:
-    """Make the run, from its checkpoint file if there is one; `RunStoppedError` where `stop()` said so."""
+    """Make the run, from its checkpoint file if there is one; raises RunStoppedError once `stop()` is true."""
     if task.audit:
         return audited(task, progress, stop)
     from gainful.simulation.checkpoint import Checkpoint
@@ -97,38 +97,42 @@ def execute(
     gain = math.nan if task.gain is None else task.gain
     began = time.perf_counter()
 
-    def born() -> Any:
-        life = new_simulation(
-            factory.make(), environment, configuration.horizon, configuration.seed,
-            checkpoints=configuration.checkpoints, gain=0.0 if task.gain is None else task.gain,
-        )  # fmt: skip
-        life.gain = gain
-        return life
+    def new_run() -> Any:
+        simulation = new_simulation(
+            factory.make(),
+            environment,
+            configuration.horizon,
+            configuration.seed,
+            checkpoints=configuration.checkpoints,
+            gain=0.0 if task.gain is None else task.gain,
+        )
+        simulation.gain = gain
+        return simulation
 
-    life = born()
-    kept: Checkpoint | None = None
+    simulation = new_run()
+    checkpoint: Checkpoint | None = None
     if task.checkpoint_file is not None and _same_folder(task):
-        kept = Checkpoint(life, task.checkpoint_file, task.checkpoint_every)
+        checkpoint = Checkpoint(simulation, task.checkpoint_file, task.checkpoint_every)
         try:
-            kept.resume()
-        except InvalidRunError:  # damaged, or of other code: only time is lost
-            life = born()
-            kept = Checkpoint(life, task.checkpoint_file, task.checkpoint_every)
+            checkpoint.resume()
+        except InvalidRunError:  # damaged, or written by other code: start again
+            simulation = new_run()
+            checkpoint = Checkpoint(simulation, task.checkpoint_file, task.checkpoint_every)
 
     def pause() -> None:
         if stop is not None and stop():
-            if kept is not None:
-                kept.write()
+            if checkpoint is not None:
+                checkpoint.write()
             raise RunStoppedError
-        if kept is not None:
-            with contextlib.suppress(GainfulError):  # no room for a checkpoint is no reason to give the run up
-                kept.write_if_due()
+        if checkpoint is not None:
+            with contextlib.suppress(GainfulError):  # a full disk must not end the run
+                checkpoint.write_if_due()
 
     if progress is not None:
-        progress(life.t, configuration.horizon)  # where it begins, or goes on
-    if not life.over:
-        life.finish(progress, pause=pause)
-    return packed(life, factory, task, time.perf_counter() - began)
+        progress(simulation.t, configuration.horizon)  # where it starts, or resumes
+    if not simulation.over:
+        simulation.finish(progress, pause=pause)
+    return packed(simulation, factory, task, time.perf_counter() - began)
 
 
 @lru_cache(maxsize=4)
@@ -141,7 +145,7 @@ def _truth(name: str, parameters: str) -> Any:
 def audited(
     task: Task, progress: Callable[[int, int], None] | None = None, stop: Callable[[], bool] | None = None
 ) -> bytes:
-    """Make the run and audit it."""
+    """Make a run and audit it."""
     from gainful.audit.run import audit_run
 
     c = Configuration.from_json(task.configuration)
@@ -159,7 +163,7 @@ def audited(
 
 
 def _same_folder(task: Task) -> bool:
-    """Whether this machine sees the experiment's folder."""
+    """Whether this machine sees the folder of the experiment."""
     assert task.checkpoint_file is not None
     try:
         return (Path(task.checkpoint_file).parent / "token").read_text(encoding="utf-8") == task.folder_token
@@ -167,16 +171,18 @@ def _same_folder(task: Task) -> bool:
         return False
 
 
-def packed(life: Any, factory: AgentFactory, task: Task, seconds: float) -> bytes:
-    """What the store keeps of a finished run."""
-    run, agent = life.run(), life.agent
+def packed(simulation: Any, factory: AgentFactory, task: Task, seconds: float) -> bytes:
+    """What the store keeps of a finished run, as bytes."""
+    run, agent = simulation.run(), simulation.agent
     episodes = run.episodes
     chosen = evenly_in_log(episodes["step"], MAX_STORED_EPISODES)
     arrays: dict[str, NDArray[Any]] = {
-        "steps": run.steps, "rewards": run.rewards, "pseudo_regret": run.pseudo_regret,
+        "steps": run.steps,
+        "rewards": run.rewards,
+        "pseudo_regret": run.pseudo_regret,
         "episode": chosen,
         **{f"episode_{name}": episodes[name][chosen] for name in episodes.dtype.names if name != "planning_seconds"},
-    }  # fmt: skip
+    }
     pairs = agent.n_states * agent.n_actions
     if pairs <= MAX_STORED_PAIRS:
         arrays["visits"] = agent.statistics.visits.reshape(agent.n_states, agent.n_actions)
@@ -190,19 +196,28 @@ def packed(life: Any, factory: AgentFactory, task: Task, seconds: float) -> byte
                 arrays["bonus"] = np.asarray(bonus, dtype=np.float64)
     guarantee = agent.guarantee
     values = {
-        "run_id": task.run_id, "gain": task.gain, "gain_source": task.gain_source,
+        "run_id": task.run_id,
+        "gain": task.gain,
+        "gain_source": task.gain_source,
         "span": None if "span" not in factory.options else float(factory.options["span"]),
-        "span_is_oracle": factory.span_is_oracle, "n_states": agent.n_states, "n_actions": agent.n_actions,
-        "episodes": len(episodes), "vacuous": bool(run.vacuous), "guarantee": str(guarantee),
-        "guarantee_holds": bool(guarantee.holds), "call_seconds": seconds,
-        "seconds": run.planning_seconds + run.acting_seconds, "planning_seconds": run.planning_seconds,
-        "acting_seconds": run.acting_seconds, **provenance(),
-    }  # fmt: skip
+        "span_is_oracle": factory.span_is_oracle,
+        "n_states": agent.n_states,
+        "n_actions": agent.n_actions,
+        "episodes": len(episodes),
+        "vacuous": bool(run.vacuous),
+        "guarantee": str(guarantee),
+        "guarantee_holds": bool(guarantee.holds),
+        "call_seconds": seconds,
+        "seconds": run.planning_seconds + run.acting_seconds,
+        "planning_seconds": run.planning_seconds,
+        "acting_seconds": run.acting_seconds,
+        **provenance(),
+    }
     return pack(values, arrays)
 
 
 def evenly_in_log(steps: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """Which of increasing `steps` to keep: all, or about `most`, first and last among them.
+    """Which of increasing `steps` to keep: all of them, or about `most`, including the first and the last.
 
     >>> evenly_in_log(np.arange(1, 101), 5).tolist()
     [0, 3, 9, 31, 99]
@@ -219,16 +234,19 @@ def evenly_in_log(steps: NDArray[np.int64], most: int) -> NDArray[np.int64]:
 
 @cache
 def provenance() -> dict[str, Any]:
-    """Version of gainful with its commit where it runs from a clone, of Python and of the packages that make bits."""
+    """The versions of gainful (with its commit where it runs from a clone), Python, and the numerical packages."""
     import numba
     import numpy as np
     import scipy
 
     return {
-        "results_version": RESULTS_VERSION, "version": _version(), "commit": _commit(),
-        "python": platform.python_version(), "platform": f"{platform.system()} {platform.machine()}",
+        "results_version": RESULTS_VERSION,
+        "version": _version(),
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
         "packages": f"numpy {np.__version__}, scipy {scipy.__version__}, numba {numba.__version__}",
-    }  # fmt: skip
+    }
 
 
 def _version() -> str:
@@ -241,7 +259,7 @@ def _version() -> str:
 
 
 def _commit() -> str | None:
-    """The commit of the clone that this file is in, "+" after it if files differ from it; None outside of one."""
+    """The commit of the clone that holds this file, followed by "+" if files were changed; None outside a clone."""
     here = Path(__file__).resolve().parent
 
     def git(*words: str) -> str:

@@ -1,7 +1,7 @@
-"""Runs on this machine: worker processes that share nothing, so that one killed costs one try of one run.
+"""Runs on this machine: worker processes that share nothing, so that a killed worker costs one try of one run.
 
-A lock or a queue that workers share may be held by one that is killed. Here each worker has its own two pipes and
-nothing else.
+A worker that is killed could be holding a lock or a queue it shares with others. Here each worker has its own two
+pipes and nothing else.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class RunFinished:
 
 @dataclass(frozen=True)
 class RunFailed:
-    """A run has not; `lost` where its worker was, so that another try may succeed."""
+    """A run has failed; `lost` if its worker was lost, so that another try may succeed."""
 
     task: Task
     kind: str
@@ -52,7 +52,7 @@ class RunFailed:
 
 @dataclass(frozen=True)
 class RunProgress:
-    """How far a run is."""
+    """A run has reached `step`."""
 
     task: Task
     step: int
@@ -60,7 +60,7 @@ class RunProgress:
 
 @dataclass(frozen=True)
 class RunStopped:
-    """A run has stopped because it was told to; it is in its checkpoint file."""
+    """A run has stopped on request; its checkpoint file has its state."""
 
     task: Task
 
@@ -69,25 +69,25 @@ Event = RunFinished | RunFailed | RunProgress | RunStopped
 
 
 class Executor(Protocol):
-    """Something that executes tasks, `slots` at a time."""
+    """Executes tasks, at most `slots` at a time."""
 
     slots: int
 
     def submit(self, task: Task) -> None:
-        """Take one more; at most `slots` are under way."""
+        """Start one more task; at most `slots` may be active."""
 
     def wait(self, seconds: float) -> list[Event]:
-        """What has happened, after so many seconds at the latest."""
+        """The events since the last call, after so many seconds at the latest."""
 
     def stop(self) -> None:
-        """Ask the runs under way to stop at their next pause."""
+        """Ask the active runs to stop at their next pause."""
 
     def close(self) -> None:
-        """End everything at once."""
+        """End everything immediately."""
 
 
 TIMEOUT_GRACE_SECONDS = 5.0
-"""Seconds that a run which has taken too long has to write its checkpoint."""
+"""Seconds that a run which takes too long gets to write its checkpoint."""
 
 
 class LocalPool:
@@ -100,10 +100,10 @@ class LocalPool:
         self._selector = selectors.DefaultSelector()
 
     def submit(self, task: Task) -> None:
-        """Give it to a worker that has nothing to do, or to a new one."""
+        """Give the task to an idle worker, or to a new one."""
         worker = self._idle.pop() if self._idle else self._started()
         self._busy.append(worker)
-        with contextlib.suppress(OSError):  # it has died: its end of the other pipe says so
+        with contextlib.suppress(OSError):  # it has died: the end of its other pipe tells `wait`
             worker.begin(task)
 
     def _started(self) -> _Worker:
@@ -112,7 +112,7 @@ class LocalPool:
         return worker
 
     def wait(self, seconds: float) -> list[Event]:
-        """What the workers say, and which of them have died or taken too long."""
+        """The messages of the workers, and which of them have died or take too long."""
         events: list[Event] = []
         for key, _ in self._selector.select(seconds):
             worker: _Worker = key.data
@@ -126,7 +126,7 @@ class LocalPool:
         for worker in [w for w in self._busy if now - w.since > limit]:
             if not worker.late:
                 worker.late = True
-                worker.ask_to_stop()  # in its checkpoint file, for a call with more patience
+                worker.ask_to_stop()  # its checkpoint serves a later call with a longer limit
             elif now - worker.since > limit + TIMEOUT_GRACE_SECONDS:
                 assert worker.task is not None
                 events.append(self._too_late(worker.task))
@@ -145,7 +145,7 @@ class LocalPool:
             yield RunProgress(task, json.loads(rest)[0])
             return
         worker.task = None
-        if worker.late:  # it was told to stop, and takes no more
+        if worker.late:  # it was asked to stop, and accepts no more tasks
             self._forget(worker)
         else:
             self._busy.remove(worker)
@@ -173,7 +173,7 @@ class LocalPool:
         return worker.end(died)
 
     def stop(self) -> None:
-        """Tell the busy workers to stop where they can go on from."""
+        """Ask the busy workers to write their checkpoints and stop."""
         for worker in self._busy:
             worker.ask_to_stop()
 
@@ -185,15 +185,18 @@ class LocalPool:
 
 
 class _Worker:
-    """One process with its pipes, and the task it has."""
+    """One process with its pipes and its current task."""
 
     def __init__(self) -> None:
         self._words = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "gainful.experiments.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=self._words, start_new_session=True,  # Ctrl-C is for the one who started it
+            [sys.executable, "-m", "gainful.experiments.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._words,
+            start_new_session=True,  # Ctrl-C must reach the driver only
             env={**os.environ, **ONE_THREAD},
-        )  # fmt: skip
+        )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self.output: Any = self._process.stdout
@@ -210,7 +213,7 @@ class _Worker:
             write_frame(self._input, MESSAGE_STOP)
 
     def end(self, died: bool) -> tuple[str, str]:
-        """Kill it; how it ended if it had `died` before, and its last words."""
+        """Kill the process; return how it ended if it had `died` before, and the end of what it wrote to stderr."""
         code: int | None = None
         if died:  # its pipe closes a moment before its exit code is known
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -239,4 +242,4 @@ def _ending(code: int | None) -> str:
 
 
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-"""For processes that run side by side."""
+"""Environment variables that keep numerical libraries from starting threads in every worker."""

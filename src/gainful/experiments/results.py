@@ -18,16 +18,60 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _PER_RUN = (
-    "seed", "horizon", "gain", "span", "n_states", "n_actions", "episodes", "vacuous", "guarantee_holds",
-    "span_is_oracle", "tries", "seconds", "planning_seconds", "acting_seconds", "results_version", "version", "run_id",
-)  # fmt: skip
+    "seed",
+    "horizon",
+    "gain",
+    "span",
+    "n_states",
+    "n_actions",
+    "episodes",
+    "vacuous",
+    "guarantee_holds",
+    "span_is_oracle",
+    "tries",
+    "seconds",
+    "planning_seconds",
+    "acting_seconds",
+    "results_version",
+    "version",
+    "run_id",
+)
 
 
 def results(folder: str | Path, *, older: bool = False) -> pd.DataFrame:
-    """One row per run and checkpoint: labels, parameters, seed, step, reward, regret, pseudo_regret, and more.
+    """Every stored run as one tidy table, with one row per run and checkpoint.
 
-    `environment` and `agent` are the labels of the spec, `parameters` both sets of parameters as JSON. Where the
-    optimal gain is unknown regrets are NaN. Runs of another results version are left out; `older` gives those alone.
+    Parameters
+    ----------
+    folder : str or Path
+        The folder of an experiment; it may still be running.
+    older : bool
+        Return the runs of other results versions instead. They are never mixed with current ones.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `environment` and `agent` are the labels of the spec, `parameters` both sets of parameters as JSON; then seed,
+        step, reward, regret and pseudo_regret (NaN where the optimal gain is unknown), horizon, gain, span, sizes,
+        episodes, guarantee, seconds, versions and run_id.
+
+    Raises
+    ------
+    StoreError
+        If there is no experiment in the folder, or its file is damaged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import gainful as gf
+    >>> from gainful.experiments.spec import read_spec
+    >>> entries = {"environments": [{"name": "toy3d"}], "agents": [{"name": "fixed"}]}
+    >>> spec = read_spec({"horizon": 100, "seeds": 2, **entries})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = gf.run_experiment(spec, folder, jobs=1)
+    ...     table = gf.results(folder)
+    >>> table["seed"].nunique(), int(table["step"].max())
+    (2, 100)
     """
     import pandas as pd
 
@@ -68,12 +112,15 @@ def results(folder: str | Path, *, older: bool = False) -> pd.DataFrame:
 
 
 def _curve(folder: str | Path, row: dict[str, Any]) -> tuple[NDArray[Any], ...]:
-    """Steps, rewards, regret and pseudo-regret of a stored run, whose packed result is let go."""
+    """Steps, rewards, regret and pseudo-regret of a stored run; its packed result is dropped from the row."""
     try:
         _, arrays = unpack(row.pop("data"))
     except ValueError as error:
         raise StoreError(
-            f"{folder}: run {row['run_id']}: damaged: {error}; delete it from runs, and run again"
+            f"{folder}: run {row['run_id']} is damaged: {error}",
+            name=str(folder),
+            found=row["run_id"],
+            hint="delete it from the table runs, and run again",
         ) from error
     gain = np.nan if row["gain"] is None else row["gain"]
     steps, rewards = arrays["steps"].copy(), arrays["rewards"].copy()
@@ -86,9 +133,26 @@ def _parameters(row: dict[str, Any]) -> str:
 
 
 def export(folder: str | Path, file: str | Path, *, older: bool = False) -> int:
-    """Write the table to `file`, by its suffix .csv (also .csv.gz) or .parquet; the number of rows.
+    """Write the table of `results` to a file, which is complete or, if anything fails, as it was before.
 
-    The file is complete or, if anything fails, as it was before.
+    Parameters
+    ----------
+    folder : str or Path
+        The folder of an experiment.
+    file : str or Path
+        The file to write; its suffix decides the format: .csv, .csv.gz or .parquet.
+    older : bool
+        Write the runs of other results versions instead.
+
+    Returns
+    -------
+    int
+        The number of rows written.
+
+    Raises
+    ------
+    StoreError
+        If the experiment cannot be read, or the file cannot be written.
     """
     table_suffix(file)  # before the long work
     frame = results(folder, older=older)
@@ -96,7 +160,7 @@ def export(folder: str | Path, file: str | Path, *, older: bool = False) -> int:
         return write_table(frame, file)
     except OSError as error:
         raise StoreError(
-            f"{file}: cannot be written: {error.strerror or error}",
+            f"{file} cannot be written: {error.strerror or error}",
             name="file",
             found=str(file),
             hint="check space and permissions",

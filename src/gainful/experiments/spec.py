@@ -166,7 +166,7 @@ class Header(_Table):
 
 
 class Spec(Header):
-    """An experiment: every agent in every environment with every seed. `read_spec` makes and checks one."""
+    """An experiment: every agent in every environment with every seed. `read_spec` reads and checks one."""
 
     environments: tuple[EnvironmentEntry, ...]
     agents: tuple[AgentEntry, ...]
@@ -177,17 +177,17 @@ class Spec(Header):
 
     @property
     def source(self) -> str:
-        """The file it came from, as messages call it."""
+        """The name of its file in messages."""
         return self._source
 
     @property
     def name(self) -> str:
-        """The file's name without its suffix: what its folder of results is called."""
+        """The file's name without its suffix, which names the folder of results."""
         return "experiment" if self._source == "the spec" else self._source.removesuffix(".toml")
 
     @property
     def text(self) -> str:
-        """As it was written, or as JSON where it was made in Python."""
+        """The TOML text, or JSON if the spec was made in Python."""
         return self._text or self.model_dump_json(by_alias=True, exclude_defaults=True, indent=2)
 
     def configurations(self) -> list[Configuration]:
@@ -196,7 +196,7 @@ class Spec(Header):
 
     @property
     def labels(self) -> list[Labels]:
-        """What each run is called, in the order of `configurations`."""
+        """The labels of each run, in the order of `configurations`."""
         return [labels for labels, _, _ in self._runs().runs() for _ in self.seeds]
 
     @property
@@ -224,9 +224,28 @@ class Spec(Header):
 
 
 def read_spec(source: str | Path | Mapping[str, Any]) -> Spec:
-    """The spec in a file, of a name that is shipped, in a TOML text, or in a dict of the same shape; checked.
+    """Read and check a spec.
 
-    Raises InvalidSpecError with every problem of it.
+    Parameters
+    ----------
+    source : str, Path or Mapping
+        A TOML file, the name of a spec that comes with gainful, a TOML text, or a dict of the same shape.
+
+    Returns
+    -------
+    Spec
+        The experiment: its runs are `configurations()`.
+
+    Raises
+    ------
+    InvalidSpecError
+        With every problem of the spec, each with its line.
+
+    Examples
+    --------
+    >>> spec = read_spec("quickstart")
+    >>> spec.environment_labels, len(spec)
+    (['RiverSwim', 'Toy3D'], 50)
     """
     if isinstance(source, Mapping):
         return _checked(dict(source), "the spec", None)
@@ -269,7 +288,7 @@ def _shipped_names() -> list[str]:
 
 
 def _text_of(source: str | Path) -> tuple[str, str]:
-    """What to call the spec, and its text."""
+    """The name of the spec in messages, and its text."""
     if isinstance(source, str):
         is_file = os.path.isfile(source)
         if "\n" in source or ("=" in source and not is_file):
@@ -304,7 +323,7 @@ def _checked(data: dict[str, Any], name: str, positions: TomlPositions | None) -
         entries[key] = {}
         raw = data.get(key)
         if raw is None or raw == []:
-            problems.append(((key,) if key in data else (), f"{key} is missing; write [[{key}]] and a name below it"))
+            problems.append(((key,) if key in data else (), f"{key} is missing; write [[{key}]] with a name below it"))
         elif not isinstance(raw, list | tuple) or not all(isinstance(one, Mapping | Entry) for one in raw):
             problems.append(((key,), f"is {_kind(raw)}, expected an array of tables; write [[{key}]]"))
         else:
@@ -319,8 +338,9 @@ def _checked(data: dict[str, Any], name: str, positions: TomlPositions | None) -
     assert header is not None
     spec = Spec.model_construct(
         **{key: getattr(header, key) for key in Header.model_fields},
-        environments=tuple(entries["environments"].values()), agents=tuple(entries["agents"].values()),
-    )  # fmt: skip
+        environments=tuple(entries["environments"].values()),
+        agents=tuple(entries["agents"].values()),
+    )
     spec._resolved, spec._source = sweep, name
     return spec
 
@@ -339,7 +359,7 @@ def _validated(
             path, kind, value = (*at, *found["loc"]), found["type"], found["input"]
             if kind == "extra_forbidden":
                 keys = known or [f.alias or key for key, f in model.model_fields.items()]
-                message = f"no such key here; {suggestion(str(path[-1]), keys)}"
+                message = f"there is no such key here; {suggestion(str(path[-1]), keys)}"
             elif kind == "missing":
                 message = _HOW_TO_WRITE[str(path[-1])]
                 path = path[:-1]
@@ -369,7 +389,7 @@ def _kind(value: Any) -> str:
 
 
 def _raise(name: str, found: Iterable[tuple[KeyPath, str]], positions: TomlPositions | None) -> None:
-    """One error with every problem, by line."""
+    """Raise one error with every problem, sorted by line, if there are any."""
     unique = dict.fromkeys(found)
     problems = [SpecProblem(path, positions.line_of(path) if positions else None, message) for path, message in unique]
     if not problems:

@@ -60,7 +60,7 @@ class Labels(NamedTuple):
 
 @dataclass(frozen=True)
 class _Point:
-    """One environment or agent of a sweep."""
+    """One environment or agent of the spec, with one choice of its swept parameters."""
 
     place: KeyPath
     """("agents", 1): its entry."""
@@ -82,7 +82,7 @@ class _Point:
 
 
 class ResolvedSpec:
-    """All runs of the entries that are sound, and the problems of the others."""
+    """The runs of the entries that are sound, and the problems of the others."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class ResolvedSpec:
                 self._too_many((key,), points * n_seeds, f"{points:,} {key} with {n_seeds:,} seeds")
                 return
         self._environments(environments)
-        self._lost = bool(self.problems or mentioned)  # an environment with a problem, where an agent may have run
+        self._lost = bool(self.problems or mentioned)  # an agent may have run in an environment with a problem
         self._agents(agents)
         self._cross()
         if header is not None:
@@ -152,16 +152,16 @@ class ResolvedSpec:
         self._problem(path, f"{runs:,} runs ({of}), more than {MAX_RUNS:,}; take shorter lists or fewer seeds")
 
     def _points(self, place: KeyPath, entry: Entry, sweeps: dict[str, tuple[KeyPath, list[Any]]]) -> Iterator[_Point]:
-        """Every combination of the sweeps; zipped ones side by side. Nothing where they contradict each other."""
+        """Every combination of the sweeps, zipped ones side by side; none if they contradict each other."""
         sound = True
         for name in entry.zip:
             if name in sweeps:
-                self._problem((*place, "zip", name), "is swept twice; keep one")
+                self._problem((*place, "zip", name), "is swept twice; keep one of the two")
                 sound = False
             sweeps[name] = ((*place, "zip", name), entry.zip[name])
         for name, (path, values) in sweeps.items():
             if name in entry.parameters:
-                self._problem(path, f"is in {path_text((*place, 'parameters'))} too; keep one")
+                self._problem(path, f"is in {path_text((*place, 'parameters'))} too; keep one of the two")
                 sound = False
             if not values:
                 self._problem(path, "is an empty list, expected at least one value")
@@ -217,7 +217,7 @@ class ResolvedSpec:
                     self._problem(path, f"{entry.name} has neither bonus_scale nor width_scale; leave it out")
                     continue
                 if scale in sweeps or scale in entry.zip:
-                    self._problem(path, f"{scale} is swept in grid or zip too; keep one")
+                    self._problem(path, f"{scale} is swept in grid or zip too; keep one of the two")
                     continue
                 sweeps[scale] = (path, entry.bonus_scales)
             for name in [*(entry.only or ()), *(entry.except_ or ())]:
@@ -237,7 +237,7 @@ class ResolvedSpec:
     def _kept(
         self, point: _Point, entry: Entry, checked: CheckedParameters, shared: set[str], points: list[_Point]
     ) -> bool:
-        """Add the point, with its values as the kind of number they are, unless something is wrong with it."""
+        """Add the point, with canonical values, unless something is wrong with it."""
         for name, error in checked.problems.items():
             self._problem(point.path(name), str(error))
         if checked.problems:
@@ -268,7 +268,7 @@ class ResolvedSpec:
                 known = {"name": point.name, **values}
                 if name not in known or form or conversion:
                     near = suggestion(name, known) if name not in known else "write the name alone"
-                    self._problem(path, f"'{{{name}{':' + form if form else ''}}}' is no parameter; {near}")
+                    self._problem(path, f"'{{{name}{':' + form if form else ''}}}' is not a parameter; {near}")
                     return None
                 label += shown(known[name])
         except ValueError as error:
@@ -309,7 +309,7 @@ class ResolvedSpec:
     # ------------------------------------------------------------------ pairs
 
     def _cross(self) -> None:
-        """Every agent in every environment it is for."""
+        """Pair every agent with every environment it can run in."""
         used: set[int] = set()
         refused: set[tuple[KeyPath, KeyPath]] = set()
         kinds = [is_continuous(point.name) for point in self.environments]
@@ -337,14 +337,14 @@ class ResolvedSpec:
             names = {p.place: p for p in (*self.environments, *self.agents)}
             self._problem(
                 place,
-                f"{names[place].name} is for continuous states, and {names[at].name} has finitely many; write only or "
+                f"{names[place].name} is for continuous states, and {names[at].name} has finitely many; use only or "
                 "except",
             )
         for i, entry in self._entries.items():
             if self.environments and not matches[("agents", i)] and not any(p == ("agents", i) for p, _ in refused):
                 named = {*(entry.only or ()), *(entry.except_ or ())}
                 if named <= self._mentioned and not self._lost and any(a.place == ("agents", i) for a in self.agents):
-                    self._problem(("agents", i), f"{entry.name} runs in no environment; see its only and except")
+                    self._problem(("agents", i), f"{entry.name} runs in no environment; check its only and except")
 
     def _horizon(self, environment: _Point, agent: _Point) -> int:
         assert self.header is not None
@@ -366,7 +366,7 @@ class ResolvedSpec:
             self._problem(("checkpoints", beyond[0]), f"step {step:,} is beyond the longest run, {longest:,} steps")
 
     def _check_duplicates(self) -> None:
-        """One run under two labels: the same but for a horizon that an entry repeats."""
+        """Find one run under two labels: entries that differ only in a horizon that is the same in effect."""
         bare = {id(p): json.dumps(json.loads(p.identity)[:2]) for p in (*self.environments, *self.agents)}
         seen: dict[tuple[str, str, int], tuple[_Point, _Point]] = {}
         reported: set[tuple[KeyPath, KeyPath]] = set()
@@ -385,7 +385,7 @@ class ResolvedSpec:
     # ------------------------------------------------------------------ made once
 
     def _try(self) -> None:
-        """Make environments and agents, so that a bad value is found here and not in a worker."""
+        """Make environments and agents once, so that a bad value is found here and not in a worker."""
         agents_of: dict[int, list[_Point]] = {id(point): [] for point in self.environments}
         for environment, agent in _evenly(self.pairs, MAX_CHECKED_PAIRS):
             agents_of[id(environment)].append(agent)
@@ -429,7 +429,10 @@ class ResolvedSpec:
                 return False
             cells = values.get("bins", 1) ** made.dim
             if cells > MAX_CELLS:
-                self._problem(agent.path("bins"), f"{values['bins']} bins per axis are {cells:.3g} cells, too many")
+                self._problem(
+                    agent.path("bins"),
+                    f"{values['bins']} bins per axis make {cells:.3g} cells, expected at most {MAX_CELLS}",
+                )
                 return False
             if cells * made.n_actions > MAX_TRIAL_PAIRS:
                 values["bins"] = 2
@@ -450,7 +453,7 @@ def _make_agent(name: str, values: Mapping[str, Any], environment: Any, horizon:
 
 
 def _count(entry: Entry) -> int:
-    """The points of an entry, without making them."""
+    """The number of points of an entry, without making them."""
     n = math.prod(len(values) for values in entry.grid.values())
     n *= max((len(values) for values in entry.zip.values()), default=1)
     scales = getattr(entry, "bonus_scales", None)
@@ -458,7 +461,7 @@ def _count(entry: Entry) -> int:
 
 
 def _shared_names(entries: Iterable[Entry]) -> set[str]:
-    """Names of more than one entry without a label."""
+    """The names that several entries without a label have."""
     names = [entry.name for entry in entries if entry.label is None]
     return {name for name in names if names.count(name) > 1}
 
@@ -469,7 +472,7 @@ def _runs_in(entry: AgentEntry, environment: _Point) -> bool:
 
 
 def _entries(values: Mapping[str, Any]) -> int:
-    """How many numbers an environment may have, from its sizes."""
+    """An upper estimate of the size of an environment: the product of its integer parameters."""
     sizes = [v for name, v in values.items() if type(v) is int and name != "instance" and not name.startswith("good_")]
     return math.prod(max(1, abs(v)) for v in sizes)
 

@@ -66,7 +66,7 @@ _MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
 
 
 class Store:
-    """An experiment's file, open for one writer or any number of readers."""
+    """The file of an experiment, open for one writer or any number of readers."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path, self._connection = path, connection
@@ -75,9 +75,9 @@ class Store:
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """For writing; made if it is not there. The caller holds the folder's lock."""
+        """Open for writing, and create the file if it does not exist. The caller holds the folder's lock."""
         path = Path(folder) / STORE_FILE
-        with _told(path):
+        with _explained_errors(path):
             new = not path.exists() or path.stat().st_size == 0
             connection = sqlite3.connect(path, isolation_level=None, timeout=30.0)
             store = cls(path, connection)
@@ -93,7 +93,7 @@ class Store:
                 store._check()
                 damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
                 if damage != "ok":
-                    raise StoreError(f"{path}: damaged: {damage}; {_RESCUE}")
+                    raise StoreError(f"{path} is damaged: {damage}", name=str(path), hint=_RESCUE)
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
                 store._migrate()
@@ -104,19 +104,27 @@ class Store:
 
     @classmethod
     def read(cls, folder: str | Path) -> Self:
-        """For reading only, also while a sweep writes; a folder, or the file itself."""
+        """Open for reading only, also while a sweep writes. `folder` may be the file itself."""
         path = Path(folder)
         path = path / STORE_FILE if path.is_dir() or not path.exists() else path
         if not path.exists():
-            raise StoreError(f"{folder}: no experiment there (no {STORE_FILE}); gainful run SPEC --out {folder}")
-        with _told(path):
+            raise StoreError(
+                f"{folder}: there is no experiment here (no {STORE_FILE})",
+                name=str(folder),
+                hint=f"gainful run SPEC --out {folder} starts one",
+            )
+        with _explained_errors(path):
             connection = cls._connect_to_read(path)
             store = cls(path, connection)
             try:
                 store._check()
                 if store._schema < SCHEMA_VERSION:
                     raise StoreError(
-                        f"{path}: written in version {store._schema} of the format; gainful run brings it up to date"
+                        f"{path} has version {store._schema} of the format",
+                        name=str(path),
+                        found=store._schema,
+                        expected=f"version {SCHEMA_VERSION}",
+                        hint="gainful run brings it up to date",
                     )
             except BaseException:
                 connection.close()
@@ -125,7 +133,7 @@ class Store:
 
     @staticmethod
     def _connect_to_read(path: Path) -> sqlite3.Connection:
-        """Where the folder can be written SQLite tidies up after itself; elsewhere its log is only read."""
+        """Where the folder is writable SQLite cleans up after itself; elsewhere its log is only read."""
         ways = ["mode=rw", "mode=ro"] if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else ["mode=ro"]
         if not path.with_name(path.name + "-wal").exists():
             ways.append("immutable=1")
@@ -155,12 +163,17 @@ class Store:
         found = self._connection.execute("PRAGMA application_id").fetchone()[0]
         if found != APPLICATION_ID:
             raise StoreError(
-                f"{self.path}: an SQLite file, but no store of gainful; move it away, or choose another folder"
+                f"{self.path} is an SQLite file, but not a store of gainful",
+                name=str(self.path),
+                hint="move it away, or choose another folder",
             )
         if self._schema > SCHEMA_VERSION:
             raise StoreError(
-                f"{self.path}: written in version {self._schema} of the format, this gainful knows up to "
-                f"{SCHEMA_VERSION}; upgrade gainful"
+                f"{self.path} has version {self._schema} of the format",
+                name=str(self.path),
+                found=self._schema,
+                expected=f"version {SCHEMA_VERSION} or lower",
+                hint="upgrade gainful",
             )
 
     def _migrate(self) -> None:
@@ -170,7 +183,7 @@ class Store:
                 self._connection.execute(f"PRAGMA user_version = {found + 1}")
 
     def close(self) -> None:
-        """Fold the log of writes into the file, and close it."""
+        """Merge the write-ahead log into the file, and close it."""
         with contextlib.suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
@@ -183,8 +196,8 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of it or nothing."""
-        with _told(self.path):
+        """Write everything in the block, or nothing if it raises."""
+        with _explained_errors(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -195,7 +208,7 @@ class Store:
                 raise
 
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        with _told(self.path):
+        with _explained_errors(self.path):
             return self._connection.execute(query, values).fetchall()
 
     # ------------------------------------------------------------------ what is asked for
@@ -213,7 +226,7 @@ class Store:
         ]
 
     def plan(self, text: str, title: str, runs: Iterable[tuple[Configuration, str, str]]) -> None:
-        """Ask for these runs (configuration, environment label, agent label) too; labels are renewed."""
+        """Add runs (configuration, environment label, agent label) to those that are planned; labels are updated."""
         with self.transaction():
             last = self._connection.execute("SELECT text FROM specs ORDER BY number DESC LIMIT 1").fetchone()
             if last is None or last[0] != text:
@@ -230,9 +243,18 @@ class Store:
                         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
                         "ON CONFLICT (key) DO UPDATE SET environment_label = excluded.environment_label, "
                         "agent_label = excluded.agent_label RETURNING number",
-                        (key, c.environment, _text(c.environment_parameters), c.agent, _text(c.agent_parameters),
-                         c.horizon, json.dumps(c.checkpoints), environment_label, agent_label),
-                    ).fetchone()  # fmt: skip
+                        (
+                            key,
+                            c.environment,
+                            _text(c.environment_parameters),
+                            c.agent,
+                            _text(c.agent_parameters),
+                            c.horizon,
+                            json.dumps(c.checkpoints),
+                            environment_label,
+                            agent_label,
+                        ),
+                    ).fetchone()
                 self._connection.execute(
                     "INSERT OR IGNORE INTO planned VALUES (?, ?, ?)",
                     (configuration.key, numbers[key], configuration.seed),
@@ -240,22 +262,22 @@ class Store:
 
     @property
     def title(self) -> str:
-        """Of the last spec."""
+        """The title of the last spec."""
         found = self._rows("SELECT value FROM meta WHERE key = 'title'")
         return str(found[0][0]) if found else ""
 
     @property
     def spec_text(self) -> str:
-        """The last spec."""
+        """The text of the last spec."""
         found = self._rows("SELECT text FROM specs ORDER BY number DESC LIMIT 1")
         return str(found[0][0]) if found else ""
 
     def facts(self) -> dict[str, dict[str, Any]]:
-        """What is known of each environment, by its key."""
+        """Gain, its source and span of each environment, by its key."""
         return {key: json.loads(text) for key, text in self._rows("SELECT key, facts FROM environments")}
 
     def keep_facts(self, key: str, facts: dict[str, Any]) -> None:
-        """What is known of an environment from now on."""
+        """Store gain, its source and span of an environment."""
         with self.transaction():
             self._connection.execute("INSERT OR REPLACE INTO environments VALUES (?, ?)", (key, _text(facts)))
 
@@ -279,16 +301,39 @@ class Store:
             self._connection.execute(
                 f"INSERT OR IGNORE INTO runs VALUES ({', '.join('?' * 28)})",
                 (
-                    v["run_id"], configuration.key, number, configuration.seed, v["results_version"], time.time(),
-                    tries, gain, v["gain_source"], v["span"], v["span_is_oracle"], v["n_states"], v["n_actions"],
-                    v["episodes"], v["vacuous"], v["guarantee"], v["guarantee_holds"], regret, pseudo_regret,
-                    v["seconds"], v["planning_seconds"], v["acting_seconds"], v["version"], v["commit"], v["python"],
-                    v["platform"], v["packages"], result.data,
+                    v["run_id"],
+                    configuration.key,
+                    number,
+                    configuration.seed,
+                    v["results_version"],
+                    time.time(),
+                    tries,
+                    gain,
+                    v["gain_source"],
+                    v["span"],
+                    v["span_is_oracle"],
+                    v["n_states"],
+                    v["n_actions"],
+                    v["episodes"],
+                    v["vacuous"],
+                    v["guarantee"],
+                    v["guarantee_holds"],
+                    regret,
+                    pseudo_regret,
+                    v["seconds"],
+                    v["planning_seconds"],
+                    v["acting_seconds"],
+                    v["version"],
+                    v["commit"],
+                    v["python"],
+                    v["platform"],
+                    v["packages"],
+                    result.data,
                 ),
-            )  # fmt: skip
+            )
 
     def keep_failure(self, run_id: str, key: str, attempt: int, kind: str, message: str, traceback: str) -> None:
-        """A try that failed."""
+        """Store a failed try of a run."""
         with self.transaction():
             self._connection.execute(
                 "INSERT INTO failures (run_id, key, at, try, kind, message, traceback) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -339,10 +384,16 @@ class Store:
             f"WHERE results_version {'<>' if older else '='} ? ORDER BY configurations.number, seed, run_id"
         )
         names = (
-            "environment", "environment_parameters", "agent", "agent_parameters", "horizon", "environment_label",
-            "agent_label", *columns,
-        )  # fmt: skip
-        with _told(self.path):
+            "environment",
+            "environment_parameters",
+            "agent",
+            "agent_parameters",
+            "horizon",
+            "environment_label",
+            "agent_label",
+            *columns,
+        )
+        with _explained_errors(self.path):
             for row in self._connection.execute(query, (RESULTS_VERSION,)):
                 yield dict(zip(names, row, strict=True))
 
@@ -353,26 +404,32 @@ _RESCUE = (
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """SQLite's errors in words that say what to do."""
+def _explained_errors(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite and the file system into StoreErrors that say what to do."""
     try:
         yield
     except sqlite3.DatabaseError as error:
-        text = str(error)
-        if "disk is full" in text or "disk I/O" in text:
+        text, code = str(error), getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
             raise StoreError(
-                f"{path}: {text}; every run stored before is safe: make room, and run the same command again"
+                f"{path}: {text}",
+                name=str(path),
+                hint="every run stored before is safe: make room, and run the same command again",
             ) from error
-        if "readonly" in text or "unable to open" in text:
-            reason = "the folder or the file cannot be written" if os.path.exists(path) else "cannot be made there"
-            raise StoreError(f"{path}: {text}: {reason}; check permissions") from error
-        if "locked" in text:
-            raise StoreError(f"{path}: {text}: another program holds it; close it and run again") from error
+        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+            reason = "the folder or the file cannot be written" if os.path.exists(path) else "it cannot be created"
+            raise StoreError(f"{path}: {text}: {reason}", name=str(path), hint="check permissions") from error
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise StoreError(
+                f"{path}: {text}: another program has it open", name=str(path), hint="close that program and run again"
+            ) from error
         if isinstance(error, (sqlite3.IntegrityError, sqlite3.ProgrammingError)):
             raise
-        raise StoreError(f"{path}: damaged, or no SQLite file: {text}; {_RESCUE}") from error
+        raise StoreError(f"{path} is damaged, or not an SQLite file: {text}", name=str(path), hint=_RESCUE) from error
     except OSError as error:
-        raise StoreError(f"{path}: {error.strerror or error}; check space and permissions") from error
+        raise StoreError(
+            f"{path}: {error.strerror or error}", name=str(path), hint="check space and permissions"
+        ) from error
 
 
 def without_seed(configuration: Configuration) -> str:

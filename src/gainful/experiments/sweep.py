@@ -1,4 +1,4 @@
-"""Running an experiment: what is missing is run, what finishes is stored at once; the same call again goes on."""
+"""Run an experiment: missing runs are made, each is stored as soon as it finishes, and the same call again resumes."""
 
 from __future__ import annotations
 
@@ -32,52 +32,52 @@ if TYPE_CHECKING:
     from types import FrameType
 
 CHECKPOINT_EVERY = 15.0
-"""Seconds of work that a killed run loses at most."""
+"""A killed run loses at most so many seconds of work."""
 CLEAN_STOP_SECONDS = 20.0
-"""Seconds that runs under way have to stop cleanly."""
+"""Seconds that active runs get to write their checkpoints after a request to stop."""
 
 
 class SweepWatcher(Protocol):
-    """Whoever wants to know how the sweep is doing."""
+    """Receives the progress of a sweep."""
 
     def preparing(self, words: str) -> None:
-        """Before any run: what is being done."""
+        """Called before the first run, with what is being prepared."""
 
     def started(self, sweep: SweepProgress) -> None:
-        """The runs begin."""
+        """Called when the runs start."""
 
     def progressed(self, sweep: SweepProgress) -> None:
         """Called several times a second."""
 
     def failed(self, sweep: SweepProgress, failure: RunFailed, attempt: int, again: bool) -> None:
-        """A try failed; `again`: there will be another."""
+        """Called when a run failed; `again` says whether it will be tried again."""
 
 
 class SilentWatcher:
-    """A watcher that says nothing."""
+    """A watcher that does nothing."""
 
     def preparing(self, words: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def started(self, sweep: SweepProgress) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def progressed(self, sweep: SweepProgress) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def failed(self, sweep: SweepProgress, failure: RunFailed, attempt: int, again: bool) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 @dataclass
 class SweepProgress:
-    """How far a sweep is."""
+    """The state of a sweep in progress."""
 
     folder: Path
     title: str
     planned: int
     stored: int
-    """Runs that were there when it began."""
+    """Runs that were already stored when this call started."""
     jobs: int
     estimate: Estimate
     planned_by_agent: Counter[str]
@@ -92,90 +92,153 @@ class SweepProgress:
 
     @property
     def seconds(self) -> float:
-        """Since it began."""
+        """Seconds since the sweep started."""
         return time.monotonic() - self.began
 
     @property
     def left(self) -> int:
-        """Runs to come."""
+        """The number of runs that have neither finished nor failed."""
         return self.planned - self.stored - self.finished - self.failed
 
     @property
     def under_way(self) -> float:
-        """The runs that have begun, each as the share of it that is made."""
+        """The completed fractions of all active runs, summed."""
         return self.workload.under_way
 
     @property
     def seconds_left(self) -> float:
-        """A guess at when it will be done."""
+        """The estimated time until the sweep is complete, in seconds."""
         return self.workload.seconds / max(1, min(self.jobs, self.left))
 
 
 @dataclass(frozen=True)
 class ExperimentOutcome:
-    """What a call has done."""
+    """What `run_experiment` did.
+
+    Attributes
+    ----------
+    folder : Path
+        Where the runs are stored.
+    planned : int
+        The runs that the spec asks for.
+    finished : int
+        How many of them are stored.
+    ran : int
+        How many of those were made by this call.
+    failures : tuple of dict
+        The last failure of every run that failed: environment, agent, seed, kind, message, traceback, and more.
+    stopped : bool
+        Whether the call was told to stop before the end.
+    seconds : float
+        How long the call took.
+    """
 
     folder: Path
     planned: int
     finished: int
-    """All runs in the store that the spec asks for."""
     ran: int
-    """Of them, finished in this call."""
     failures: tuple[dict[str, Any], ...]
     stopped: bool
-    """Whether it was told to stop before the end."""
     seconds: float
 
     @property
     def complete(self) -> bool:
-        """Whether every run the spec asks for is there."""
+        """Whether every run that the spec asks for is stored."""
         return self.finished == self.planned
 
     def _repr_html_(self) -> str:
-        """For notebooks: how many runs there are, where, and what to do next."""
+        """For notebooks: how many runs are stored, where, and what to do next."""
         from html import escape
 
         folder = str(self.folder)
         if self.complete:
             do = f"gf.plot.regret({folder!r}), gf.results({folder!r})"
         elif self.failures:
-            do = f"mend what failed (gainful status {folder} --json has the tracebacks), then the same call again"
+            do = f"fix what failed (gainful status {folder} --json shows the tracebacks), then repeat the call"
         else:
-            do = "the same call again makes what is missing"
+            do = "repeat the call to make the missing runs"
         facts = {
             "planned": f"{self.planned:,} runs",
-            "finished": f"{self.finished:,}, {self.ran:,} of them now in {self.seconds:,.1f} s",
+            "finished": f"{self.finished:,}, {self.ran:,} of them by this call, in {self.seconds:,.1f} s",
             "failed": f"{len(self.failures):,}",
             "folder": folder,
             "next": do,
         }
         lines = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts.items())
-        said = "stopped early" if self.stopped else "complete" if self.complete else "not complete"
+        said = "stopped early" if self.stopped else "complete" if self.complete else "incomplete"
         return f"<div><strong>Experiment, {said}</strong><table>{lines}</table></div>"
 
 
 def run_experiment(
-    spec: Spec | str | Path, out: str | Path | None = None, *, jobs: int | None = None, dask: str | None = None,
-    timeout: float | None = None, tries: int = 3, fail_fast: bool = False, checkpoint_every: float = CHECKPOINT_EVERY,
+    spec: Spec | str | Path,
+    out: str | Path | None = None,
+    *,
+    jobs: int | None = None,
+    dask: str | None = None,
+    timeout: float | None = None,
+    tries: int = 3,
+    fail_fast: bool = False,
+    checkpoint_every: float = CHECKPOINT_EVERY,
     watcher: SweepWatcher | None = None,
-) -> ExperimentOutcome:  # fmt: skip
-    """Run what `spec` asks for and its folder `out` does not yet hold.
+) -> ExperimentOutcome:
+    """Run an experiment: every run that `spec` asks for and the folder `out` does not hold yet.
 
-    `spec` is a TOML file or the name of a shipped one; `out` is by default `results/NAME`. Every finished run is stored
-    in one transaction; whatever dies, calling again finishes the sweep, long runs from their last checkpoint. Results
-    do not depend on `jobs` (by default as many as processors and memory allow) nor on `dask`, the address of a running
-    scheduler or "local". A run whose worker is lost is tried `tries` times; one that fails, or takes more than
-    `timeout` seconds, is reported and left out until the next call, and the others go on, unless `fail_fast`. A killed
-    run loses at most `checkpoint_every` seconds of work.
+    Each finished run is stored in one transaction. Whatever dies, calling again completes the experiment, and long runs
+    resume from their last checkpoint. A folder that already holds runs accepts a changed spec only if it still asks for
+    all runs it asked for before. Ctrl-C lets active runs write their checkpoints; a second Ctrl-C stops at once.
 
-    A folder that holds a sweep takes a changed spec only if it asks for all runs it asked for before; anything else is
-    an ExperimentError that says what differs. Ctrl-C lets the runs under way write their checkpoints, twice stops at
-    once.
+    Parameters
+    ----------
+    spec : Spec, str or Path
+        A TOML file, the name of a spec that comes with gainful, a TOML text, or a spec that was read.
+    out : str or Path, optional
+        The folder of results; by default `results/NAME`.
+    jobs : int, optional
+        Runs at a time; by default as many as cores and memory allow. Results do not depend on it.
+    dask : str, optional
+        The address of a running Dask scheduler, or "local"; by default the runs are made by processes on this machine.
+    timeout : float, optional
+        Seconds that one run may take. A run that takes longer fails.
+    tries : int
+        How often a run is tried whose worker was lost.
+    fail_fast : bool
+        Whether the first failed run stops the experiment. Otherwise failed runs are reported and left out until the
+        next call.
+    checkpoint_every : float
+        Seconds between checkpoints of a run: the work that a killed run may lose.
+    watcher : SweepWatcher, optional
+        Receives the progress.
+
+    Returns
+    -------
+    ExperimentOutcome
+        How many runs are stored and how many failed.
+
+    Raises
+    ------
+    InvalidSpecError
+        If the spec has problems; the error lists all of them.
+    ExperimentError
+        If the folder holds runs that the spec does not ask for, or another process is running the experiment.
+    StoreError
+        If the folder cannot be read or written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import gainful as gf
+    >>> from gainful.experiments.spec import read_spec
+    >>> entries = {"environments": [{"name": "toy3d"}], "agents": [{"name": "fixed"}]}
+    >>> spec = read_spec({"horizon": 100, "seeds": 2, **entries})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     outcome = gf.run_experiment(spec, folder, jobs=1)
+    >>> outcome.finished, outcome.complete
+    (2, True)
     """
     given = {"tries": tries, "jobs": jobs, "timeout": timeout, "checkpoint_every": checkpoint_every}
     for name, value in given.items():
         if value is not None and not value > 0:
-            raise InvalidArgumentError(f"{name} is {value}, expected a number above 0")
+            raise InvalidArgumentError(name, value, "a number above 0")
     asked = spec if isinstance(spec, Spec) else read_spec(spec)
     folder = Path(out) if out is not None else Path("results") / asked.name
     with _locked(folder), Store.open(folder) as store:
@@ -185,17 +248,21 @@ def run_experiment(
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One writer at a time; the lock of a process that died is free."""
+    """Only one process writes at a time; the lock of a process that died is free."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = FolderLock(folder)
     except FolderLockedError as error:
         raise ExperimentError(
-            f"{folder}: another gainful is running this experiment; wait for it, or stop it, and run again"
+            f"{folder}: another gainful is running this experiment",
+            name=str(folder),
+            hint="wait for it or stop it, then run again",
         ) from error
     except OSError as error:
         raise StoreError(
-            f"{folder}: cannot be written: {error.strerror or error}; check permissions, or choose another with --out"
+            f"{folder} cannot be written: {error.strerror or error}",
+            name=str(folder),
+            hint="check permissions, or choose another folder with --out",
         ) from error
     try:
         yield
@@ -204,76 +271,100 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 class _SweepRunner:
+    """One call of `run_experiment`."""
+
     def __init__(
-        self, spec: Spec, folder: Path, store: Store, watcher: SweepWatcher, tries: int, fail_fast: bool,
+        self,
+        spec: Spec,
+        folder: Path,
+        store: Store,
+        watcher: SweepWatcher,
+        tries: int,
+        fail_fast: bool,
         checkpoint_every: float,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.spec, self.folder, self.store, self.watcher = spec, folder, store, watcher
         self.tries, self.fail_fast, self.checkpoint_every = tries, fail_fast, checkpoint_every
         self.attempts: Counter[str] = Counter()
         self.interrupted = False
         self._environment_keys: dict[tuple[str, str], str] = {}
         self.unsolvable: list[tuple[Configuration, GainfulError]] = []
-        """Environments that cannot be solved: the first run of each, and why."""
+        """Environments that cannot be solved: the first run of each, and the error."""
 
     # ------------------------------------------------------------------ before
 
     def run(self, jobs: int | None, dask: str | None, timeout: float | None) -> ExperimentOutcome:
         began = time.monotonic()
-        runs = [
-            (configuration, labels.environment, labels.agent)
-            for configuration, labels in zip(self.spec.configurations(), self.spec.labels, strict=True)
-        ]
-        self._reconcile([configuration for configuration, _, _ in runs])
-        self.store.plan(self.spec.text, self.spec.title or self.spec.name, runs)
+        title = self.spec.title or self.spec.name
+        configurations = self.spec.configurations()
+        runs = [(c, one.environment, one.agent) for c, one in zip(configurations, self.spec.labels, strict=True)]
+        self._check_that_nothing_is_gone(configurations)
+        self.store.plan(self.spec.text, title, runs)
         finished = self.store.finished()
-        missing = [c for c, _, _ in runs if c.run_id not in finished]
-        self._token = self._token_of_the_folder()
+        missing = [c for c in configurations if c.run_id not in finished]
+        self._token = self._folder_token()
         waiting = self._solvable(missing)
         self.kinds = {c.run_id: without_seed(c) for c in waiting}
         self.watcher.preparing("trying it out")
-        estimate = probe(self._one_each(waiting), self.watcher.preparing) if waiting else Estimate({}, 0, 0)
-        jobs = jobs or min(default_jobs(estimate.memory_per_run), max(1, len(waiting)))
-        self._check_room(estimate, len(waiting))
-        labels = {c.run_id: (e, a) for c, e, a in runs}
+        estimate = probe(self._one_task_per_kind(waiting), self.watcher.preparing) if waiting else Estimate({}, 0, 0)
+        self._check_free_disk(estimate, len(waiting))
+        labels = {c.run_id: (environment, agent) for c, environment, agent in runs}
         self.state = SweepProgress(
-            self.folder, self.spec.title or self.spec.name, len(runs), len(runs) - len(missing), jobs, estimate,
-            Counter(a for _, _, a in runs), Counter(labels[i][1] for i in finished if i in labels), labels,
-            Workload(((c.run_id, self.kinds[c.run_id], c.horizon) for c in waiting), estimate.seconds),
-        )  # fmt: skip
-        self.state.failed = len(missing) - len(waiting)
-        for c, error in self.unsolvable:
-            task = Task(c.run_id, json.loads(c.to_json()), None, "", None)
-            self.watcher.failed(self.state, RunFailed(task, **described(error), lost=False), 1, again=False)
+            folder=self.folder,
+            title=title,
+            planned=len(runs),
+            stored=len(runs) - len(missing),
+            jobs=jobs or min(default_jobs(estimate.memory_per_run), max(1, len(waiting))),
+            estimate=estimate,
+            planned_by_agent=Counter(agent for _, _, agent in runs),
+            finished_by_agent=Counter(labels[i][1] for i in finished if i in labels),
+            labels=labels,
+            workload=Workload(((c.run_id, self.kinds[c.run_id], c.horizon) for c in waiting), estimate.seconds),
+            failed=len(missing) - len(waiting),
+        )
+        self._report_unsolvable()
         if waiting:
-            executor = self._executor(jobs, dask, timeout)
-            self.state.jobs = executor.slots
-            self.watcher.started(self.state)
-            try:
-                with self._interruptible():
-                    self._execute(executor, deque(waiting))
-            finally:
-                executor.close()
-        self._clean_up()
-        wanted = {c.run_id for c, _, _ in runs}
+            self._run_all(waiting, dask, timeout)
+        self._remove_stale_checkpoints()
+        wanted = set(labels)
         return ExperimentOutcome(
-            self.folder, len(runs), len(self.store.finished() & wanted), self.state.finished,
-            tuple(f for f in self.store.failures() if f["run_id"] in wanted), self.state.stopping,
-            time.monotonic() - began,
-        )  # fmt: skip
+            folder=self.folder,
+            planned=len(runs),
+            finished=len(self.store.finished() & wanted),
+            ran=self.state.finished,
+            failures=tuple(f for f in self.store.failures() if f["run_id"] in wanted),
+            stopped=self.state.stopping,
+            seconds=time.monotonic() - began,
+        )
 
-    def _reconcile(self, asked: list[Configuration]) -> None:
+    def _check_that_nothing_is_gone(self, asked: list[Configuration]) -> None:
         """A changed spec may only ask for more."""
         changed = differences((one.canonical() for one in self.store.planned()), asked)
         if not changed.is_superset:
             told = "\n".join(f"  {line}" for line in changed.lines)
             raise ExperimentError(
-                f"{self.folder} holds a sweep that asks for runs which this spec does not:\n{told}\n"
-                "Keep what it asked for and add to it, or choose another folder (--out)"
+                f"{self.folder} holds runs that this spec does not ask for:\n{told}\n"
+                "Keep what the spec asked for and add to it, or choose another folder (--out)",
+                name=str(self.folder),
             )
 
+    def _report_unsolvable(self) -> None:
+        for c, error in self.unsolvable:
+            task = Task(c.run_id, json.loads(c.to_json()), None, "", None)
+            self.watcher.failed(self.state, RunFailed(task, **described(error), lost=False), 1, again=False)
+
+    def _run_all(self, waiting: list[Configuration], dask: str | None, timeout: float | None) -> None:
+        executor = self._executor(self.state.jobs, dask, timeout)
+        self.state.jobs = executor.slots
+        self.watcher.started(self.state)
+        try:
+            with self._interruptible():
+                self._execute(executor, deque(waiting))
+        finally:
+            executor.close()
+
     def _solvable(self, missing: list[Configuration]) -> list[Configuration]:
-        """All but the runs of environments that cannot be solved: those have failed already."""
+        """The runs whose environment can be solved; the others have failed already."""
         self.facts, broken, found = self.store.facts(), {}, []
         for c in missing:
             key = self._environment_key(c)
@@ -292,40 +383,48 @@ class _SweepRunner:
         return found
 
     def _environment_key(self, c: Configuration) -> str:
-        """Known by its values: a sweep asks for the same few a million times."""
+        """Cached by value, because a sweep asks for the same few environments very often."""
         written = c.environment, json.dumps(c.environment_parameters, sort_keys=True)
         if written not in self._environment_keys:
             self._environment_keys[written] = environment_key(c)
         return self._environment_keys[written]
 
     def _task(self, c: Configuration) -> Task:
-        """What a worker is told."""
+        """What a worker needs to know to make the run."""
         facts = self.facts[self._environment_key(c)]
         file = (self.folder / "checkpoints" / c.run_id).absolute()
         return Task(
-            c.run_id, json.loads(c.to_json()), facts["gain"], facts["gain_source"], facts["span"], str(file),
-            self.checkpoint_every, self._token,
-        )  # fmt: skip
+            c.run_id,
+            json.loads(c.to_json()),
+            facts["gain"],
+            facts["gain_source"],
+            facts["span"],
+            str(file),
+            self.checkpoint_every,
+            self._token,
+        )
 
-    def _token_of_the_folder(self) -> str:
-        """By which a worker knows that it sees the same folder."""
+    def _folder_token(self) -> str:
+        """A random text in the folder, by which a worker elsewhere knows that it sees the same folder."""
         file = self.folder / "checkpoints" / "token"
         file.parent.mkdir(exist_ok=True)
         if not file.exists():
             write_file(file, secrets.token_hex(16).encode())
         return file.read_text(encoding="utf-8")
 
-    def _one_each(self, runs: list[Configuration]) -> list[tuple[str, Task]]:
-        """A task per kind of run."""
+    def _one_task_per_kind(self, runs: list[Configuration]) -> list[tuple[str, Task]]:
+        """One task for every configuration, whatever its seed."""
         first = {self.kinds[c.run_id]: c for c in reversed(runs)}
         return [(kind, self._task(c)) for kind, c in first.items()]
 
-    def _check_room(self, estimate: Estimate, runs: int) -> None:
+    def _check_free_disk(self, estimate: Estimate, runs: int) -> None:
         needed, free = int(1.2 * estimate.disk_per_run * runs), free_disk(self.folder)
         if needed > free:
             raise StoreError(
-                f"{self.folder}: {runs:,} runs need about {needed / 1e6:,.0f} MB, and {free / 1e6:,.0f} MB are free; "
-                "make room, or choose another folder (--out)"
+                f"{self.folder}: {runs:,} runs need about {needed / 1e6:,.0f} MB, and {free / 1e6:,.0f} MB are free",
+                name=str(self.folder),
+                found=free,
+                hint="make room, or choose another folder (--out)",
             )
 
     def _executor(self, jobs: int, dask: str | None, timeout: float | None) -> Executor:
@@ -366,7 +465,7 @@ class _SweepRunner:
             self.watcher.progressed(state)
 
     def _ended(self, event: Event, configuration: Configuration) -> bool:
-        """Store what has come of a run; whether it is to be tried again."""
+        """Store the result or the failure of a run; return whether to try it again."""
         task, state = event.task, self.state
         if isinstance(event, RunFinished):
             result = RunResult.from_bytes(event.data)
@@ -399,7 +498,7 @@ class _SweepRunner:
 
     @contextlib.contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """SIGINT and SIGTERM ask for a clean stop; the second one is a KeyboardInterrupt."""
+        """SIGINT and SIGTERM request a clean stop; the second one raises KeyboardInterrupt."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -416,8 +515,8 @@ class _SweepRunner:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _clean_up(self) -> None:
-        """Checkpoints of stored runs, and files that a kill left half written, are not needed."""
+    def _remove_stale_checkpoints(self) -> None:
+        """Delete the checkpoints of stored runs, and files that a kill left incomplete."""
         finished = self.store.finished()
         for path in (self.folder / "checkpoints").iterdir():
             if path.name in finished or path.name.endswith(".tmp"):
@@ -442,7 +541,7 @@ def environment_key(configuration: Configuration) -> str:
 
 
 def facts_of(environment: Any) -> dict[str, Any]:
-    """Gain per step, where it comes from, and span; None where nobody knows."""
+    """Gain per step, where it comes from, and span; None where they are unknown."""
     from gainful.experiments.agent_factory import own_span
     from gainful.mdp.model import MDP
     from gainful.simulation.continuous import known_gain

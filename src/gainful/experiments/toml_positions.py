@@ -1,4 +1,4 @@
-"""Where things are in a TOML text: tomllib says what a file holds, this says on which line."""
+"""The line of every key in a TOML text, which tomllib does not tell."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _BARE_KEY_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRST
 class TomlPositions:
     r"""The line of every key, table and array element of a TOML text that tomllib accepts.
 
-    One pass over the text, which skips strings and comments whatever they contain. A path that is not in the text (a
-    key that is missing) has the line of the nearest thing around it.
+    One pass over the text skips strings and comments whatever they contain. A path that is not in the text (a missing
+    key) has the line of the nearest table or array around it.
 
     >>> TomlPositions('title = "x"\n[[agents]]\nname = "scal"\n').line_of(("agents", 0, "name"))
     3
@@ -28,7 +28,7 @@ class TomlPositions:
         self._at: dict[KeyPath, int] = {}
         self._tables: dict[KeyPath, int] = {}  # arrays of tables: the index of their last one
         self._i = 0
-        # a text that tomllib refuses has a line of its own in that error; what was found stays
+        # where tomllib refuses the text, its error has a line; what was found so far stays
         with suppress(IndexError, ValueError, RecursionError):
             self._document()
 
@@ -83,7 +83,7 @@ class TomlPositions:
         self._value(path)
 
     def _keys(self) -> list[str]:
-        """A dotted key, and the space after it."""
+        """Read a dotted key, and the space after it."""
         keys: list[str] = []
         while True:
             self._space()
@@ -165,7 +165,7 @@ class TomlPositions:
             self._i += 1
 
     def _blank(self) -> None:
-        """Space, line ends and comments."""
+        """Skip spaces, line ends and comments."""
         while self._i < len(self._text):
             if self._text[self._i] in " \t\r\n":
                 self._i += 1
@@ -182,7 +182,7 @@ class TomlPositions:
 
 
 def path_text(path: KeyPath) -> str:
-    """The path as one writes it.
+    """The path as it is written in TOML and Python.
 
     >>> path_text(("agents", 1, "parameters", "bonus_scale"))
     'agents[1].parameters.bonus_scale'

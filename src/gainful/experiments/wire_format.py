@@ -1,4 +1,4 @@
-"""Messages of bytes: a JSON header and named arrays; in pipes between processes, and compressed in a store.
+"""The formats of bytes: results (a JSON header and named arrays, compressed), and frames in pipes.
 
 A *packed* result is zlib(header length as 4 bytes little-endian, header JSON in UTF-8, arrays one after the other). The
 header is {"values": {...}, "arrays": [[name, dtype, shape], ...]}, dtypes as NumPy writes them, little-endian. Nothing
@@ -21,7 +21,7 @@ _FRAME_LENGTH = struct.Struct("<Q")
 
 
 def pack(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:
-    """Values and arrays as bytes; the same content gives the same bytes."""
+    """Values and arrays as bytes; equal content gives equal bytes."""
     plain = {name: np.ascontiguousarray(a, dtype=a.dtype.newbyteorder("<")) for name, a in arrays.items()}
     described = [[name, a.dtype.str, list(a.shape)] for name, a in plain.items()]
     header = json.dumps({"values": values, "arrays": described}, allow_nan=False, sort_keys=True).encode()
@@ -29,7 +29,7 @@ def pack(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """What `pack` was given; ValueError for anything else."""
+    """The values and arrays that `pack` was given; ValueError for anything else."""
     try:
         raw = zlib.decompress(data)
         (length,) = _HEADER_LENGTH.unpack_from(raw)
@@ -58,18 +58,18 @@ class RunResult:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> RunResult:
-        """What `pack` made; ValueError for anything else."""
+        """Unpack what `pack` made; ValueError for anything else."""
         return cls(data, *unpack(data))
 
 
 def write_frame(stream: BinaryIO, data: bytes) -> None:
-    """One message into a pipe."""
+    """Write one message into a pipe."""
     stream.write(_FRAME_LENGTH.pack(len(data)) + data)
     stream.flush()
 
 
 def read_frame(stream: BinaryIO) -> bytes | None:
-    """The next message of a pipe, waiting for it; None at its end, also in the middle of a message."""
+    """Wait for the next message of a pipe; None at its end, also in the middle of a message."""
     head = stream.read(_FRAME_LENGTH.size)
     if len(head) < _FRAME_LENGTH.size:
         return None
@@ -79,13 +79,13 @@ def read_frame(stream: BinaryIO) -> bytes | None:
 
 
 class FrameDecoder:
-    """Messages out of bytes that come in pieces."""
+    """Assembles messages from bytes that arrive in pieces."""
 
     def __init__(self) -> None:
         self._kept = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The messages completed by these bytes."""
+        """The messages that these bytes complete."""
         self._kept += data
         found = []
         while len(self._kept) >= _FRAME_LENGTH.size:

@@ -1,7 +1,7 @@
 """A worker of the local pool: `python -m gainful.experiments.worker`, tasks on stdin, messages on stdout.
 
-It shares no lock and no memory with anyone, so that a kill at any moment hurts no one else. When its stdin ends,
-whoever started it has died, and it leaves at once.
+It shares no lock and no memory, so that killing it at any moment affects no other process. When its stdin ends, the
+process that started it has died, and it exits at once.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from gainful.experiments.wire_format import read_frame, write_frame
 
 MESSAGE_RUN, MESSAGE_STOP = b"R", b"S"
 MESSAGE_RESULT, MESSAGE_FAILURE, MESSAGE_STEP, MESSAGE_STOPPED = b"D", b"F", b"P", b"S"
-"""The first byte of a message says what it is."""
+"""The first byte of a message: its kind."""
 PROGRESS_EVERY = 0.5
-"""Seconds between two messages about how far a run is."""
+"""Seconds between two messages about the progress of a run."""
 
 
 def serve() -> None:
@@ -29,7 +29,7 @@ def serve() -> None:
     from gainful.experiments.execution import RunStoppedError, Task, execute
 
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a step function prints is no message
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # so that what a step function prints is not taken for a message
     tasks: SimpleQueue[bytes] = SimpleQueue()
     stopping = threading.Event()
 
@@ -63,11 +63,12 @@ def serve() -> None:
 
 
 def described(error: BaseException) -> dict[str, Any]:
-    """An error in plain values: what a failed run leaves in the store."""
+    """An error as plain values: what the store keeps of a failed run."""
     return {
-        "kind": type(error).__name__, "message": str(error) or type(error).__name__,
+        "kind": type(error).__name__,
+        "message": str(error) or type(error).__name__,
         "traceback": "".join(traceback.format_exception(error)),
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":
