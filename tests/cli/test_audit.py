@@ -69,7 +69,7 @@ def test_a_spec_is_audited_and_what_has_no_theorem_is_listed(gainful: Gainful, t
         (["audit", "riverswim", "--runs", "0"], "--runs"),
         (["audit", "quickstart", "--agent", "scal"], "cannot be combined with a spec"),
         (["audit", "riverswam"], "did you mean 'riverswim'"),
-        (["audit", "riverswim", "--agent-set", "bonus=loud"], "bonus is 'loud'"),
+        (["audit", "riverswim", "--agent-set", "bonus=loud"], 'bonus is "loud"'),
         (["audit", "missing.toml"], "missing.toml"),
     ],
 )
