@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gainful.agents.ucrl2b import UCRL2B
     from gainful.experiments.results import results
     from gainful.experiments.sweep import run_experiment
-    from gainful.live.agent import DurableAgent
+    from gainful.live.durable_agent import DurableAgent
     from gainful.live.logs import fit_log
     from gainful.live.opening import open_agent
     from gainful.mdp.model import MDP
@@ -86,7 +86,7 @@ _HOME = {
     "OptimisticQ": "gainful.agents.optimistic_q",
     "EpsilonGreedyQ": "gainful.agents.epsilon_greedy_q",
     "results": "gainful.experiments.results",
-    "DurableAgent": "gainful.live.agent",
+    "DurableAgent": "gainful.live.durable_agent",
     "fit_log": "gainful.live.logs",
     "open_agent": "gainful.live.opening",
     "run_experiment": "gainful.experiments.sweep",

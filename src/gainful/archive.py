@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gainful.atomic_files import replace_file
 from gainful.errors import GainfulError, InvalidArgumentError
-from gainful.files import replace_file
 
 
 @dataclass(frozen=True)

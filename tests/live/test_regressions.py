@@ -16,6 +16,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from gainful.atomic_files import write_file
 from gainful.cli import live as commands
 from gainful.errors import (
     AgentInUseError,
@@ -25,7 +26,6 @@ from gainful.errors import (
     InvalidArgumentError,
     JournalError,
 )
-from gainful.files import write_file
 from gainful.live import Receipt, fit_log, is_live, open_agent, read_journal, recover
 from gainful.live import folder as folder_module
 from gainful.live import journal as journal_module

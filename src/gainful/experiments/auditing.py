@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gainful.arguments import whole
+from gainful.atomic_files import write_file
 from gainful.audit.audit import Audit, gathered
 from gainful.audit.run import AUDITED, RunAudit, auditor_class, truth_of
 from gainful.errors import ExperimentError, GainfulError, InvalidArgumentError, StoreError
@@ -20,7 +21,6 @@ from gainful.experiments.execution import Task, agent_factory_of, environment_of
 from gainful.experiments.pool import LocalPool, RunFailed, RunFinished, RunProgress
 from gainful.experiments.spec import Spec
 from gainful.experiments.wire_format import unpack
-from gainful.files import write_file
 from gainful.machine import default_jobs
 
 AUDIT_FILE = "audit.json"

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gainful.atomic_files import table_suffix, write_table
 from gainful.errors import StoreError
 from gainful.experiments.store import Store
 from gainful.experiments.wire_format import unpack
-from gainful.files import table_suffix, write_table
 
 if TYPE_CHECKING:
     import pandas as pd

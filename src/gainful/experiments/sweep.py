@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from gainful.atomic_files import write_file
 from gainful.errors import ExperimentError, GainfulError, InvalidArgumentError, StoreError
 from gainful.experiments.configuration import RESULTS_VERSION, Configuration, hash_of
 from gainful.experiments.differences import differences
@@ -24,7 +25,6 @@ from gainful.experiments.spec import Spec, read_spec
 from gainful.experiments.store import Store, without_seed
 from gainful.experiments.wire_format import RunResult
 from gainful.experiments.worker import described
-from gainful.files import write_file
 from gainful.locks import FolderLock, FolderLockedError
 from gainful.machine import default_jobs, free_disk
 

@@ -1,6 +1,6 @@
 """Durable agents: a journal, snapshots, recovery; decisions and outcomes that arrive out of step."""
 
-from gainful.live.agent import DurableAgent
+from gainful.live.durable_agent import DurableAgent
 from gainful.live.journal_table import export, is_live, read_journal
 from gainful.live.logs import fit_log
 from gainful.live.opening import open_agent

@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from gainful.agents.episodic import EpisodicAgent
 from gainful.agents.stepwise import StepwiseAgent
-from gainful.live.records import TransitionRows
+from gainful.live.records import TransitionColumns
 
 
-def cells_of(agent: Any, rows: TransitionRows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def cells_of(agent: Any, rows: TransitionColumns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """States and next states as the numbers a tabular agent knows."""
     return agent.cells(rows.states), agent.cells(rows.next_states)
 
 
-def observe_rows(agent: Any, rows: TransitionRows) -> None:
+def observe_rows(agent: Any, rows: TransitionColumns) -> None:
     """`agent.observe` for every row in turn; the rows have been checked."""
     core: EpisodicAgent = agent.core
     if isinstance(core, StepwiseAgent):

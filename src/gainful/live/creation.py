@@ -15,13 +15,13 @@ import numpy as np
 
 from gainful.agents.files import agent_state
 from gainful.archive import write_archive
+from gainful.atomic_files import write_file
 from gainful.errors import InvalidArgumentError, JournalError
-from gainful.files import write_file
 from gainful.live.agent_config import class_named, make_agent, plain_settings, statistics_digest
 from gainful.live.decision_ledger import DecisionLedger
 from gainful.live.folder import DESCRIPTION_FILE, SEGMENT_HEADER_SIZE, AgentDescription, Folder, segment_header
 from gainful.live.logs import log_digest, read_log
-from gainful.live.records import FROM_HISTORY, RecordKind, RecordLayout, TransitionRows
+from gainful.live.records import FROM_HISTORY, RecordKind, RecordLayout, TransitionColumns
 from gainful.live.snapshots import SNAPSHOT_FORMAT
 
 DEFAULT_OPTIONS = {"keep_history": True, "remember": 4096, "max_pending": 10_000}
@@ -41,7 +41,7 @@ class AgentRequest:
     options: dict[str, Any]
     """As DEFAULT_OPTIONS; None where the caller does not say."""
 
-    def read_history(self, agent: Any) -> TransitionRows:
+    def read_history(self, agent: Any) -> TransitionColumns:
         """The rows of the log that was given, checked against an agent."""
         return read_log(self.history, agent, states=self.states, actions=self.actions)
 
@@ -98,12 +98,12 @@ def _refuse_remains(folder: Folder) -> None:
         )
 
 
-def _history_records(layout: RecordLayout, rows: TransitionRows) -> bytes:
+def _history_records(layout: RecordLayout, rows: TransitionColumns) -> bytes:
     now, parts = time.time_ns(), []
     together = min(MAX_HISTORY_ROWS, layout.most_rows)
     for i, at in enumerate(range(0, len(rows.actions), together)):
         some = slice(at, at + together)
-        part = TransitionRows(rows.states[some], rows.actions[some], rows.rewards[some], rows.next_states[some])
+        part = TransitionColumns(rows.states[some], rows.actions[some], rows.rewards[some], rows.next_states[some])
         parts.append(layout.pack(int(RecordKind.BATCH), FROM_HISTORY, i + 1, now, layout.pack_rows(part)))
     return b"".join(parts)
 

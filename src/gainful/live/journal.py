@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from gainful.atomic_files import sync_folder, write_file
 from gainful.errors import DamagedJournalError, JournalError
-from gainful.files import sync_folder, write_file
 from gainful.live.folder import SEGMENT_HEADER_SIZE, AgentDescription, Folder, segment_header
 from gainful.live.records import Record, RecordLayout, read_records
 

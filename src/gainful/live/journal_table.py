@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gainful.atomic_files import write_table
 from gainful.errors import InvalidArgumentError, JournalError
-from gainful.files import write_table
 from gainful.live.folder import Folder
 from gainful.live.journal import read_all
 from gainful.live.records import FROM_HISTORY, TWO_NUMBERS, Record, RecordKind, RecordLayout

@@ -14,7 +14,7 @@ from gainful.agents.partitioned import PartitionedAgent
 from gainful.errors import InvalidArgumentError, InvalidMDPError
 from gainful.live.agent_config import make_agent
 from gainful.live.batch_counting import cells_of, observe_rows
-from gainful.live.records import TransitionRows
+from gainful.live.records import TransitionColumns
 
 if TYPE_CHECKING:
     from gainful.mdp.tables import Source
@@ -74,7 +74,7 @@ def read_log(
     *,
     states: Sequence[Any] | Mapping[Any, int] | None = None,
     actions: Sequence[Any] | Mapping[Any, int] | None = None,
-) -> TransitionRows:
+) -> TransitionColumns:
     """The rows of a log, every one checked against the agent's states, actions and range of rewards."""
     from gainful.mdp.tables import read_table  # pandas: only where a log is read
 
@@ -93,7 +93,7 @@ def read_log(
     rewards = source.numbers("reward")
     low, high = core.reward_min, core.reward_max
     _check(source, "reward", (rewards < low) | (rewards > high), f"a number in [{low:g}, {high:g}]")
-    rows = TransitionRows(origin, chosen.astype(np.uint32), rewards, target)
+    rows = TransitionColumns(origin, chosen.astype(np.uint32), rewards, target)
     if not points:
         _check(source, "action", ~core.allowed[origin.astype(np.int64), chosen], "an action that the state has")
     else:
@@ -162,7 +162,7 @@ def _points(source: Source, name: str, agent: PartitionedAgent) -> NDArray[np.fl
     return points
 
 
-def log_digest(rows: TransitionRows) -> str:
+def log_digest(rows: TransitionColumns) -> str:
     """A digest that tells one log from another."""
     found = hashlib.sha256()
     for column in (np.asarray(rows.states, dtype=np.float64), rows.actions, rows.rewards, rows.next_states):

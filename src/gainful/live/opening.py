@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 from gainful.archive import read_archive
 from gainful.arguments import choice, finite, flag, whole
+from gainful.atomic_files import sync_folder
 from gainful.errors import GainfulError, InvalidArgumentError, JournalError
-from gainful.files import sync_folder
-from gainful.live.agent import DurableAgent
 from gainful.live.agent_config import (
     make_agent,
     plain_settings,
@@ -20,6 +19,7 @@ from gainful.live.agent_config import (
     statistics_digest,
 )
 from gainful.live.creation import AgentRequest, create_agent, system_errors
+from gainful.live.durable_agent import DurableAgent
 from gainful.live.folder import AgentDescription, Folder, lock_folder
 from gainful.live.logs import log_digest
 from gainful.live.snapshots import SNAPSHOT_FORMAT

@@ -61,7 +61,7 @@ class Record(NamedTuple):
     request: bytes
 
 
-class TransitionRows(NamedTuple):
+class TransitionColumns(NamedTuple):
     """Transitions side by side: states (n,) uint32 or (n, d) float64, actions uint32, rewards float64."""
 
     states: NDArray[Any]
@@ -133,7 +133,7 @@ class RecordLayout:
 
     # ------------------------------------------------------------------ payloads
 
-    def pack_rows(self, rows: TransitionRows) -> bytes:
+    def pack_rows(self, rows: TransitionColumns) -> bytes:
         """The payload of a batch."""
         state = "<u4" if self.dim == 0 else "<f8"
         return b"".join(
@@ -151,7 +151,7 @@ class RecordLayout:
         """The number of transitions that one record has room for."""
         return (MAX_PAYLOAD - 8) // (20 if self.dim == 0 else 16 * self.dim + 12)
 
-    def unpack_rows(self, payload: bytes) -> TransitionRows:
+    def unpack_rows(self, payload: bytes) -> TransitionColumns:
         """The transitions of a batch's payload."""
         (n,) = struct.unpack_from("<Q", payload)
         shape: tuple[int, ...] = (n,) if self.dim == 0 else (n, self.dim)
@@ -162,7 +162,7 @@ class RecordLayout:
             columns.append(np.frombuffer(payload, dtype=dtype, count=size * n // int(dtype[2]), offset=at))
             columns[-1] = columns[-1].reshape(shaped)
             at += size * n
-        return TransitionRows(*columns)
+        return TransitionColumns(*columns)
 
     def one_row(self, payload: bytes) -> tuple[Any, int, float, Any, int]:
         """State, action, reward, next state and decision id of an observation."""

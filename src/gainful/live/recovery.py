@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from gainful.archive import read_archive
+from gainful.atomic_files import write_file, write_table
 from gainful.errors import GainfulError, InvalidArgumentError, JournalError
-from gainful.files import write_file, write_table
-from gainful.live.agent import DurableAgent
 from gainful.live.agent_config import rebuild_agent
+from gainful.live.durable_agent import DurableAgent
 from gainful.live.folder import (
     SALVAGED_FILE,
     SEGMENT_HEADER_SIZE,

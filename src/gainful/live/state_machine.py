@@ -26,7 +26,7 @@ from gainful.live.batch_counting import cells_of, observe_rows
 from gainful.live.decision_ledger import DecisionLedger, RecordedAnswer
 from gainful.live.folder import AgentDescription
 from gainful.live.receipts import Change
-from gainful.live.records import TWO_NUMBERS, Record, RecordKind, RecordLayout, TransitionRows, request_checksum
+from gainful.live.records import TWO_NUMBERS, Record, RecordKind, RecordLayout, TransitionColumns, request_checksum
 
 Planning: TypeAlias = Literal["auto", "inline", "background"]
 PLAN_WAIT_SECONDS = 0.004
@@ -298,7 +298,7 @@ class AgentStateMachine:
             self.planner.observe(self.cell(s) * core.n_actions + a, self.cell(to), r - core.reward_min)
         self.agent.observe(s, a, r, to)
 
-    def apply_batch(self, rows: TransitionRows) -> None:
+    def apply_batch(self, rows: TransitionColumns) -> None:
         """Learn from a batch that is in the journal."""
         self._foreign += len(rows.actions)
         if self.planner is not None:

@@ -11,7 +11,7 @@ from gainful.agents.partitioned import PartitionedAgent
 from gainful.arguments import whole_below
 from gainful.errors import InvalidArgumentError, describe
 from gainful.live.batch_counting import cells_of
-from gainful.live.records import TransitionRows
+from gainful.live.records import TransitionColumns
 
 
 def checked_number(name: str, value: Any, n: int) -> int:
@@ -81,7 +81,7 @@ def checked_outcome(agent: Any, reward: Any, next_state: Any) -> tuple[float, An
     return r, to
 
 
-def checked_rows(agent: Any, states: Any, actions: Any, rewards: Any, next_states: Any) -> TransitionRows:
+def checked_rows(agent: Any, states: Any, actions: Any, rewards: Any, next_states: Any) -> TransitionColumns:
     """Columns of transitions; an error names the first bad row."""
     core = agent.core
     chosen = _whole_numbers("actions", actions, core.n_actions)
@@ -107,7 +107,7 @@ def checked_rows(agent: Any, states: Any, actions: Any, rewards: Any, next_state
             f"a number in [{core.reward_min:g}, {core.reward_max:g}]",
             f"{int(bad.sum())} of {n} rows are wrong",
         )
-    rows = TransitionRows(origin, chosen.astype(np.uint32), paid, target)
+    rows = TransitionColumns(origin, chosen.astype(np.uint32), paid, target)
     missing = ~core.allowed[cells_of(agent, rows)[0], chosen]
     if missing.any():
         at = int(np.flatnonzero(missing)[0])

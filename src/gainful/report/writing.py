@@ -6,8 +6,8 @@ import html
 from importlib import resources
 from pathlib import Path
 
+from gainful.atomic_files import write_file
 from gainful.errors import InvalidArgumentError, StoreError
-from gainful.files import write_file
 
 REPORT_FILE = "report.html"
 

@@ -26,8 +26,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gainful.atomic_files import sync_folder, write_file
 from gainful.errors import GainfulError, InvalidArgumentError, JournalError
-from gainful.files import sync_folder, write_file
 from gainful.live import DurableAgent, is_live, open_agent
 from gainful.live.folder import DESCRIPTION_FILE, SEGMENT_HEADER_SIZE
 from gainful.locks import LOCK_FILE, FolderLock

@@ -16,8 +16,8 @@ import secrets
 import stat
 from pathlib import Path
 
+from gainful.atomic_files import write_file
 from gainful.errors import InvalidArgumentError, JournalError
-from gainful.files import write_file
 
 KEY_PREFIX = "gf_"
 MIN_KEY_LENGTH, MAX_KEY_LENGTH = 32, 200

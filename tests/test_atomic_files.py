@@ -11,8 +11,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from gainful.atomic_files import replace_file, write_file, write_table
 from gainful.errors import InvalidArgumentError
-from gainful.files import replace_file, write_file, write_table
 from gainful.locks import FolderLock, FolderLockedError, writer_of
 
 
