@@ -45,7 +45,7 @@ def asked(
     T = int(horizon)
     return AuditRequest(
         environment, agent, Configuration(environment, given, agent, settings, T, checkpoint_steps(10, T), 0)
-    )  # fmt: skip
+    )
 
 
 def broken(audit: Audit) -> str:
@@ -80,9 +80,13 @@ def bonuses(runs: int) -> None:
             one = audit_all([asked(name, {} if points else given, agent, settings, T)], runs=runs).audits[0]
             curves = one.regret_curves()
             line(
-                name if scale == SCALES[0] else "", f"{scale:g}", broken(one), closest(one, "bonus-bias"),
-                f"{curves['mean'][-1]:,.0f}", f"{curves['bound'][-1]:,.0f}" if curves["bound"] else "",
-            )  # fmt: skip
+                name if scale == SCALES[0] else "",
+                f"{scale:g}",
+                broken(one),
+                closest(one, "bonus-bias"),
+                f"{curves['mean'][-1]:,.0f}",
+                f"{curves['bound'][-1]:,.0f}" if curves["bound"] else "",
+            )
 
 
 def sets(runs: int) -> None:
@@ -94,9 +98,13 @@ def sets(runs: int) -> None:
             one = audit_all([asked(name, given, agent, settings, SET_HORIZON)], runs=runs).audits[0]
             regret = f"{one.regret_curves()['mean'][-1]:,.0f}"
             line(
-                name if agent == SETS[0] else "", agent, broken(one), closest(one, "rows-in-set"),
-                closest(one, "rewards-in-set"), regret,
-            )  # fmt: skip
+                name if agent == SETS[0] else "",
+                agent,
+                broken(one),
+                closest(one, "rows-in-set"),
+                closest(one, "rewards-in-set"),
+                regret,
+            )
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 import gainful as gf
-from gainful.audit.tightness import AGENTS, Family, even_split, fitted_slopes, fixed_bias, measured_tightness
+from gainful.audit.tightness import MEASURED_AGENTS, Family, even_split, fitted_slopes, fixed_bias, measured_tightness
 
 S, A = 64, 2
 SUPPORTS = (2, 4, 8, 16, 32, 64)
@@ -52,13 +52,13 @@ def show(name: str, table: pd.DataFrame) -> None:
     last = table[table["visits"] == table["visits"].max()]
     at_last = last.pivot_table(index="support", columns="agent", values="relative")
     print("\nas a multiple of SCAL+'s, at the most visits")
-    for agent in AGENTS[1:]:
+    for agent in MEASURED_AGENTS[1:]:
         print(f"{'':>10} {NAMES[agent]:<8}" + "".join(f"{x:>10.3g}" for x in at_last[agent] / at_last["SCALPlus"]))
     print("\nslope of log excess against log Γ (standard error); in brackets from Γ = 8 on")
     every, upper = fitted_slopes(table), fitted_slopes(table[table["support"] >= LARGE])
     visits = list(dict.fromkeys(every["visits"]))
     print(f"{'':>10} {'':<8}" + "".join(f"{f'N = {n:.0e}':>24}" for n in visits))
-    for agent in AGENTS:
+    for agent in MEASURED_AGENTS:
         cells = []
         for n in visits:
             one = every[(every["agent"] == agent) & (every["visits"] == n)].iloc[0]
@@ -75,7 +75,7 @@ def states(visits: tuple[int, ...], seeds: tuple[int, ...]) -> None:
     ]
     slopes = fitted_slopes(pd.concat(parts), against="n_states")
     print("\neven split, Γ = 8, S = 16 … 256: slope of log excess against log S")
-    for agent in AGENTS:
+    for agent in MEASURED_AGENTS:
         cells = slopes[slopes["agent"] == agent]
         print(
             f"{NAMES[agent]:<8}"
@@ -91,11 +91,11 @@ def draw(tables: dict[str, pd.DataFrame], path: Path) -> None:
     figure = new_figure(10.2, 6.4)
     panels: Any = figure.subplots(2, len(tables), sharex="row", sharey="row")
     figure.subplots_adjust(left=0.1, right=0.955, top=0.89, bottom=0.085, wspace=0.08, hspace=0.36)
-    colours = dict(zip(AGENTS, SERIES_COLOURS, strict=False))
+    colours = dict(zip(MEASURED_AGENTS, SERIES_COLOURS, strict=False))
     for column, (name, table) in enumerate(tables.items()):
         top, bottom = panels[:, column]
         most = table[table["visits"] == table["visits"].max()]
-        for agent in AGENTS:
+        for agent in MEASURED_AGENTS:
             one = most[most["agent"] == agent].groupby("support")["relative"].mean()
             top.plot(one.index, one, "o-", color=colours[agent], markersize=4.5, linewidth=1.8, label=NAMES[agent])
             slope = fitted_slopes(table[table["agent"] == agent])

@@ -242,10 +242,10 @@ def test_a_span_below_the_models_own_is_outside_the_theorem() -> None:
     assert found.findings["span"].applicable
 
 
-def test_who_has_lived_before_is_refused() -> None:
+def test_an_agent_that_is_not_new_is_refused() -> None:
     agent = gf.SCALPlus(6, 2, span=7.0)
     agent.observe(0, 0, 0.0, 0)
-    with pytest.raises(InvalidArgumentError, match="has lived 1 steps"):
+    with pytest.raises(InvalidArgumentError, match="has already made 1 steps"):
         audit_run(agent, gf.environments.riverswim(6), 100)
 
 

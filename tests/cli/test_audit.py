@@ -63,7 +63,7 @@ def test_a_spec_is_audited_and_what_has_no_theorem_is_listed(gainful: Gainful, t
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["audit", "riverswim", "--agent", "psrl", "--runs", "1"], "PSRL in an MDP: no theorem of it is audited"),
+        (["audit", "riverswim", "--agent", "psrl", "--runs", "1"], "PSRL in an MDP: no theorem about it is audited"),
         (["audit", "riverswim", "--agent", "ucrl-2"], "did you mean 'ucrl2'"),
         (["audit", "riverswim", "--horizon", "0"], "horizon is 0"),
         (["audit", "riverswim", "--runs", "0"], "--runs"),

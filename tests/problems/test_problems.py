@@ -197,27 +197,44 @@ def test_c_bounds_the_span_of_random_businesses(seed: int) -> None:
 
     agents, repair = int(random.integers(1, 7)), some(5, 30_000)
     lines = TwoServers(
-        orders_per_hour=some(1, 40), fast_per_hour=some(2, 20), slow_per_hour=some(1, 20),
-        shelf=int(random.integers(1, 9)), waiting_cost=some(0.1, 30), courier_cost=some(0.1, 60),
-    )  # fmt: skip
+        orders_per_hour=some(1, 40),
+        fast_per_hour=some(2, 20),
+        slow_per_hour=some(1, 20),
+        shelf=int(random.integers(1, 9)),
+        waiting_cost=some(0.1, 30),
+        courier_cost=some(0.1, 60),
+    )
     idle = gf.evaluate(lines.model, lines.optimum).stationary.reshape(lines.shelf + 1, -1)
     businesses: list[Problem] = [
         CallCentre(
-            calls_per_hour=some(1, 400), talk_minutes=some(0.5, 20), n_agents=agents,
-            n_lines=agents + int(random.integers(0, 20)), value_per_call=some(0.1, 100), waiting_cost=some(0.001, 20),
+            calls_per_hour=some(1, 400),
+            talk_minutes=some(0.5, 20),
+            n_agents=agents,
+            n_lines=agents + int(random.integers(0, 20)),
+            value_per_call=some(0.1, 100),
+            waiting_cost=some(0.001, 20),
         ),
         Stockroom(
-            mean_demand=some(0.1, 8), lead_days=int(random.integers(1, 4)), case_size=int(random.integers(2, 6)),
-            capacity=int(random.integers(6, 14)), margin=some(0.5, 100), order_cost=some(0.5, 300),
+            mean_demand=some(0.1, 8),
+            lead_days=int(random.integers(1, 4)),
+            case_size=int(random.integers(2, 6)),
+            capacity=int(random.integers(6, 14)),
+            margin=some(0.5, 100),
+            order_cost=some(0.5, 300),
             holding_cost=some(0.01, 30),
         ),
         Maintenance(
-            n_levels=int(random.integers(2, 14)), days_per_level=some(0.1, 100), breakdown_rate=some(1e-5, 0.5),
-            worse=some(1.01, 3), income=some(10, 9000), scrap_cost=some(0.1, 900), repair_cost=repair,
+            n_levels=int(random.integers(2, 14)),
+            days_per_level=some(0.1, 100),
+            breakdown_rate=some(1e-5, 0.5),
+            worse=some(1.01, 3),
+            income=some(10, 9000),
+            scrap_cost=some(0.1, 900),
+            repair_cost=repair,
             service_cost=some(0.01, 1) * repair,
         ),
         replace(lines, idle_share=float(min(idle[0].sum(), idle[:, 0].sum()))),
-    ]  # fmt: skip
+    ]
     for problem in businesses:
         assert problem.optimum.span <= problem.c * (1 + 1e-9), problem
 
@@ -350,7 +367,7 @@ def test_an_action_the_state_does_not_have_is_refused(problem: Problem) -> None:
     for _ in range(5_000):
         state = system.state
         for a in np.flatnonzero(~mdp.allowed[state]):
-            with pytest.raises(InvalidArgumentError, match="does not have it"):
+            with pytest.raises(InvalidArgumentError, match="is not available in state"):
                 system.step(int(a))
             assert system.state == state
         if not mdp.allowed[state].all():

@@ -16,8 +16,16 @@ from gainful.optimism.scal_plus import APPENDIX, MAIN_TEXT, bonus, confidence_lo
 def test_the_bonus_is_that_of_the_agents(variant: str, scale: float) -> None:
     visits = np.array([0, 1, 2, 7, 100, 10**6, 10**12])
     found = gf.theory.scal_plus_bonus(
-        visits, 12345, 6, 2, span=7.0, reward_max=2.0, delta=0.1, variant=variant, scale=scale  # type: ignore[arg-type]
-    )  # fmt: skip
+        visits,
+        12345,
+        6,
+        2,
+        span=7.0,
+        reward_max=2.0,
+        delta=0.1,
+        variant=variant,
+        scale=scale,  # type: ignore[arg-type]
+    )
     kind = APPENDIX if variant == "appendix" else MAIN_TEXT
     log = confidence_log(6, 2, 12345, 0.1)
     told = [bonus(kind, deviation(log, int(n), scale), int(n), 7.0, 2.0) for n in visits]

@@ -1,4 +1,4 @@
-"""Many audited runs of one agent in one environment, and what they say together."""
+"""Many audited runs of one agent in one environment, summed up."""
 
 from __future__ import annotations
 
@@ -20,24 +20,43 @@ from gainful.theory.regret import lower_bound, lower_bound_needs
 
 @dataclass(frozen=True)
 class Audit:
-    """One agent in one environment: a verdict per statement, over all runs."""
+    """One agent in one environment: a verdict per statement, over all runs.
+
+    Index it with the name of a statement to get its verdict: `audit["optimism"]`.
+
+    Attributes
+    ----------
+    environment, agent : str
+        Their names.
+    settings : dict
+        The arguments that make the agent.
+    guarantee : str
+        What the agent promises.
+    void : str
+        Why nothing is promised for this agent; empty where the theorem holds.
+    delta : float
+        The probability with which promises may fail.
+    horizon : int
+        Steps of each run.
+    facts : dict
+        About the environment, None where unknown: gain (in its own units), gain_per_step, span, support, diameter.
+    runs : tuple of RunAudit
+        The runs, by seed.
+    """
 
     environment: str
     agent: str
     settings: dict[str, Any] = field(repr=False)
-    """The arguments that make the agent."""
     guarantee: str
     void: str
-    """Why nothing is promised for this agent; empty where the theorem holds."""
     delta: float
     horizon: int
     facts: dict[str, Any] = field(repr=False)
-    """Of the environment, None where unknown: gain (in its own units), gain_per_step, span, support, diameter."""
     runs: tuple[RunAudit, ...] = field(repr=False)
 
     @cached_property
     def verdicts(self) -> dict[str, Verdict]:
-        """By statement."""
+        """The verdict on each statement, by name."""
         return {
             name: judge(name, [(run.seed, run.findings[name]) for run in self.runs], self.delta, self.void)
             for name in self.runs[0].findings
@@ -45,7 +64,7 @@ class Audit:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing that should hold is violated."""
+        """Whether no promised statement is violated."""
         return not any(verdict.broken for verdict in self.verdicts.values())
 
     def __getitem__(self, statement: str) -> Verdict:
@@ -57,27 +76,43 @@ class Audit:
         return f"Audit({self.agent} in {self.environment}, {len(self.runs)} runs of {self.horizon:,} steps: {counts})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON: verdicts, and of the runs what is needed to look closer."""
+        """Plain values, for JSON: the verdicts, the curves, and a summary of each run."""
         return {
-            "environment": self.environment, "agent": self.agent, "settings": self.settings,
-            "guarantee": self.guarantee, "void": self.void, "delta": self.delta, "horizon": self.horizon,
-            "facts": self.facts, "ok": self.ok,
+            "environment": self.environment,
+            "agent": self.agent,
+            "settings": self.settings,
+            "guarantee": self.guarantee,
+            "void": self.void,
+            "delta": self.delta,
+            "horizon": self.horizon,
+            "facts": self.facts,
+            "ok": self.ok,
             "verdicts": [verdict.to_dict() for verdict in self.verdicts.values()],
-            "note": self.note, "regret": self.regret_curves(), "terms": self.terms(), "tightness": self.tightness(),
+            "note": self.note,
+            "regret": self.regret_curves(),
+            "terms": self.terms(),
+            "tightness": self.tightness(),
             "runs": [
                 {
-                    "seed": run.seed, "episodes": run.episodes, "regret": run.regret, "failed": run.failed,
+                    "seed": run.seed,
+                    "episodes": run.episodes,
+                    "regret": run.regret,
+                    "failed": run.failed,
                     "seconds": run.seconds,
                 }
                 for run in self.runs
             ],
-        }  # fmt: skip
+        }
 
     def regret_curves(self) -> dict[str, Any]:
-        """At the checkpoints: mean and largest regret, the explicit bound, 0.015·sqrt(DSAT).
+        """Regret at the checkpoints, with its bounds.
 
-        The bound is None where the theorem does not speak of this agent here, the last one where D is unknown; what it
-        needs to be a lower bound, and does not have here, is `lower_bound_needs`.
+        Returns
+        -------
+        dict
+            `steps`, `mean` and `largest` regret over runs; `bound`, the explicit bound, None where the theorem does not
+            apply; `lower_bound`, 0.015·sqrt(DSAT), None where D is unknown; `lower_bound_needs`, which condition of
+            the lower bound is not met here, empty where all are.
         """
         steps = self.runs[0].shown["steps"]
         regret = np.array([run.shown["regret"] for run in self.runs])
@@ -90,10 +125,13 @@ class Audit:
             None if D is None else [lower_bound(T, *size, diameter=D, reward_max=self.facts["range"]) for T in steps]
         )
         return {
-            "steps": steps, "mean": regret.mean(axis=0).tolist(), "largest": regret.max(axis=0).tolist(),
-            "bound": bound, "lower_bound": least,
+            "steps": steps,
+            "mean": regret.mean(axis=0).tolist(),
+            "largest": regret.max(axis=0).tolist(),
+            "bound": bound,
+            "lower_bound": least,
             "lower_bound_needs": "" if D is None else lower_bound_needs(steps[-1], *size, D),
-        }  # fmt: skip
+        }
 
     def terms(self) -> dict[str, dict[str, float]]:
         """The terms of the regret at the horizon: measured (mean over runs), and what the bound allows each."""
@@ -113,11 +151,11 @@ class Audit:
 
     @property
     def note(self) -> str:
-        """What to know before relying on the verdicts; empty where there is nothing."""
+        """A limitation of the verdicts, if there is one."""
         return str(self.runs[0].shown.get("points", {}).get("note", ""))
 
     def tightness(self) -> dict[str, Any] | None:
-        """How far L̂h* lies above Lh* at the last plan: mean over states and runs, and the largest."""
+        """How far L̂h* lies above Lh* at the last plan: the mean over states and runs, and the maximum."""
         last = [run.shown["tightness"] for run in self.runs if "tightness" in run.shown]
         if not last:
             return None
@@ -130,39 +168,81 @@ class Audit:
 def gathered(
     runs: Sequence[RunAudit], agent: Any, environment: str, truth: Any, *, agent_name: str | None = None
 ) -> Audit:
-    """An Audit of runs already made; `agent` is one such as they had."""
+    """The Audit of runs that have been made; `agent` is one like theirs."""
     if not runs:
-        raise InvalidArgumentError("no run was audited; ask for at least one")
+        raise InvalidArgumentError("runs", runs, "at least one", problem="no run was audited")
     guarantee = agent.guarantee
     return Audit(
-        environment=environment, agent=agent_name or type(agent).__name__,
-        settings={k: v for k, v in agent.settings().items() if k != "seed"}, guarantee=str(guarantee),
-        void=guarantee.reason_void, delta=agent.delta, horizon=runs[0].horizon, facts=facts_of(truth, agent),
+        environment=environment,
+        agent=agent_name or type(agent).__name__,
+        settings={k: v for k, v in agent.settings().items() if k != "seed"},
+        guarantee=str(guarantee),
+        void=guarantee.reason_void,
+        delta=agent.delta,
+        horizon=runs[0].horizon,
+        facts=facts_of(truth, agent),
         runs=tuple(sorted(runs, key=lambda run: run.seed)),
-    )  # fmt: skip
+    )
 
 
 def facts_of(truth: Any, agent: Any) -> dict[str, Any]:
-    """What to tell of the environment beside the verdicts."""
+    """What to say about the environment beside the verdicts."""
     finite = isinstance(truth, Truth)
     units = truth.mdp.units if finite else None
     gain = truth.gain if units is None else units.sign * truth.gain / units.step_duration
     return {
-        "n_states": agent.n_states, "n_actions": agent.n_actions, "range": agent.reward_range, "gain": gain,
-        "gain_per_step": truth.gain, "span": truth.span, "support": truth.support if finite else None,
+        "n_states": agent.n_states,
+        "n_actions": agent.n_actions,
+        "range": agent.reward_range,
+        "gain": gain,
+        "gain_per_step": truth.gain,
+        "span": truth.span,
+        "support": truth.support if finite else None,
         "diameter": truth.diameter if finite else None,
-    }  # fmt: skip
+    }
 
 
 def audit(
-    make: Callable[[int], Any], environment: Any, horizon: float, *, runs: int = 100, first_seed: int = 0,
+    make: Callable[[int], Any],
+    environment: Any,
+    horizon: float,
+    *,
+    runs: int = 100,
+    first_seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
-) -> Audit:  # fmt: skip
-    """Audit `runs` runs of the agents make(seed), seeds from `first_seed` on, each also the seed of its environment.
+) -> Audit:
+    """Run an agent many times, and judge every statement of the theorems about it.
 
-    59 runs without a failure certify a statement that may fail with probability 0.05. `progress(done, runs)` is called
-    after each run.
+    A run is one trial: a statement fails in it if it fails in any episode. 59 runs without a failure certify a
+    statement that may fail with probability 0.05 (see `clopper_pearson`).
 
+    Parameters
+    ----------
+    make : callable
+        `make(seed)` returns a new agent.
+    environment : MDP or ContinuousEnvironment
+        Its model must be known.
+    horizon : float
+        Steps of each run.
+    runs : int
+        Number of runs.
+    first_seed : int
+        Seeds are counted from here; each is that of an agent and of its environment.
+    progress : callable, optional
+        Called as `progress(done, runs)` after each run.
+
+    Returns
+    -------
+    Audit
+        A verdict per statement.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an agent about which no theorem is audited, or an environment whose model is unknown.
+
+    Examples
+    --------
     >>> from gainful.agents.scal_plus import SCALPlus
     >>> from gainful.environments.riverswim import riverswim
     >>> found = audit(lambda seed: SCALPlus(6, 2, span=7.0, seed=seed), riverswim(6), 1000, runs=3)

@@ -41,7 +41,7 @@ from gainful.audit.points import (
     CellSums,
     Grid,
     LawPieces,
-    Transitions,
+    LoggedTransitions,
     compare_points,
     take,
 )
@@ -221,7 +221,7 @@ class CellStage:
 
     def count(self, log: TransitionLog, begin: int, end: int, level: int, episode: int, values: Floats) -> float:
         """Count transitions of the log; returns Σ (p(·|x,a)·v - v(x)) of them."""
-        moves = Transitions(log.origin, log.target, log.action)
+        moves = LoggedTransitions(log.origin, log.target, log.action)
         return float(take(moves, (begin, end), self.grid, level, self._line, self._law, (episode, values), self.sums))
 
     def cell(self, point: Floats) -> int:
@@ -302,7 +302,7 @@ class CellsAuditor:
         if self._own_log is None:
             agent.log = DrainedLog(agent.dim, self._absorb)
         self._counted = 0
-        """Transitions of the agent's own log that have been counted."""
+        """LoggedTransitions of the agent's own log that have been counted."""
         self._beginnings: list[_Beginning] = []
         self._ends: list[float] = []
         """v_k at the last point of episode k."""

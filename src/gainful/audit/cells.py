@@ -19,12 +19,12 @@ SHARES = np.array([1e-9, 0.25, 0.5, 0.75, 1.0])
 PIECES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Pieces per cell that are tried in turn."""
 INTERPOLATED = 1e-10
-"""What Σ_J |p(J|x,a) - its polynomial| may be; else another number of pieces is tried."""
-LARGEST = 20_000_000
-"""Numbers that the pieces may take."""
+"""What Σ_J |p(J|x,a) - its polynomial| may be at most; otherwise the next number of pieces is tried."""
+MOST_PIECE_NUMBERS = 20_000_000
+"""Numbers that the tables of all pieces may hold."""
 KEPT = 16
 """Partitions whose tables are kept for the next run."""
-_TAIL = 1e-17
+NEGLIGIBLE = 1e-17
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class CellTables:
 
 @dataclass(frozen=True, eq=False)
 class CellsTruth:
-    """A continuous environment solved, as far as its law is known.
+    """A continuous environment, solved as far as its law is known.
 
     h is the oracle's: linear between its nodes, near the optimal bias. Nothing is lost by that. Lemma (a) is a
     concentration inequality that holds for every fixed function of span ≤ c, and where it holds L̂h ≥ Lh ≥ h + m with
@@ -62,9 +62,9 @@ class CellsTruth:
 
     environment: ContinuousEnvironment
     gain: float | None
-    """g*, proven to lie within the oracle's bounds (d = 1), or its estimate (d = 2); None where nobody knows it."""
+    """g*, proven to lie within the oracle's bounds (d = 1), or its estimate (d = 2); None where it is unknown."""
     gain_low: float
-    """The proven lower end of g*: optimism and regret are held against it; NaN where nothing is proven."""
+    """The proven lower end of g*: optimism and regret are compared with it; NaN where nothing is proven."""
     span: float | None
     """sp(h), or None."""
     solution: OracleSolution | None = field(repr=False, default=None)
@@ -73,7 +73,7 @@ class CellsTruth:
 
     @classmethod
     def of(cls, env: ContinuousEnvironment, bins: int | None = None) -> CellsTruth:
-        """Solve it, on the grids of `oracle_gain(env, bins)`, as far as it has an oracle."""
+        """Solve an environment on the grids of `oracle_gain(env, bins)`, as far as it has an oracle."""
         if env.law is None:
             if env.grid_model is None:
                 return cls(env, None, math.nan, None)
@@ -120,12 +120,16 @@ class CellsTruth:
         laws = np.stack([cell_law(env, places, a, edges) for a in actions], axis=1)  # (S*POINTS, A, S)
         pieces, polynomials, error = self._pieces(edges)
         return CellTables(
-            places=places, inside=np.repeat(there, POINTS),
+            places=places,
+            inside=np.repeat(there, POINTS),
             rewards=np.stack([env.rewards(places, a) for a in actions], axis=1),
             expected=np.stack([expected_bias(env, solved, places, a) for a in actions], axis=1),
-            laws=banded(laws.reshape(-1, laws.shape[-1])), anchor=mean_between(solved, edges[0], edges[1]),
-            pieces=pieces, polynomials=polynomials, error=error,
-        )  # fmt: skip
+            laws=banded(laws.reshape(-1, laws.shape[-1])),
+            anchor=mean_between(solved, edges[0], edges[1]),
+            pieces=pieces,
+            polynomials=polynomials,
+            error=error,
+        )
 
     def _pieces(self, edges: Floats) -> tuple[int, Bands, float]:
         """Polynomials in x of all p(J|x,a), on so many pieces per cell that they are right between their points too."""
@@ -133,7 +137,7 @@ class CellsTruth:
         points, between, through = chebyshev()
         error = math.inf
         for m in PIECES:
-            if S * m * NODES * env.n_actions * S > LARGEST:
+            if S * m * NODES * env.n_actions * S > MOST_PIECE_NUMBERS:
                 break
             ends = np.append((edges[:-1, None] + np.diff(edges)[:, None] * np.arange(m) / m).reshape(-1), edges[-1])
             x, y = (
@@ -208,7 +212,7 @@ def mean_between(solved: OracleSolution, low: float, high: float) -> float:
 
 def banded(rows: Floats) -> Bands:
     """Rows without their ends below 1e-17."""
-    used = rows > _TAIL
+    used = rows > NEGLIGIBLE
     first = used.argmax(axis=1)
     last = rows.shape[1] - used[:, ::-1].argmax(axis=1)
     columns = np.arange(rows.shape[1])

@@ -1,4 +1,4 @@
-"""The rule that ends episodes, held against how often each pair was executed in them."""
+"""The rule that ends episodes, compared with how often each pair was executed in them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ def episode_rule(
     n_actions: int,
     new_states: ArrayLike | None = None,
 ) -> Finding:
-    """No pair is executed more than max{1, N_k} times in an episode, and one is as often; one entry per episode.
+    """No pair is executed more than max{1, N_k} times in an episode, and one pair reaches that number.
 
-    `ratio` is the largest ν_k/max{1, N_k}, `pairs` where, `full` whether some pair reached 1. The last episode was
-    ended by the horizon, and needs none. TUCRL ends an episode also at a state never visited before: then `new_states`
-    tells how many each episode has reached, at most one, and one is enough to end it.
+    Arrays have one entry per episode: `ratio` is the largest ν_k/max{1, N_k}, `pairs` where it is, `full` whether some
+    pair reached 1. The last episode was ended by the horizon and needs no such pair. TUCRL also ends an episode at a
+    state never visited before: then `new_states` counts those that each episode reached, at most one, and one is enough
+    to end it.
     """
     found = compared(ratio, 1.0, steps, states=pairs // n_actions, actions=pairs % n_actions, rounding=1e-12)
     ended = np.asarray(full)

@@ -21,7 +21,26 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Worst:
-    """Where a statement came nearest to failing, or failed most: found ≤ allowed was asked."""
+    """Where a statement, found ≤ allowed, came nearest to failing or failed most.
+
+    Attributes
+    ----------
+    found, allowed : float
+        The two sides of the inequality.
+    episode, step : int
+        The episode, from 1, and its first step.
+    state, action : int or None
+        The place, where there is one.
+    seed : int or None
+        Of the run, once several are put together.
+    excess : float
+        found − allowed − rounding, relative to the largest of the three: above 0 the statement failed.
+
+    Examples
+    --------
+    >>> str(Worst(0.5, 1.0, episode=3, step=40, state=2, action=1, excess=-0.5))
+    '0.5 ≤ 1 (episode 3, step 40, state 2, action 1)'
+    """
 
     found: float
     allowed: float
@@ -31,11 +50,10 @@ class Worst:
     action: int | None = None
     seed: int | None = None
     excess: float = 0.0
-    """found − allowed − rounding, relative to the largest of the three: above 0 the statement failed."""
 
     @property
     def relation(self) -> str:
-        """How found relates to allowed; ≈: above it by rounding alone."""
+        """How found compares with allowed: "≤", ">", or "≈" where it is above by no more than rounding."""
         return ">" if self.excess > 0.0 else "≤" if self.found <= self.allowed else "≈"
 
     def __str__(self) -> str:
@@ -50,17 +68,26 @@ class Worst:
 
 @dataclass(frozen=True)
 class Finding:
-    """One statement in one run: how often it was checked, how often it failed, and its worst case."""
+    """One statement in one run.
+
+    Attributes
+    ----------
+    checks, failures : int
+        How often it was checked, and how often it failed.
+    worst : Worst or None
+        Its worst case; None where it was not checked.
+    reason : str
+        Why it is not applicable; empty where it is.
+    """
 
     checks: int
     failures: int
     worst: Worst | None
     reason: str = ""
-    """Why it is not applicable; empty where it is."""
 
     @property
     def applicable(self) -> bool:
-        """Whether it was checked at all."""
+        """Whether its assumptions hold here, so that it was checked."""
         return not self.reason
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,7 +96,7 @@ class Finding:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Finding:
-        """What `to_dict` gave."""
+        """The finding that `to_dict` returned the values of."""
         worst = values["worst"]
         return cls(**{**values, "worst": None if worst is None else Worst(**worst)})
 
@@ -123,12 +150,35 @@ def not_applicable(reason: str) -> Finding:
 
 
 def compared(
-    found: ArrayLike, allowed: ArrayLike, steps: ArrayLike, *, states: ArrayLike | None = None,
-    actions: ArrayLike | None = None, episodes: ArrayLike | None = None, rounding: ArrayLike = 0.0,
-) -> Finding:  # fmt: skip
-    """Whether found ≤ allowed, one number of each per episode (or other occasion, from 1), up to rounding.
+    found: ArrayLike,
+    allowed: ArrayLike,
+    steps: ArrayLike,
+    *,
+    states: ArrayLike | None = None,
+    actions: ArrayLike | None = None,
+    episodes: ArrayLike | None = None,
+    rounding: ArrayLike = 0.0,
+) -> Finding:
+    """Check found ≤ allowed, one number of each per episode, up to rounding; NaN on either side is a failure.
 
-    `rounding` is an absolute allowance beside the relative one. NaN on either side is a failure.
+    Parameters
+    ----------
+    found, allowed : array_like
+        The two sides.
+    steps : array_like
+        The first step of each episode.
+    states, actions : array_like, optional
+        The place that each number belongs to.
+    episodes : array_like, optional
+        The number of the episode, from 1, where entries are not one per episode.
+    rounding : array_like
+        An absolute allowance beside the relative one, `ROUNDING`.
+
+    Examples
+    --------
+    >>> finding = compared([0.5, 1.5, 1.0], 1.0, steps=[1, 10, 100])
+    >>> finding.checks, finding.failures, finding.worst.step
+    (3, 1, 10)
     """
     left = np.atleast_1d(np.asarray(found, dtype=np.float64))
     right = np.broadcast_to(np.asarray(allowed, dtype=np.float64), left.shape)
@@ -149,7 +199,5 @@ def compared(
     step = at(steps)
     assert number is not None
     assert step is not None
-    worst = Worst(
-        float(left[i]), float(right[i]), number, step, at(states), at(actions), excess=float(excess[i])
-    )  # fmt: skip
+    worst = Worst(float(left[i]), float(right[i]), number, step, at(states), at(actions), excess=float(excess[i]))
     return Finding(left.size, int(np.sum(~holds)), worst)

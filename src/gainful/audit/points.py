@@ -29,7 +29,7 @@ class Bands(NamedTuple):
     p: Any
 
 
-class Transitions(NamedTuple):
+class LoggedTransitions(NamedTuple):
     """Raw transitions: points (n,d) and actions (n,)."""
 
     origin: Any
@@ -139,7 +139,14 @@ def expected_value(x: float, cell: int, action: int, grid: Grid, law: LawPieces,
 
 @kernel
 def take(
-    moves: Transitions, between: Any, grid: Grid, level: int, line: BiasLine, law: LawPieces, plan: Any, out: CellSums
+    moves: LoggedTransitions,
+    between: Any,
+    grid: Grid,
+    level: int,
+    line: BiasLine,
+    law: LawPieces,
+    plan: Any,
+    out: CellSums,
 ) -> float:
     """Count some transitions, and add h(x') up; returns Σ (p(·|x,a)·v - v(x)).
 

@@ -1,4 +1,4 @@
-"""One audited run: an agent lives, and every episode of it is held against the truth."""
+"""One audited run: every episode of an agent is compared with the true model."""
 
 from __future__ import annotations
 
@@ -31,22 +31,40 @@ AUDITED = ("scal-plus", "ucrl2", "ucrl2b", "scal", "tucrl", "kl-ucrl")
 
 
 class Auditor(Protocol):
-    """What looks at the episodes of a run."""
+    """What checks the episodes of a run."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The statements it checks."""
 
     def see(self, view: EpisodeView) -> None:
-        """One episode begins."""
+        """Take note of an episode that begins."""
 
     def findings(self) -> tuple[dict[str, Finding], dict[str, Any]]:
-        """Once the run is over: each statement's finding, and numbers worth showing (plain values)."""
+        """Each statement's finding once the run is over, and numbers to show (plain values)."""
 
 
 @dataclass(frozen=True)
 class RunAudit:
-    """What was found in one run; plain values all through."""
+    """What was found in one run, in plain values.
+
+    Attributes
+    ----------
+    seed : int
+        Of the agent and of the environment.
+    horizon : int
+        Steps.
+    episodes : int
+        Episodes begun.
+    regret : float
+        T·g* less the rewards, at the end.
+    findings : dict of str to Finding
+        By statement.
+    shown : dict
+        Numbers to show: checkpoints, regret, sums of the terms, tightness of optimism.
+    seconds : float
+        CPU time of the run and the audit together.
+    """
 
     seed: int
     horizon: int
@@ -64,20 +82,47 @@ class RunAudit:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {
-            "seed": self.seed, "horizon": self.horizon, "episodes": self.episodes, "regret": self.regret,
-            "findings": {name: finding.to_dict() for name, finding in self.findings.items()}, "shown": self.shown,
+            "seed": self.seed,
+            "horizon": self.horizon,
+            "episodes": self.episodes,
+            "regret": self.regret,
+            "findings": {name: finding.to_dict() for name, finding in self.findings.items()},
+            "shown": self.shown,
             "seconds": self.seconds,
-        }  # fmt: skip
+        }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> RunAudit:
-        """What `to_dict` gave."""
+        """The audit that `to_dict` returned the values of."""
         found = {name: Finding.from_dict(finding) for name, finding in values["findings"].items()}
         return cls(**{**values, "findings": found})
 
 
 def truth_of(environment: Any) -> Truth | CellsTruth:
-    """The environment solved: what an audit holds a run against. Solve once, audit many runs."""
+    """Solve an environment: what an audit compares runs with. Solve once, audit many runs.
+
+    Parameters
+    ----------
+    environment : MDP or ContinuousEnvironment
+        An environment whose model is known.
+
+    Returns
+    -------
+    Truth or CellsTruth
+        Gain, bias and model. Of a continuous environment as far as its law is known.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For anything else: an audit needs the true model.
+
+    Examples
+    --------
+    >>> from gainful.environments.riverswim import riverswim
+    >>> truth = truth_of(riverswim(6))
+    >>> round(truth.gain, 4), round(truth.span, 2), truth.support
+    (0.4286, 6.31, 3)
+    """
     from gainful.environments.continuous.environment import ContinuousEnvironment
 
     if isinstance(environment, MDP):
@@ -87,13 +132,15 @@ def truth_of(environment: Any) -> Truth | CellsTruth:
 
         return CellsTruth.of(environment)
     raise InvalidArgumentError(
-        f"an audit needs the true model, and {type(environment).__name__} has none; audit an MDP or one of gainful's "
-        "continuous environments"
+        "environment",
+        environment,
+        "an MDP or one of gainful's continuous environments",
+        problem=f"an audit needs the true model, and {type(environment).__name__} has none",
     )
 
 
 def auditor_class(agent: Any, truth: Any) -> Callable[[Any, Any, Any], Auditor]:
-    """What makes the auditor of this kind of agent; an error for an agent of whom no theorem is audited."""
+    """The class that audits this kind of agent; an InvalidArgumentError where no theorem about it is audited."""
     name, finite = type(agent).__name__, isinstance(truth, Truth)
     if isinstance(agent, SCALPlus) and finite:
         from gainful.audit.scal_plus import ScalPlusAuditor
@@ -107,40 +154,94 @@ def auditor_class(agent: Any, truth: Any) -> Callable[[Any, Any, Any], Auditor]:
         from gainful.audit.sets import SetsAuditor
 
         return SetsAuditor
+    where = "an MDP" if finite else "a continuous environment"
     raise InvalidArgumentError(
-        f"{name} in {'an MDP' if finite else 'a continuous environment'}: no theorem of it is audited there; expected "
-        + (f"one of {', '.join(AUDITED)}" if finite else "c-scal-plus")
+        "agent",
+        name,
+        f"one of {', '.join(AUDITED)}" if finite else "c-scal-plus",
+        problem=f"{name} in {where}: no theorem about it is audited there",
     )
 
 
 def audit_run(
-    agent: Any, environment: Any, horizon: float, seed: int = 0, *, truth: Any = None,
+    agent: Any,
+    environment: Any,
+    horizon: float,
+    seed: int = 0,
+    *,
+    truth: Any = None,
     progress: Callable[[int, int], None] | None = None,
-) -> RunAudit:  # fmt: skip
-    """Let `agent` live as `simulate` would, to the same bits, and check every statement in every episode.
+) -> RunAudit:
+    """Simulate an agent, to the same bits as `simulate`, and check every statement in every episode.
 
-    The agent must not have lived before. `truth` is `truth_of(environment)`, for many runs of one environment.
+    Parameters
+    ----------
+    agent : Agent
+        A new agent: SCAL+, UCRL2, UCRL2B, SCAL, TUCRL or KL-UCRL in an MDP, C-SCAL+ on continuous states.
+    environment : MDP or ContinuousEnvironment
+        Its model must be known.
+    horizon : float
+        Steps.
+    seed : int
+        Of the environment.
+    truth : Truth or CellsTruth, optional
+        `truth_of(environment)`, to solve it once for many runs.
+    progress : callable, optional
+        Called with the steps made and the horizon.
+
+    Returns
+    -------
+    RunAudit
+        A finding per statement, and numbers to show.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an agent that is not new, or about which no theorem is audited.
+
+    Examples
+    --------
+    >>> from gainful.agents.scal_plus import SCALPlus
+    >>> from gainful.environments.riverswim import riverswim
+    >>> found = audit_run(SCALPlus(6, 2, span=7.0), riverswim(6), 1000)
+    >>> found.failed
+    []
+    >>> found.findings["precision"].checks == found.episodes
+    True
     """
     steps = checked_horizon(horizon)
     if agent.t:
-        raise InvalidArgumentError(f"the agent has lived {agent.t} steps, expected a new one: every episode is audited")
+        raise InvalidArgumentError(
+            "agent",
+            agent.t,
+            "a new agent",
+            "every episode is audited, from the first",
+            problem=f"the agent has already made {agent.t} steps",
+        )
     known = truth_of(environment) if truth is None else truth
     if known.environment is not environment:
-        raise InvalidArgumentError("truth is that of another environment, expected truth_of(environment)")
+        raise InvalidArgumentError(
+            "truth", known.environment, "truth_of(environment)", problem="truth is that of another environment"
+        )
     began = time.process_time()
-    life = new_simulation(agent, environment, steps, seed, gain=known.gain)
+    simulation = new_simulation(agent, environment, steps, seed, gain=known.gain)
     log = agent.log
-    auditor = auditor_class(agent, known)(agent, known, life)
+    auditor = auditor_class(agent, known)(agent, known, simulation)
     agent.on_episode = auditor.see
     try:
-        life.finish(progress)
+        simulation.finish(progress)
         found, shown = auditor.findings()
-    finally:  # an agent whose run was stopped is an agent like any other
+    finally:  # an agent whose run was stopped can be used like any other
         agent.on_episode = None
         agent.log = log
-    run = life.run()
+    run = simulation.run()
     shown |= {"steps": run.steps.tolist(), "regret": np.asarray(run.regret).tolist()}
     return RunAudit(
-        seed=seed, horizon=steps, episodes=len(run.episodes), regret=float(run.regret[-1]), findings=found,
-        shown=shown, seconds=time.process_time() - began,
-    )  # fmt: skip
+        seed=seed,
+        horizon=steps,
+        episodes=len(run.episodes),
+        regret=float(run.regret[-1]),
+        findings=found,
+        shown=shown,
+        seconds=time.process_time() - began,
+    )

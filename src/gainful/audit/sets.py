@@ -115,7 +115,8 @@ def widths_of(agent: ExtendedAgent, seen: Seen, t: int) -> Widths:
         r = scal_width(N, seen.variance, t, S, A, delta, r_max)
         entries = scal_width(N[seen.pair], spread, t, S, A, delta)
         return Widths(scale * r, none, scale * entries, scale * scal_width(N, 0.0, t, S, A, delta))
-    raise InvalidArgumentError(f"{type(agent).__name__} has no confidence set that is audited")
+    name = type(agent).__name__
+    raise InvalidArgumentError("agent", name, problem=f"{name} has no confidence set that is audited")
 
 
 # ---------------------------------------------------------------------- the set in use against the equations

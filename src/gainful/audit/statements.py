@@ -1,4 +1,4 @@
-"""What can be audited: each statement in words, where it comes from, and whether it may fail now and then."""
+"""What is audited: each statement in words, its source, and whether it may fail in some runs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,33 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Statement:
-    """Something that a theorem, or the definition of an algorithm, says of every run."""
+    """Something that a theorem, or the definition of an algorithm, says about every run.
+
+    Attributes
+    ----------
+    name : str
+        Its identifier.
+    text : str
+        What it says.
+    source : str
+        Where it comes from.
+    likely : bool
+        True if it holds with probability 1 − δ, so that it may fail in a fraction δ of all runs; False if it may never
+        fail.
+    constants : bool
+        Whether it is promised for the theorem's constants only: not for a bonus_scale or width_scale other than 1.
+
+    Examples
+    --------
+    >>> STATEMENTS["span"].text, STATEMENTS["span"].likely
+    ('sp(v_k) ≤ c', False)
+    """
 
     name: str
     text: str
     source: str
     likely: bool = False
-    """True: it may fail in a part δ of all runs. False: it may not fail at all."""
     constants: bool = False
-    """Whether it is promised for the theorem's constants alone: not for another bonus_scale or width_scale."""
 
 
 _QIAN = "Qian, Fruit, Pirotta & Lazaric"
@@ -26,7 +44,7 @@ _EACH = "the paper of each algorithm"
 _ALL = (
     Statement(
         "bonus-formula",
-        "the bonus in use is the equation's, and r̂ = r̄ + b_k",
+        "the bonus in use is that of the equation, and r̂ = r̄ + b_k",
         f"{_QIAN}, eqs. exploration.bonus, tigher.expl.bonus",
     ),
     Statement(
@@ -52,7 +70,7 @@ _ALL = (
     Statement("span", "sp(v_k) ≤ c", "ScOpt, Fruit et al. 2018"),
     Statement(
         "certificate",
-        "T_c v_k − v_k, computed anew from the counts, lies in the planner's bracket",
+        "T_c v_k − v_k, recomputed from the counts, lies in the planner's bracket",
         f"{_QIAN}, eqs. opT, hatp",
     ),
     Statement(
@@ -64,7 +82,9 @@ _ALL = (
         f"{_QIAN}, eqs. gerror.app, gerror.app2",
     ),
     Statement(
-        "feasible", "where the span constraint cuts, an action is worth no more than it", "ScOpt, Fruit et al. 2018"
+        "feasible",
+        "where the span constraint is active, the action mixed in is worth no more than the cut",
+        "ScOpt, Fruit et al. 2018",
     ),
     Statement(
         "contraction",
@@ -74,7 +94,7 @@ _ALL = (
     Statement("unichain", "the policy reaches s̄ from every state of the estimated MDP", f"{_QIAN}, sec. 3"),
     Statement(
         "episode-rule",
-        "no pair is executed more than max{1, N_k} times in an episode, and one is as often",
+        "no pair is executed more than max{1, N_k} times in an episode, and one pair reaches that number",
         f"{_QIAN}, fig. ucrl.constrained",
     ),
     Statement(
@@ -104,8 +124,8 @@ _ALL = (
         likely=True,
         constants=True,
     ),
-    Statement("cells", "cells are closed at the right: I_1 = [0, 1/n], I_k = ((k−1)/n, k/n]", f"{_QIAN}, sec. 4"),
-    Statement("set-formula", "the confidence set in use is the equation's", _EACH),
+    Statement("cells", "cells are closed on the right: I_1 = [0, 1/n], I_k = ((k−1)/n, k/n]", f"{_QIAN}, sec. 4"),
+    Statement("set-formula", "the confidence set in use is that of the equation", _EACH),
     Statement("rewards-in-set", "every true mean reward lies in its interval", _EACH, likely=True, constants=True),
     Statement("rows-in-set", "every true transition row lies in its set", _EACH, likely=True, constants=True),
 )

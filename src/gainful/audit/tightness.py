@@ -31,8 +31,8 @@ from gainful.planning.inner_maximum import inner_maximum
 if TYPE_CHECKING:
     import pandas as pd
 
-AGENTS = ("SCALPlus", "SCAL", "UCRL2B", "UCRL2")
-"""The agents whose optimism is measured."""
+MEASURED_AGENTS = ("SCALPlus", "SCAL", "UCRL2B", "UCRL2")
+"""The agents whose optimism can be measured."""
 
 
 def optimism_gap(
@@ -41,7 +41,7 @@ def optimism_gap(
     """(S,) L̂h* − h* − g*, L̂ the operator that `plan` was made with; `gain` in the agent's units, rewards from 0.
 
     L̂h(s) = max_a { r̃(s,a) + max_p̃ p̃·h } over the plan's set, or max_a { r̂(s,a) + p̂·h } for SCAL+, whose plan must
-    have been made with somebody looking (`on_episode`).
+    have been made with an observer (`on_episode`).
     """
     S, A = statistics.n_states, statistics.n_actions
     q = np.empty(S * A)
@@ -86,7 +86,12 @@ def even_split(
     """
     S, A, G = whole("n_states", n_states, 2), whole("n_actions", n_actions, 1), whole("support", support, 2)
     if S % 2 or G % 2 or G > S:
-        raise InvalidArgumentError(f"support {G} of {S} states, expected two even numbers, the first not larger")
+        raise InvalidArgumentError(
+            "support",
+            G,
+            "two even numbers, the first not larger than the second",
+            problem=f"support is {G} and n_states is {S}",
+        )
     rng = np.random.default_rng([instance, 2])
     high = rng.permutation(S) < S // 2
     moves = np.zeros((S * A, S))
@@ -105,7 +110,13 @@ def _with_bias(moves: NDArray[Any], shape: NDArray[np.float64], span: float, sta
     P[np.arange(pairs), np.arange(pairs) // A] += m
     r = 0.5 + c * (np.repeat(shape, A) - P @ shape)
     if r.min() < -1e-12 or r.max() > 1.0 + 1e-12:
-        raise InvalidArgumentError(f"rewards from {r.min():g} to {r.max():g} for span {c:g}, expected [0, 1]; lower it")
+        raise InvalidArgumentError(
+            "span",
+            c,
+            "rewards in [0, 1]",
+            "lower the span",
+            problem=f"span {c:g} needs rewards from {r.min():g} to {r.max():g}",
+        )
     r -= 0.05 * (np.arange(pairs) % A > 0)
     return MDP(P.reshape(S, A, S), np.clip(r, 0.0, 1.0).reshape(S, A), name=name)
 
@@ -124,10 +135,12 @@ def evenly_visited(truth: Truth, visits: int, seed: int) -> Statistics:
     """
     mdp, rng = truth.mdp, np.random.default_rng([seed, visits])
     if mdp.entry_rewards is not None:
-        raise InvalidArgumentError("a family of problems with rewards that depend on the next state; expected r(s,a)")
+        raise InvalidArgumentError("family", mdp, "r(s,a)", problem="the rewards of a problem depend on the next state")
     low, high = mdp.reward_range
     if low < 0.0 or high > 1.0:
-        raise InvalidArgumentError(f"a family of problems with rewards in [{low:g}, {high:g}], expected [0, 1]")
+        raise InvalidArgumentError(
+            "family", mdp, "[0, 1]", problem=f"the rewards of a problem lie in [{low:g}, {high:g}]"
+        )
     ptr, idx, p = truth.rows
     pairs = mdp.n_states * mdp.n_actions
     counts = np.concatenate([rng.multinomial(visits, p[ptr[k] : ptr[k + 1]]) for k in range(pairs)])
@@ -141,16 +154,21 @@ def evenly_visited(truth: Truth, visits: int, seed: int) -> Statistics:
         total = rng.binomial(N, np.clip(mean, 0.0, 1.0)).astype(np.float64)
         squares = total
     statistics = Statistics(mdp.n_states, mdp.n_actions)
-    statistics.from_arrays({
-        "visits": N, "reward_sum": total, "reward_squares": squares,
-        "length": np.bincount(row[seen], minlength=pairs).astype(np.int64),
-        "next_state": idx[seen].astype(np.uint32), "count": counts[seen].astype(np.int64),
-    })  # fmt: skip
+    statistics.from_arrays(
+        {
+            "visits": N,
+            "reward_sum": total,
+            "reward_squares": squares,
+            "length": np.bincount(row[seen], minlength=pairs).astype(np.int64),
+            "next_state": idx[seen].astype(np.uint32),
+            "count": counts[seen].astype(np.int64),
+        }
+    )
     return statistics
 
 
-def _nobody(view: EpisodeView) -> None:
-    """Makes SCAL+ show its bonuses."""
+def _ignore(view: EpisodeView) -> None:
+    """An observer, for SCAL+ reports its bonuses only where there is one."""
 
 
 def _agent(name: str, truth: Truth, delta: float) -> EpisodicAgent:
@@ -164,13 +182,20 @@ def _agent(name: str, truth: Truth, delta: float) -> EpisodicAgent:
         return UCRL2B(*size, **common)
     if name == "UCRL2":
         return UCRL2(*size, **common)
-    raise InvalidArgumentError(f"agent '{name}' has no optimism to measure here; expected one of {', '.join(AGENTS)}")
+    raise InvalidArgumentError(
+        "agents", name, f"one of {', '.join(MEASURED_AGENTS)}", problem=f"the optimism of '{name}' cannot be measured"
+    )
 
 
 def measured_tightness(
-    family: Family, supports: Iterable[int], visits: Iterable[int], *, seeds: Sequence[int] = (0, 1, 2),
-    agents: Sequence[str] = AGENTS, delta: float = 0.05,
-) -> pd.DataFrame:  # fmt: skip
+    family: Family,
+    supports: Iterable[int],
+    visits: Iterable[int],
+    *,
+    seeds: Sequence[int] = (0, 1, 2),
+    agents: Sequence[str] = MEASURED_AGENTS,
+    delta: float = 0.05,
+) -> pd.DataFrame:
     """Optimism's excess L̂h* − Lh* of each agent after N visits of every pair, over a family of problems.
 
     Each agent plans once, by its own code and with the theorem's constants, on one and the same statistics, at
@@ -190,14 +215,23 @@ def measured_tightness(
                 t = int(statistics.visits.sum()) + 1
                 for name in agents:
                     agent = _agent(name, truth, delta)
-                    agent.on_episode = _nobody
+                    agent.on_episode = _ignore
                     gap = optimism_gap(agent.plan(statistics, t), statistics, truth.bias, truth.gain)
                     mean = float(gap.mean())
-                    rows.append({
-                        "n_states": truth.mdp.n_states, "support": support, "visits": n, "seed": seed, "agent": name,
-                        "span": truth.span, "mean": mean, "largest": float(gap.max()), "least": float(gap.min()),
-                        "relative": mean / max(1.0, truth.span),
-                    })  # fmt: skip
+                    rows.append(
+                        {
+                            "n_states": truth.mdp.n_states,
+                            "support": support,
+                            "visits": n,
+                            "seed": seed,
+                            "agent": name,
+                            "span": truth.span,
+                            "mean": mean,
+                            "largest": float(gap.max()),
+                            "least": float(gap.min()),
+                            "relative": mean / max(1.0, truth.span),
+                        }
+                    )
     return pd.DataFrame(rows)
 
 
@@ -218,8 +252,9 @@ def fitted_slopes(table: pd.DataFrame, column: str = "relative", against: str = 
     for (agent, n), part in table.groupby(["agent", "visits"], sort=False):
         x, y = np.log(part[against].to_numpy(float)), np.log(part[column].to_numpy(float))
         if np.unique(x).size < 2:
+            values = part[against].unique()
             raise InvalidArgumentError(
-                f"a slope needs at least two values of {against}, found {part[against].unique()}"
+                "table", values, problem=f"a slope needs at least two values of {against}, found {values}"
             )
         about = x - x.mean()
         slope = float(about @ y / (about @ about))

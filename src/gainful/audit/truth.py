@@ -14,20 +14,20 @@ from gainful.planning.hitting import diameter
 from gainful.planning.solve import solve
 from gainful.simulation.transition_table import RewardLaw
 
-PRECISION = 1e-9
-"""Of g*, relative to the range of rewards; less where rounding does not allow it."""
+GAIN_PRECISION = 1e-9
+"""To which g* is solved, relative to the range of rewards; coarser where rounding does not allow it."""
 LARGEST_DIAMETER = 500
-"""States up to which the diameter is computed: for the lower bound, which nothing depends on."""
+"""States up to which the diameter is computed. Only the lower bound that is shown needs it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """An MDP solved: rewards and gain as the agent sees them (to be maximised, per step)."""
+    """A solved MDP: rewards and gain as the agent sees them (to be maximised, per step)."""
 
     mdp: MDP = field(repr=False)
     gain: float
     gain_low: float
-    """The proven lower end of g*: optimism is held against it."""
+    """The proven lower end of g*, with which optimism is compared."""
     bias: NDArray[np.float64] = field(repr=False)
     """(S,) h*, a solution of the optimality equation, up to the precision of the gain."""
     rewards: NDArray[np.float64] = field(repr=False)
@@ -35,9 +35,9 @@ class Truth:
 
     @classmethod
     def of(cls, mdp: MDP) -> Truth:
-        """Solve it."""
+        """Solve an MDP."""
         low, high = mdp.reward_range
-        units, wanted = mdp.units, PRECISION * (high - low or 1.0)
+        units, wanted = mdp.units, GAIN_PRECISION * (high - low or 1.0)
         while True:
             try:
                 found = solve(mdp, precision=wanted / units.step_duration)
@@ -48,9 +48,12 @@ class Truth:
                     raise
         ends = [units.sign * end * units.step_duration for end in found.gain_bounds]
         return cls(
-            mdp=mdp, gain=units.sign * found.gain * units.step_duration, gain_low=min(ends),
-            bias=np.ascontiguousarray(units.sign * found.bias), rewards=RewardLaw.of(mdp).means,
-        )  # fmt: skip
+            mdp=mdp,
+            gain=units.sign * found.gain * units.step_duration,
+            gain_low=min(ends),
+            bias=np.ascontiguousarray(units.sign * found.bias),
+            rewards=RewardLaw.of(mdp).means,
+        )
 
     @property
     def environment(self) -> MDP:
@@ -69,7 +72,7 @@ class Truth:
 
     @cached_property
     def rows(self) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float64]]:
-        """Transition rows, CSR over pairs, sorted, every next state once: a table may list one with two rewards."""
+        """Transition rows, CSR over pairs, sorted, each next state once (a table may list one with two rewards)."""
         ptr, idx, p = self.mdp.indptr, self.mdp.indices, self.mdp.probabilities
         pair = np.repeat(np.arange(ptr.size - 1), np.diff(ptr))
         new = np.ones(idx.size, dtype=bool)
@@ -80,7 +83,7 @@ class Truth:
 
     @cached_property
     def diameter(self) -> float | None:
-        """D, or None where it is infinite or takes long."""
+        """D, or None where it is infinite or would take long to compute."""
         if self.mdp.n_states > LARGEST_DIAMETER:
             return None
         try:

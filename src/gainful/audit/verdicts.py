@@ -1,4 +1,4 @@
-"""From runs to verdicts: one Bernoulli trial per run, judged by Clopper and Pearson's interval."""
+"""From runs to verdicts: each run is one Bernoulli trial, judged by the interval of Clopper and Pearson."""
 
 from __future__ import annotations
 
@@ -17,6 +17,21 @@ CONFIDENCE = 0.95
 def clopper_pearson(failures: int, runs: int) -> tuple[float, float]:
     """One-sided 95 % bounds on a probability after `failures` in `runs` independent trials.
 
+    The lower bound is the probability at which so many failures or more occur with probability 0.05, the upper one that
+    at which so many or fewer do (Clopper & Pearson 1934).
+
+    Parameters
+    ----------
+    failures, runs : int
+        Failures among the trials.
+
+    Returns
+    -------
+    tuple of float
+        Lower and upper bound; each holds with probability 0.95.
+
+    Examples
+    --------
     >>> low, high = clopper_pearson(0, 59)
     >>> low, round(high, 4)
     (0.0, 0.0495)
@@ -29,10 +44,14 @@ def clopper_pearson(failures: int, runs: int) -> tuple[float, float]:
 
 
 def word_for(failed_runs: int, runs: int, allowed: float) -> Word:
-    """Violated where the lower bound of the frequency is above what is allowed, certified where the upper is not.
+    """The verdict on a statement that may fail in a fraction `allowed` of all runs.
 
-    A statement that may not fail (`allowed` 0) is certified by runs without a failure and violated by one failure.
+    It is violated where the lower bound on the frequency of failing runs exceeds `allowed`, certified where the upper
+    bound does not, and else inconclusive. A statement that may never fail (`allowed` 0) is certified by runs without a
+    failure and violated by a single one.
 
+    Examples
+    --------
     >>> word_for(0, 59, 0.05), word_for(0, 58, 0.05), word_for(1, 59, 0.05), word_for(8, 59, 0.05)
     ('certified', 'inconclusive', 'inconclusive', 'violated')
     """
@@ -48,18 +67,37 @@ def word_for(failed_runs: int, runs: int, allowed: float) -> Word:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One statement over all runs."""
+    """One statement over all runs.
+
+    Attributes
+    ----------
+    statement : str
+        Its name in `STATEMENTS`.
+    verdict : str
+        "certified", "violated", "inconclusive" or "not applicable".
+    promised : bool
+        Whether a theorem promises it for the agent as it is; if not, the verdict only describes what happened.
+    allowed : float
+        The fraction of runs in which it may fail.
+    runs, failed_runs : int
+        Runs in which it was checked, and in which it failed.
+    frequency : tuple of float
+        One-sided 95 % bounds on the fraction of runs in which it fails.
+    checks, failures : int
+        Over all runs.
+    worst : Worst or None
+        The worst case of all runs.
+    reason : str
+        Why it is not applicable; empty where it is.
+    """
 
     statement: str
     verdict: Word
     promised: bool
-    """Whether a theorem promises it for the agent as it is; else the verdict only tells what happened."""
     allowed: float
-    """The part of runs in which it may fail."""
     runs: int
     failed_runs: int
     frequency: tuple[float, float]
-    """One-sided 95 % bounds of the part of runs in which it fails."""
     checks: int
     failures: int
     worst: Worst | None
@@ -67,7 +105,7 @@ class Verdict:
 
     @property
     def broken(self) -> bool:
-        """Whether something that should hold does not."""
+        """Whether the statement is promised and yet violated."""
         return self.promised and self.verdict == "violated"
 
     @property
@@ -90,9 +128,15 @@ def judge(name: str, findings: Sequence[tuple[int, Finding]], delta: float, void
     cases = [(f.failures > 0, f.worst.excess, replace(f.worst, seed=seed)) for seed, f in used if f.worst is not None]
     worst = max(cases, key=lambda case: case[:2])[2] if cases else None
     return Verdict(
-        statement=name, verdict=word_for(failed, len(used), allowed), promised=not (void and statement.constants),
-        allowed=allowed, runs=len(used), failed_runs=failed,
+        statement=name,
+        verdict=word_for(failed, len(used), allowed),
+        promised=not (void and statement.constants),
+        allowed=allowed,
+        runs=len(used),
+        failed_runs=failed,
         frequency=clopper_pearson(failed, len(used)) if used else (0.0, 1.0),
-        checks=sum(f.checks for _, f in used), failures=sum(f.failures for _, f in used), worst=worst,
+        checks=sum(f.checks for _, f in used),
+        failures=sum(f.failures for _, f in used),
+        worst=worst,
         reason="" if used else next((f.reason for _, f in findings if f.reason), "no run was audited"),
-    )  # fmt: skip
+    )

@@ -50,7 +50,7 @@ class CallCentre(Problem):
         whole("n_lines", self.n_lines, 1)
         if self.n_lines < self.n_agents:
             raise InvalidArgumentError(
-                f"n_lines is {self.n_lines}, expected at least one line for each of the {self.n_agents} agents"
+                "n_lines", self.n_lines, f"at least one line for each of the {self.n_agents} agents"
             )
 
     # ------------------------------------------------------------------ facts, per day
@@ -89,11 +89,15 @@ class CallCentre(Problem):
         allowed[K, ACCEPT] = False
         waiting = np.maximum(np.arange(S) - n, 0)
         return MDP.from_rates(
-            rates, np.repeat(-self.waiting_cost_per_day * waiting[:, None], 2, axis=1), jump_rewards=pay,
-            uniformization=self.calls_per_day + n * self.talks_per_day, allowed=allowed,
+            rates,
+            np.repeat(-self.waiting_cost_per_day * waiting[:, None], 2, axis=1),
+            jump_rewards=pay,
+            uniformization=self.calls_per_day + n * self.talks_per_day,
+            allowed=allowed,
             state_labels=[f"{min(s, n)} talking, {w} waiting" for s, w in enumerate(waiting)],
-            action_labels=("reject", "accept"), name="call-centre",
-        )  # fmt: skip
+            action_labels=("reject", "accept"),
+            name="call-centre",
+        )
 
     # ------------------------------------------------------------------ rules of thumb
 

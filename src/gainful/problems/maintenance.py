@@ -16,7 +16,7 @@ from gainful.planning.evaluation import evaluate
 from gainful.problems.problem import Problem, Rule, System
 
 RUN, SERVICE = 0, 1
-LONGEST = 2_000
+LONGEST_INTERVAL = 2_000
 """Days between two services, at most."""
 
 
@@ -55,8 +55,10 @@ class Maintenance(Problem):
         real("breakdown_rate · worse^(n_levels - 1)", self.breakdown_rates[-1], 0.0, 1e6)
         if self.service_cost > self.repair_cost + self.income:
             raise InvalidArgumentError(
-                f"service_cost is {self.service_cost:g}, expected at most repair_cost + income, "
-                f"{self.repair_cost + self.income:g}: a breakdown costs no more than that, so nobody would service"
+                "service_cost",
+                self.service_cost,
+                f"at most repair_cost + income, {self.repair_cost + self.income:g}",
+                "a breakdown costs no more than that, so nobody would service the machine",
             )
 
     @property
@@ -105,9 +107,13 @@ class Maintenance(Problem):
         allowed = np.ones((n + 1, 2), dtype=bool)
         allowed[n, RUN] = False
         return MDP(
-            P, self._money(), allowed=allowed, state_labels=[*(f"wear {w}" for w in range(n)), "broken"],
-            action_labels=("run", "service"), name="maintenance",
-        )  # fmt: skip
+            P,
+            self._money(),
+            allowed=allowed,
+            state_labels=[*(f"wear {w}" for w in range(n)), "broken"],
+            action_labels=("run", "service"),
+            name="maintenance",
+        )
 
     # ------------------------------------------------------------------ rules of thumb
 
@@ -118,7 +124,7 @@ class Maintenance(Problem):
 
     @cached_property
     def _intervals(self) -> NDArray[np.float64]:
-        """Euros per day of each fixed interval 1, 2, … LONGEST days: the money of a cycle over its days.
+        """Euros per day of each fixed interval 1, 2, … LONGEST_INTERVAL days: the money of a cycle over its days.
 
         A cycle begins as new and ends with a service or a repair, so all cycles are alike (renewal-reward theorem).
         """
@@ -126,8 +132,8 @@ class Maintenance(Problem):
         alive = np.zeros(n)  # where the machine is on each morning on which it runs
         alive[0] = 1.0
         income = self.income - self.scrap_cost * np.arange(n)
-        money, length, found = 0.0, 1.0, np.empty(LONGEST)  # the day of service or repair counts
-        for i in range(LONGEST):
+        money, length, found = 0.0, 1.0, np.empty(LONGEST_INTERVAL)  # the day of service or repair counts
+        for i in range(LONGEST_INTERVAL):
             after = alive @ self.day[:n]
             length += float(alive.sum())
             money += float((alive * (1.0 - self.day[:n, n])) @ income) - self.repair_cost * float(after[n])
@@ -137,7 +143,7 @@ class Maintenance(Problem):
 
     def every(self, days: int) -> float:
         """Euros per day of "service after so many days of running, whatever the reading; repair when it breaks"."""
-        return float(self._intervals[whole("days", days, 1, LONGEST) - 1])
+        return float(self._intervals[whole("days", days, 1, LONGEST_INTERVAL) - 1])
 
     @cached_property
     def best_interval(self) -> int:

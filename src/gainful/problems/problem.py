@@ -19,7 +19,7 @@ from gainful.planning.evaluation import evaluate
 from gainful.planning.plan import Plan
 from gainful.planning.solve import solve
 
-PRECISION = 1e-6
+OPTIMUM_PRECISION = 1e-6
 """Euros per day: the optimum is known at least this well."""
 
 
@@ -78,7 +78,12 @@ class System(ABC):
         """The reward told, the euros booked and the days elapsed; moves the state."""
 
     def _refuse(self, action: str) -> InvalidArgumentError:
-        return InvalidArgumentError(f"action '{action}' in state {self.state}, which does not have it; see mdp.allowed")
+        return InvalidArgumentError(
+            "action",
+            action,
+            hint="see model.allowed",
+            problem=f"action '{action}' is not available in state {self.state}",
+        )
 
 
 class Ledger(NamedTuple):
@@ -120,7 +125,7 @@ def live_together(learner: Learner, systems: Sequence[System], days: float) -> L
     """
     length = real("days", days, 0.0, low_open=True)
     if not len(systems):
-        raise InvalidArgumentError("systems is empty, expected at least one")
+        raise InvalidArgumentError("systems", systems, "at least one", problem="systems is empty")
     until = [system.days + length for system in systems]
     began, money = sum(system.days for system in systems), sum(system.money for system in systems)
     states = [system.state for system in systems]
@@ -183,7 +188,7 @@ class Problem(ABC):
     @cached_property
     def optimum(self) -> Plan:
         """The best policy of all, by `solve`."""
-        return solve(self.model, precision=PRECISION)
+        return solve(self.model, precision=OPTIMUM_PRECISION)
 
     @property
     def steps_per_day(self) -> float:
@@ -220,6 +225,13 @@ class Problem(ABC):
         """
         model = self.model
         return SCALPlus(
-            model.n_states, model.n_actions, span=self.c, reward_min=model.reward_min, reward_max=model.reward_max,
-            allowed=model.allowed, bonus_scale=bonus_scale, seed=seed, delta=delta,
-        )  # fmt: skip
+            model.n_states,
+            model.n_actions,
+            span=self.c,
+            reward_min=model.reward_min,
+            reward_max=model.reward_max,
+            allowed=model.allowed,
+            bonus_scale=bonus_scale,
+            seed=seed,
+            delta=delta,
+        )

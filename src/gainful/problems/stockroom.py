@@ -16,7 +16,7 @@ from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
 from gainful.problems.problem import Problem, Rule, System
 
-LARGEST = 20_000
+MOST_STATES = 20_000
 """States of a stockroom at most."""
 
 
@@ -58,12 +58,15 @@ class Stockroom(Problem):
         whole("capacity", self.capacity, 1)
         if self.case_size > self.capacity:
             raise InvalidArgumentError(
-                f"case_size is {self.case_size}, expected at most the capacity, {self.capacity}: not one case fits"
+                "case_size", self.case_size, f"at most the capacity, {self.capacity}", "not one case would fit"
             )
-        if (self.capacity + 1) * (self.capacity // self.case_size + 1) ** (self.lead_days - 1) > 20 * LARGEST:
+        if (self.capacity + 1) * (self.capacity // self.case_size + 1) ** (self.lead_days - 1) > 20 * MOST_STATES:
             raise InvalidArgumentError(
-                f"capacity {self.capacity} with lead_days {self.lead_days} has too many states, expected about "
-                f"{LARGEST:,} at most; count in larger cases, or shorten the lead time"
+                "capacity",
+                self.capacity,
+                f"about {MOST_STATES:,} at most",
+                "count in larger cases, or shorten the lead time",
+                problem=f"capacity {self.capacity} with lead_days {self.lead_days} has too many states",
             )
 
     # ------------------------------------------------------------------ states
@@ -78,8 +81,14 @@ class Stockroom(Problem):
             for under_way in product(cases, repeat=self.lead_days - 1)
             if stock + sum(under_way) <= self.capacity
         )
-        if len(found) > LARGEST:
-            raise InvalidArgumentError(f"the stockroom has {len(found):,} states, expected at most {LARGEST:,}")
+        if len(found) > MOST_STATES:
+            raise InvalidArgumentError(
+                "capacity",
+                self.capacity,
+                f"at most {MOST_STATES:,}",
+                "count in larger cases, or shorten the lead time",
+                problem=f"the stockroom has {len(found):,} states",
+            )
         return found
 
     @cached_property
@@ -118,13 +127,18 @@ class Stockroom(Problem):
                         rewards.append(self.money(stock, left, cases))
                 indptr.append(len(indices))
         return MDP.from_rows(
-            indptr, indices, probabilities, rewards, n_actions=self.n_actions,
+            indptr,
+            indices,
+            probabilities,
+            rewards,
+            n_actions=self.n_actions,
             state_labels=[
                 f"{stock} on hand" + "".join(f", {units} in {i + 1} d" for i, units in enumerate(under_way))
                 for stock, *under_way in self.states
             ],
-            action_labels=[f"order {a * self.case_size}" for a in range(self.n_actions)], name="stockroom",
-        )  # fmt: skip
+            action_labels=[f"order {a * self.case_size}" for a in range(self.n_actions)],
+            name="stockroom",
+        )
 
     # ------------------------------------------------------------------ rules of thumb
 

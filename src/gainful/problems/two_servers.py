@@ -59,12 +59,14 @@ class TwoServers(Problem):
 
     def _model(self) -> MDP:
         return server_routing(
-            self.shelf, arrival_rate=self.orders_per_hour * self.hours_per_day,
+            self.shelf,
+            arrival_rate=self.orders_per_hour * self.hours_per_day,
             first_service_rate=self.fast_per_hour * self.hours_per_day,
             second_service_rate=self.slow_per_hour * self.hours_per_day,
             first_holding_cost=self.waiting_cost * self.hours_per_day,
-            second_holding_cost=self.waiting_cost * self.hours_per_day, loss_cost=self.courier_cost,
-        )  # fmt: skip
+            second_holding_cost=self.waiting_cost * self.hours_per_day,
+            loss_cost=self.courier_cost,
+        )
 
     # ------------------------------------------------------------------ rules of thumb
 

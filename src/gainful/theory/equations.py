@@ -15,8 +15,28 @@ Floats = NDArray[np.float64]
 
 
 def scal_plus_beta(visits: ArrayLike, t: ArrayLike, n_states: int, n_actions: int, delta: float) -> Floats:
-    """β = sqrt(7·ln(2·S·A·t_k/δ) / max{1, N}).
+    """The deviation of an empirical mean: β = sqrt(7·ln(2·S·A·t_k/δ) / max{1, N}).
 
+    Qian, Fruit, Pirotta & Lazaric, eq. exploration.bonus.
+
+    Parameters
+    ----------
+    visits : array_like
+        N, the visits of each pair.
+    t : array_like
+        t_k, the first step of the episode, from 1; broadcast against `visits`.
+    n_states, n_actions : int
+        S and A.
+    delta : float
+        The probability with which the bound may fail.
+
+    Returns
+    -------
+    ndarray
+        β, in the shape of `visits` and `t` together.
+
+    Examples
+    --------
     >>> float(scal_plus_beta(7, 1, 1, 1, 2 / np.e))
     1.0
     """
@@ -25,9 +45,27 @@ def scal_plus_beta(visits: ArrayLike, t: ArrayLike, n_states: int, n_actions: in
 
 
 def scal_plus_phi(visits: ArrayLike, t: ArrayLike, n_states: int, n_actions: int, delta: float, support: int) -> Floats:
-    """φ = sqrt(7·(Γ-1)·ℓ₃/N⁺) + 14·S·ℓ₃/N⁺, ℓ₃ = ln(3·S·A·t_k/δ), N⁺ = max{1, N}, Γ = `support`.
+    """The deviation of an empirical row in ℓ₁: φ = sqrt(7·(Γ-1)·ℓ₃/N⁺) + 14·S·ℓ₃/N⁺.
 
-    For points in cells take support = number of cells + 1: the proof then has S in place of Γ-1.
+    Here ℓ₃ = ln(3·S·A·t_k/δ) and N⁺ = max{1, N} (Qian, Fruit, Pirotta & Lazaric, eq. loser.expl.bonus).
+
+    Parameters
+    ----------
+    visits, t, n_states, n_actions, delta
+        As for `scal_plus_beta`.
+    support : int
+        Γ, the most next states of a pair. For points in cells take the number of cells plus 1: the proof then has S in
+        place of Γ-1.
+
+    Returns
+    -------
+    ndarray
+        φ.
+
+    Examples
+    --------
+    >>> round(float(scal_plus_phi(10_000, 100, 6, 2, 0.05, support=3)), 4)
+    0.2191
     """
     N = np.maximum(1, np.asarray(visits))
     log = np.log(3.0 * n_states * n_actions * np.asarray(t) / delta)
@@ -46,9 +84,33 @@ def scal_plus_bonus(
     variant: Literal["appendix", "main text"] = "appendix",
     scale: float = 1.0,
 ) -> Floats:
-    """b_k: c·min{β + 1/(N+1), 2} + r_max·min{β, 1}, or in the main text (c + r_max)·β + c/(N+1).
+    """The bonus of SCAL+: b_k = c·min{β + 1/(N+1), 2} + r_max·min{β, 1}.
 
-    `scale` multiplies β; 1 is the theorem's. The Hölder term of C-SCAL+ comes on top.
+    That is the appendix's (eq. tigher.expl.bonus); in the main text it is (c + r_max)·β + c/(N+1) (eq.
+    exploration.bonus of Qian, Fruit, Pirotta & Lazaric). C-SCAL+ adds its Hölder term (c + r_max)·L·n^{-α}.
+
+    Parameters
+    ----------
+    visits, t, n_states, n_actions, delta
+        As for `scal_plus_beta`.
+    span : float
+        c, at least the span of the optimal bias.
+    reward_max : float
+        r_max, the range of the rewards.
+    variant : {"appendix", "main text"}
+        Which equation.
+    scale : float
+        Multiplies β; 1 is the theorem's.
+
+    Returns
+    -------
+    ndarray
+        b_k, in units of reward.
+
+    Examples
+    --------
+    >>> scal_plus_bonus([0, 10_000], 10_001, 2, 2, span=1.0).round(4)
+    array([3.    , 0.2001])
     """
     N = np.asarray(visits)
     beta = scale * scal_plus_beta(N, t, n_states, n_actions, delta)
@@ -68,7 +130,33 @@ def scal_plus_deviation(
     reward_max: float = 1.0,
     delta: float = 0.05,
 ) -> Floats:
-    """d_k = c·min{φ + 1/(N+1), 2} + r_max·min{β, 1}: what bounds the model's error for every v of span ≤ c at once."""
+    """The bound on the model's error for all v of span c at once: d_k = c·min{φ + 1/(N+1), 2} + r_max·min{β, 1}.
+
+    Qian, Fruit, Pirotta & Lazaric, lemma bonus.inequality (b).
+
+    Parameters
+    ----------
+    visits, t, n_states, n_actions, delta
+        As for `scal_plus_beta`.
+    span : float
+        c.
+    support : int
+        Γ, as for `scal_plus_phi`.
+    reward_max : float
+        r_max.
+
+    Returns
+    -------
+    ndarray
+        d_k, in units of reward.
+
+    Examples
+    --------
+    >>> d = scal_plus_deviation([0, 10_000], 10_001, 6, 2, span=7.0, support=3)
+    >>> b = scal_plus_bonus([0, 10_000], 10_001, 6, 2, span=7.0)
+    >>> bool((d >= b).all())
+    True
+    """
     N = np.asarray(visits)
     beta = scal_plus_beta(N, t, n_states, n_actions, delta)
     phi = scal_plus_phi(N, t, n_states, n_actions, delta, support)

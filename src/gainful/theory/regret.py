@@ -22,8 +22,8 @@ from gainful.errors import InvalidArgumentError
 
 Floats = NDArray[np.float64]
 
-ROOT = 1.0 + math.sqrt(2.0)
-"""Σ_k ν_k/√N_k⁺ ≤ ROOT·√N (Jaksch, Ortner & Auer 2010, lemma 19)."""
+ROOT_SUM = 1.0 + math.sqrt(2.0)
+"""Σ_k ν_k/√N_k⁺ ≤ ROOT_SUM·√N (Jaksch, Ortner & Auer 2010, lemma 19)."""
 LOWER = 0.015
 """Jaksch, Ortner & Auer 2010, theorem 5."""
 
@@ -76,10 +76,19 @@ def episodes_at(T: Floats, pairs: int) -> Floats:
 
 
 def regret_terms(
-    horizon: float, n_states: int, n_actions: int, *, span: float, support: int | None = None,
-    reward_max: float = 1.0, delta: float = 0.05, mixture: str = "copy", lipschitz: float | None = None,
-    holder: float | None = None, bins: int | None = None,
-) -> RegretTerms:  # fmt: skip
+    horizon: float,
+    n_states: int,
+    n_actions: int,
+    *,
+    span: float,
+    support: int | None = None,
+    reward_max: float = 1.0,
+    delta: float = 0.05,
+    mixture: str = "copy",
+    lipschitz: float | None = None,
+    holder: float | None = None,
+    bins: int | None = None,
+) -> RegretTerms:
     """Every term of SCAL+'s regret bound after T = `horizon` steps, for rewards in [0, reward_max].
 
     `span` is c ≥ sp(h*), `support` Γ, the most next states that a pair has (S unless given). With `lipschitz`, `holder`
@@ -93,9 +102,19 @@ def regret_terms(
     choice("mixture", mixture, ("copy", "min-action"))
     smooth = (lipschitz, holder, bins)
     if any(x is None for x in smooth) and any(x is not None for x in smooth):
-        raise InvalidArgumentError("lipschitz, holder and bins belong together; give all three (C-SCAL+) or none")
+        raise InvalidArgumentError(
+            "lipschitz",
+            smooth,
+            hint="give all three (C-SCAL+) or none",
+            problem="lipschitz, holder and bins belong together",
+        )
     if support is not None and lipschitz is not None:
-        raise InvalidArgumentError("support is given, and lipschitz too: for cells the proof takes their number")
+        raise InvalidArgumentError(
+            "support",
+            support,
+            hint="for cells the proof takes their number",
+            problem="support and lipschitz are both given",
+        )
     spread = S if lipschitz is not None else (S if support is None else whole("support", support, 1, S)) - 1
     error = 0.0
     if lipschitz is not None and holder is not None and bins is not None:
@@ -103,16 +122,31 @@ def regret_terms(
         real("holder", holder, 0.0, 1.0, low_open=True)
         error = (span + reward_max) * lipschitz * whole("bins", bins, 1) ** -holder
     terms = terms_at(
-        np.array([real("horizon", horizon, 1.0)]), S, n_actions, span=span, spread=spread, reward_max=reward_max,
-        delta=delta, model_error=error, mixture=mixture,
-    )  # fmt: skip
+        np.array([real("horizon", horizon, 1.0)]),
+        S,
+        n_actions,
+        span=span,
+        spread=spread,
+        reward_max=reward_max,
+        delta=delta,
+        model_error=error,
+        mixture=mixture,
+    )
     return RegretTerms(**{name: float(values[0]) for name, values in terms.items()})
 
 
 def terms_at(
-    T: Floats, n_states: int, n_actions: int, *, span: float, spread: int, reward_max: float, delta: float,
-    model_error: float = 0.0, mixture: str = "copy",
-) -> dict[str, Floats]:  # fmt: skip
+    T: Floats,
+    n_states: int,
+    n_actions: int,
+    *,
+    span: float,
+    spread: int,
+    reward_max: float,
+    delta: float,
+    model_error: float = 0.0,
+    mixture: str = "copy",
+) -> dict[str, Floats]:
     """The terms of `RegretTerms` after each of the horizons T ≥ 1.
 
     `spread` is Γ-1, or the number of cells; `model_error` what one cell adds to b, and to d: (c + r_max)·L·n^{-α}.
@@ -120,7 +154,7 @@ def terms_at(
     c, r_max, S = span, reward_max, n_states
     pairs = S * n_actions
     l2, l3 = np.log(2.0 * pairs * T / delta), np.log(3.0 * pairs * T / delta)
-    roots = ROOT * np.sqrt(pairs * T)  # Σ ν/√N⁺ over all pairs
+    roots = ROOT_SUM * np.sqrt(pairs * T)  # Σ ν/√N⁺ over all pairs
     doublings = pairs * (1.0 + np.log2(1.0 + T / pairs))  # Σ ν/N⁺
     m = episodes_at(T, pairs)
     drawn = np.zeros_like(T)
@@ -136,14 +170,23 @@ def terms_at(
         "telescoping": c * m,
         "cells": 2.0 * model_error * T,
         "mixture": drawn,
-    }  # fmt: skip
+    }
 
 
 def regret_bound(
-    horizon: float, n_states: int, n_actions: int, *, span: float, support: int | None = None,
-    reward_max: float = 1.0, delta: float = 0.05, mixture: str = "copy", lipschitz: float | None = None,
-    holder: float | None = None, bins: int | None = None,
-) -> float:  # fmt: skip
+    horizon: float,
+    n_states: int,
+    n_actions: int,
+    *,
+    span: float,
+    support: int | None = None,
+    reward_max: float = 1.0,
+    delta: float = 0.05,
+    mixture: str = "copy",
+    lipschitz: float | None = None,
+    holder: float | None = None,
+    bins: int | None = None,
+) -> float:
     """The sum of `regret_terms`: with probability 1-δ the regret is at most this, for all T at once.
 
     It says more than T·g* only from some T on: on RiverSwim-6 with c = 7 from about 4·10⁷ steps.
@@ -153,9 +196,18 @@ def regret_bound(
     [False, True]
     """
     return regret_terms(
-        horizon, n_states, n_actions, span=span, support=support, reward_max=reward_max, delta=delta, mixture=mixture,
-        lipschitz=lipschitz, holder=holder, bins=bins,
-    ).total  # fmt: skip
+        horizon,
+        n_states,
+        n_actions,
+        span=span,
+        support=support,
+        reward_max=reward_max,
+        delta=delta,
+        mixture=mixture,
+        lipschitz=lipschitz,
+        holder=holder,
+        bins=bins,
+    ).total
 
 
 def lower_bound_needs(horizon: float, n_states: int, n_actions: int, diameter: float) -> str:

@@ -51,9 +51,14 @@ def ucrl2b_width(
 
 
 def scal_width(
-    visits: ArrayLike, variance: ArrayLike, t: float, n_states: int, n_actions: int, delta: float,
+    visits: ArrayLike,
+    variance: ArrayLike,
+    t: float,
+    n_states: int,
+    n_actions: int,
+    delta: float,
     value_range: float = 1.0,
-) -> Floats:  # fmt: skip
+) -> Floats:
     """sqrt(14·σ̂²·b/N⁺) + (49/3)·range·b/max{1, N-1}, b = ln(2·S·A·t_k/δ), for a reward or one p(s').
 
     Fruit, Pirotta, Lazaric & Ortner 2018, Efficient bias-span-constrained exploration-exploitation in RL.
