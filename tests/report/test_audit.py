@@ -81,7 +81,7 @@ def test_a_violation_is_told_in_words(audits: Audits) -> None:
     told["audits"][0]["ok"] = False
     told["audits"][0]["verdicts"][0] |= {"verdict": "violated", "failed_runs": 3}
     section = audit_section(told)
-    assert f"In 1 of {len(told['audits'])} audits something that should hold is violated." in section
+    assert f"1 of {len(told['audits'])} audits found a violation of a statement that should hold." in section
     assert "✗" in section
 
 

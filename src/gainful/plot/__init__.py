@@ -1,7 +1,8 @@
 """Figures for papers, with matplotlib: regret curves, the graph of an MDP, cells of a partition, gain estimates.
 
-Every function returns a matplotlib Figure, which a notebook shows and `figure.savefig("name.pdf")` writes; given `ax`
-it draws there. Nothing touches pyplot or any global setting. Needs the extra: pip install 'gainful[figures]'.
+Every function returns a matplotlib Figure, which a notebook shows and `figure.savefig("name.pdf")` writes; given `ax`,
+it draws on these axes. No function uses pyplot or changes a global setting. Install matplotlib with
+`pip install 'gainful[figures]'`.
 """
 
 from gainful.plot.cells import partition

@@ -67,7 +67,7 @@ def regret(
         "auto" draws the quartiles around a median or an interquartile mean, and the 95 % confidence interval around a
         mean. Two quantiles, such as (0.1, 0.9), are drawn whatever the statistic; None draws no band.
     statistic : {"median", "mean", "iqm"}
-        The centre of the runs; "iqm" is the interquartile mean.
+        The centre of the runs, by default the median; "iqm" is the interquartile mean.
     log : bool
         Whether both axes are logarithmic. Values that are not positive are then left out.
     per_step : bool

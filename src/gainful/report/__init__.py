@@ -1,1 +1,1 @@
-"""What an experiment found, for people: one HTML file that opens anywhere, tables as Markdown, figures for a paper."""
+"""Reports of experiments: one self-contained HTML file, tables as Markdown, everything as JSON."""

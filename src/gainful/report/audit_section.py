@@ -1,34 +1,41 @@
-"""The audit as a section of the report, or as a page of its own."""
+"""An audit as a section of the report, or as a page of its own."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gainful.audit.findings import Worst
 from gainful.report.writing import escaped, head, write_page
 
-_MARKS = {"certified": "✓", "violated": "✗", "inconclusive": "?", "not applicable": "–"}
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 300, 62, 36
+VERDICT_MARKS = {"certified": "✓", "violated": "✗", "inconclusive": "?", "not applicable": "–"}
+TABLE_HEAD = (
+    ("Statement", "word agent"),
+    ("Verdict", "word"),
+    ("Failed runs", "number"),
+    ("95 % bounds", "range"),
+    ("Worst case: found, allowed, where", "word"),
+)
 
 
 def audit_section(found: dict[str, Any], *, unfolded: bool = False) -> str:
-    """What `gainful audit` wrote, for a page: a table of verdicts and a chart for each agent in each environment.
+    """The section of a page that shows what `gainful audit` wrote: for each audit a table of verdicts and a chart.
 
-    A table in which everything is certified is folded unless told otherwise.
+    A table in which everything is certified is folded, unless `unfolded` is true.
     """
     audits = found["audits"]
     broken = [one for one in audits if not one["ok"]]
-    lead = "Nothing that should hold is violated." if not broken else (
-        f"In {len(broken)} of {len(audits)} audits something that should hold is violated."
-    )  # fmt: skip
+    lead = "No statement that should hold is violated."
+    if broken:
+        lead = f"{len(broken)} of {len(audits)} audits found a violation of a statement that should hold."
     parts = [
         '<section id="audit" aria-labelledby="audit-name"><h2 id="audit-name">Audit</h2>',
-        '<p class="sub">Do the theorems hold on these runs? A statement that may fail in a part δ of all runs counts '
-        "one trial per run; it is certified, or violated, where a one-sided 95 % bound of Clopper and Pearson says so. "
+        '<p class="sub">Do the theorems hold on these runs? For a statement that may fail in a fraction δ of all runs, '
+        "each run is one trial; it is certified or violated if a one-sided 95 % Clopper–Pearson bound says so. "
         f"{escaped(lead)}</p>",
         *(_audit(one, unfolded) for one in audits),
         _skipped(found.get("not_audited", [])),
@@ -38,7 +45,7 @@ def audit_section(found: dict[str, Any], *, unfolded: bool = False) -> str:
 
 
 def save_audit_page(found: dict[str, Any], file: str | Path) -> Path:
-    """Write an audit as a page of its own, with no script in it."""
+    """Write an audit as a page of its own, which contains no script, and return its file."""
     policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     version = found["made_by"]["version"]
     title = f"Audit: {found['title']}" if found["title"] else "Audit"
@@ -56,18 +63,12 @@ def save_audit_page(found: dict[str, Any], file: str | Path) -> Path:
 
 def _audit(one: dict[str, Any], unfolded: bool) -> str:
     words = [verdict["verdict"] for verdict in one["verdicts"]]
-    counts = ", ".join(f"{words.count(word)} {word}" for word in _MARKS if word in words)
+    counts = ", ".join(f"{words.count(word)} {word}" for word in VERDICT_MARKS if word in words)
     shown = unfolded or "violated" in words or "inconclusive" in words
     rows = "".join(_row(verdict) for verdict in one["verdicts"])
-    head = "".join(
-        f'<th scope="col" class="{kind}">{name}</th>'
-        for name, kind in (
-            ("Statement", "word agent"), ("Verdict", "word"), ("Failed runs", "number"), ("95 % bounds", "range"),
-            ("Worst case: found, allowed, where", "word"),
-        )
-    )  # fmt: skip
+    head = "".join(f'<th scope="col" class="{kind}">{name}</th>' for name, kind in TABLE_HEAD)
     name = f"{one['agent']} in {one['environment']}"
-    promised = "" if not one["void"] else f" Nothing is promised here: {one['void']}."
+    promised = "" if not one["void"] else f" No guarantee applies here: {one['void']}."
     return (
         f'<div class="part"><h3>{escaped(name)}</h3><p class="caption">{len(one["runs"]):,} '
         f"run{'' if len(one['runs']) == 1 else 's'} of {one['horizon']:,} step{'' if one['horizon'] == 1 else 's'}, "
@@ -81,18 +82,18 @@ def _audit(one: dict[str, Any], unfolded: bool) -> str:
 
 def _row(v: dict[str, Any]) -> str:
     word = v["verdict"]
-    told = word if v["promised"] or word == "not applicable" else f"{word}, not promised"
+    told = word if v["promised"] or word == "not applicable" else f"{word}, not guaranteed"
     kind = word.replace(" ", "-")
     about = escaped(f"{v['text']} ({v['source']})")
     cells = [
         f'<th scope="row" class="word agent" title="{about}">{escaped(v["text"])}<br>'
         f'<span class="name">{escaped(v["statement"])}</span></th>',
-        f'<td class="word verdict {kind}"><span aria-hidden="true">{_MARKS[word]}</span> {escaped(told)}</td>',
+        f'<td class="word verdict {kind}"><span aria-hidden="true">{VERDICT_MARKS[word]}</span> {escaped(told)}</td>',
     ]
     if word == "not applicable":
         return f"<tr>{''.join(cells)}<td></td><td></td><td class='word'>{escaped(v['reason'])}</td></tr>"
     low, high = v["frequency"]
-    bounds = f"{low:.3f} … {high:.3f}" if v["allowed"] else "none may"
+    bounds = f"{low:.3f} … {high:.3f}" if v["allowed"] else "none allowed"
     cells.append(f'<td class="number">{v["failed_runs"]:,} of {v["runs"]:,}</td><td class="range">{bounds}</td>')
     return f"<tr>{''.join(cells)}<td class='word'>{escaped(_worst(v['worst']))}</td></tr>"
 
@@ -106,8 +107,8 @@ def _worst(worst: dict[str, Any] | None) -> str:
 
 
 def _facts(one: dict[str, Any]) -> str:
-    curves, facts = one["regret"], [("Promise", one["guarantee"])]
-    last = "unknown, as nobody knows the optimal gain here"
+    curves, facts = one["regret"], [("Guarantee", one["guarantee"])]
+    last = "unknown, because the optimal gain is unknown"
     if curves["mean"][-1] is not None:
         last = f"{curves['mean'][-1]:,.4g} on average, {curves['largest'][-1]:,.4g} at most"
         if curves["bound"]:
@@ -118,7 +119,11 @@ def _facts(one: dict[str, Any]) -> str:
         facts.append(("Terms of the bound", "; ".join(terms)))
     if curves["lower_bound"]:
         needs = curves["lower_bound_needs"]
-        why = f"no lower bound here, as that needs {needs}" if needs else "what some MDP of this size costs any learner"
+        why = (
+            f"not a lower bound here, because that needs {needs}"
+            if needs
+            else "the cost to any learner of some MDP of this size"
+        )
         facts.append(("0.015·sqrt(DSAT)", f"{curves['lower_bound'][-1]:,.4g}: {why}"))
     if one["tightness"]:
         facts.append(
@@ -145,69 +150,85 @@ def _skipped(skipped: Sequence[dict[str, Any]]) -> str:
 
 # ---------------------------------------------------------------------- the chart
 
-_LINES = (
+CHART_WIDTH, CHART_HEIGHT = 640, 300
+MARGIN_LEFT, MARGIN_RIGHT, MARGIN_TOP, MARGIN_BOTTOM = 62, 190, 12, 36
+LABEL_GAP = 15
+"""Pixels between the labels of two lines."""
+CHART_LINES = (
     ("bound", "explicit bound", "var(--mark)", "6 4"),
     ("largest", "largest regret", "var(--high)", "2 3"),
     ("mean", "mean regret", "var(--high)", ""),
     ("lower_bound", "0.015·sqrt(DSAT)", "var(--soft)", "1 4"),
 )
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """From powers of ten to pixels."""
+
+    right: float
+    low: int
+    high: int
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        width, height = CHART_WIDTH - MARGIN_RIGHT - MARGIN_LEFT, CHART_HEIGHT - MARGIN_BOTTOM - MARGIN_TOP
+        across, up = x / self.right, (y - self.low) / (self.high - self.low)
+        return MARGIN_LEFT + across * width, CHART_HEIGHT - MARGIN_BOTTOM - up * height
 
 
 def _chart(one: dict[str, Any], name: str) -> str:
     """Regret over steps with its bounds, both axes logarithmic: plain SVG."""
     curves = one["regret"]
     drawn = {}
-    for key, *_ in _LINES:
+    for key, *_ in CHART_LINES:
         points = [(T, y) for T, y in zip(curves["steps"], curves[key] or (), strict=False) if y is not None and y > 0]
         if len(points) > 1:
             drawn[key] = [(math.log10(T), math.log10(y)) for T, y in points]
     if not drawn:
         return ""
-    everything = [point for points in drawn.values() for point in points]
-    x0, x1 = 0.0, math.log10(max(curves["steps"]))
-    y0, y1 = math.floor(min(y for _, y in everything)), math.ceil(max(y for _, y in everything))
-    if x1 <= x0 or y1 <= y0:
+    heights = [y for points in drawn.values() for _, y in points]
+    scale = _Scale(math.log10(max(curves["steps"])), math.floor(min(heights)), math.ceil(max(heights)))
+    if scale.right <= 0.0 or scale.high <= scale.low:
         return ""
-
-    def at(x: float, y: float) -> tuple[float, float]:
-        right, top = _WIDTH - 190, 12
-        return (
-            _LEFT + (x - x0) / (x1 - x0) * (right - _LEFT),
-            _HEIGHT - _BOTTOM - (y - y0) / (y1 - y0) * (_HEIGHT - _BOTTOM - top),
-        )
-
-    parts = []
-    for x in range(math.ceil(x0), math.floor(x1) + 1):
-        px, py = at(x, y0)
-        parts.append(f'<line class="grid" x1="{px:.1f}" y1="12" x2="{px:.1f}" y2="{py:.1f}"/>')
-        parts.append(f'<text x="{px:.1f}" y="{py + 16:.1f}" text-anchor="middle">{_power(x)}</text>')
-    step = max(1, math.ceil((y1 - y0) / 6))
-    for y in range(y0, y1 + 1, step):
-        px, py = at(x0, y)
-        end = at(x1, y)[0]
-        parts.append(f'<line class="grid" x1="{px:.1f}" y1="{py:.1f}" x2="{end:.1f}" y2="{py:.1f}"/>')
-        parts.append(f'<text x="{px - 6:.1f}" y="{py + 4:.1f}" text-anchor="end">{_power(y)}</text>')
-    ends = []
-    for key, label, colour, dash in _LINES:
-        if key in drawn:
-            path = " ".join(f"{px:.1f},{py:.1f}" for px, py in (at(*point) for point in drawn[key]))
-            dashes = f' stroke-dasharray="{dash}"' if dash else ""
-            parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>')
-            ends.append((at(*drawn[key][-1])[1], label, colour))
-    place, lowest = at(x1, y0)[0] + 8, -math.inf
-    for height, label, colour in sorted(ends):
-        lowest = max(height, lowest + 15)  # labels must not overlap
-        parts.append(f'<text x="{place:.1f}" y="{lowest + 4:.1f}" style="fill:{colour}">{label}</text>')
-    middle = (_LEFT + at(x1, y0)[0]) / 2
-    parts.append(f'<text x="{middle:.0f}" y="{_HEIGHT - 2}" text-anchor="middle">steps</text>')
+    parts = [*_grid_lines(scale), *_lines_and_labels(scale, drawn)]
+    middle = (MARGIN_LEFT + CHART_WIDTH - MARGIN_RIGHT) / 2
+    parts.append(f'<text x="{middle:.0f}" y="{CHART_HEIGHT - 2}" text-anchor="middle">steps</text>')
     return (
-        f'<figure class="audit-chart"><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">'
+        f'<figure class="audit-chart"><svg viewBox="0 0 {CHART_WIDTH} {CHART_HEIGHT}" role="img">'
         f"<title>{escaped(f'Regret of {name} over steps, with its bounds')}</title>{''.join(parts)}</svg></figure>"
     )
 
 
-def _power(x: int) -> str:
-    return {0: "1", 1: "10", 2: "100", 3: "1,000"}.get(x, f"10{str(x).translate(_RAISED)}")
+def _grid_lines(scale: _Scale) -> list[str]:
+    parts = []
+    for x in range(math.floor(scale.right) + 1):
+        px, py = scale.at(x, scale.low)
+        parts.append(f'<line class="grid" x1="{px:.1f}" y1="{MARGIN_TOP}" x2="{px:.1f}" y2="{py:.1f}"/>')
+        parts.append(f'<text x="{px:.1f}" y="{py + 16:.1f}" text-anchor="middle">{_power_of_ten(x)}</text>')
+    for y in range(scale.low, scale.high + 1, max(1, math.ceil((scale.high - scale.low) / 6))):
+        px, py = scale.at(0.0, y)
+        end = scale.at(scale.right, y)[0]
+        parts.append(f'<line class="grid" x1="{px:.1f}" y1="{py:.1f}" x2="{end:.1f}" y2="{py:.1f}"/>')
+        parts.append(f'<text x="{px - 6:.1f}" y="{py + 4:.1f}" text-anchor="end">{_power_of_ten(y)}</text>')
+    return parts
 
 
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+def _lines_and_labels(scale: _Scale, drawn: dict[str, list[tuple[float, float]]]) -> list[str]:
+    """The curves, each named at its right end; labels are moved down where they would overlap."""
+    parts, ends = [], []
+    for key, label, colour, dash in CHART_LINES:
+        if key in drawn:
+            path = " ".join(f"{px:.1f},{py:.1f}" for px, py in (scale.at(*point) for point in drawn[key]))
+            dashes = f' stroke-dasharray="{dash}"' if dash else ""
+            parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>')
+            ends.append((scale.at(*drawn[key][-1])[1], label, colour))
+    x, y = CHART_WIDTH - MARGIN_RIGHT + 8, -math.inf
+    for height, label, colour in sorted(ends):
+        y = max(height, y + LABEL_GAP)
+        parts.append(f'<text x="{x:.1f}" y="{y + 4:.1f}" style="fill:{colour}">{label}</text>')
+    return parts
+
+
+def _power_of_ten(x: int) -> str:
+    return {0: "1", 1: "10", 2: "100", 3: "1,000"}.get(x, f"10{str(x).translate(SUPERSCRIPTS)}")

@@ -13,7 +13,7 @@ REPORT_FILE = "report.html"
 
 
 def escaped(text: str) -> str:
-    """For HTML, in elements and in quoted attributes; control characters written out."""
+    """Text for HTML elements and quoted attributes, with control characters escaped."""
     plain = "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
     return html.escape(plain, quote=True)
 
@@ -24,7 +24,7 @@ def asset(name: str) -> str:
 
 
 def head(title: str, policy: str) -> str:
-    """The beginning of a page, up to its body: nothing but what `policy` names may run or be asked for."""
+    """The beginning of a page, up to its body; `policy` is its content security policy."""
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -40,15 +40,18 @@ def head(title: str, policy: str) -> str:
 
 
 def write_page(content: str, file: str | Path) -> Path:
-    """Write a page; the file is complete or, if anything fails, as it was before."""
+    """Write a page and return its file; if anything fails, the file stays as it was."""
     target = Path(file)
     if target.is_dir():
-        raise InvalidArgumentError(f"{file}: is a folder, expected the name of a file such as {REPORT_FILE}")
+        raise InvalidArgumentError(
+            "file", str(file), f"the name of a file such as {REPORT_FILE}", problem=f"{file} is a folder"
+        )
     try:
         write_file(target, content.encode("utf-8", "replace"))
     except OSError as error:
         raise StoreError(
-            f"{file}: cannot be written: {error.strerror or error}; check space and permissions, or choose another "
-            "with --html"
+            f"{file} cannot be written: {error.strerror or error}",
+            name=str(file),
+            hint="check space and permissions, or choose another file with --html",
         ) from error
     return target
