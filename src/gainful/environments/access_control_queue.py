@@ -18,15 +18,34 @@ def access_control_queue(
     priorities: Sequence[float] = (1.0, 2.0, 4.0, 8.0),
     free_probability: float = 0.06,
 ) -> MDP:
-    """Access control: accept or turn away customers who pay by priority, with few servers.
+    """Access control: accept or reject customers who pay by priority, with few servers.
 
-    A state is (free servers, priority of the customer at the head of an endless queue). Order of events in a step:
-    the customer is accepted (pays the priority and takes a free server; impossible with none free) or rejected; then
-    every server busy at that moment, the one just taken included, becomes free with `free_probability`, independently;
-    then the next customer's priority is drawn, all equally likely.
+    A state is (free servers, priority of the customer at the head of an endless queue). In each step the customer is
+    accepted (pays the priority and takes a free server; impossible if none is free) or rejected; then every server that
+    is busy at that moment, including the one just taken, becomes free with probability `free_probability`,
+    independently; then the next customer's priority is drawn uniformly.
     Source: Sutton & Barto, Reinforcement Learning: An Introduction, 2nd edition (2018), Example 10.2.
 
-    No closed form, and no exact figure in the book; with the defaults 2.747642 per step (independent linear programme).
+    Parameters
+    ----------
+    n_servers : int
+        The number of servers.
+    priorities : sequence of float
+        What customers pay; distinct numbers.
+    free_probability : float
+        The probability that a busy server becomes free in a step, in (0, 1].
+
+    Returns
+    -------
+    MDP
+        There is no closed form for the gain, and no exact figure in the book; with the defaults it is 2.747642 per step
+        (independent linear programme).
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> round(gf.solve(gf.environments.access_control_queue()).gain, 6)
+    2.747642
     """
     n = whole("n_servers", n_servers, 1)
     pay = reals("priorities", priorities)

@@ -19,13 +19,34 @@ def admission_control(
     """Admission control of an M/M/1/K queue: each admitted customer pays, each one present costs. Per unit of time.
 
     The state is the number of customers in the system, 0 … K. Customers arrive at `arrival_rate`; "accept" admits the
-    next one and earns `reward` at that moment, "reject" turns it away; with K present only "reject" is left. Service
-    ends at `service_rate`. Each customer present costs `holding_cost` per unit of time. Uniformised; the gain is per
-    unit of time.
+    next one and earns `reward` at that moment, "reject" turns it away; with K customers present only "reject" is
+    possible. Service ends at `service_rate`. Each customer present costs `holding_cost` per unit of time. The process
+    is uniformised, and the gain is per unit of time.
     Source: Naor, The regulation of queue size by levying tolls, Econometrica 37 (1969): admit below a threshold n.
 
-    With x = arrival_rate / service_rate != 1 the threshold n earns arrival_rate * reward * (1 - x**n) / (1 - x**(n+1))
-    - holding_cost * (x/(1-x) - (n+1) x**(n+1) / (1 - x**(n+1))); the gain is its maximum over n = 0 … K.
+    Parameters
+    ----------
+    capacity : int
+        K, the largest number of customers in the system.
+    arrival_rate, service_rate : float
+        Rates per unit of time.
+    reward : float
+        Earned for each admitted customer.
+    holding_cost : float
+        Cost of each customer present, per unit of time.
+
+    Returns
+    -------
+    MDP
+        With x = arrival_rate / service_rate != 1, the threshold n earns
+        arrival_rate * reward * (1 - x**n) / (1 - x**(n+1))
+        - holding_cost * (x/(1-x) - (n+1) x**(n+1) / (1 - x**(n+1))); the gain is the maximum over n = 0 … K.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> round(gf.solve(gf.environments.admission_control()).gain, 6)
+    5.462161
     """
     K = whole("capacity", capacity, 1)
     arrivals = real("arrival_rate", arrival_rate, 0.0, low_open=True)

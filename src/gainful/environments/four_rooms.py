@@ -12,17 +12,33 @@ _MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left
 
 
 def four_rooms(size: int = 11, *, slip: float = 1 / 3) -> MDP:
-    """Four rooms: a walk between opposite corners of four equal rooms with narrow doors, over and over.
+    """Four rooms: walk again and again between opposite corners of four equal rooms with narrow doors.
 
-    The grid has size x size cells (odd, at least 5); the middle row and column are walls but for one door in the
-    middle of each of their four halves. A move goes the way it was meant with probability 1 - slip and each other way
-    with slip/3; into a wall it stays. Any action at the goal, the lower right corner, pays 1 and leads back to the
-    start, the upper left one; nothing else pays.
+    The grid has size x size cells; the middle row and column are walls except for one door in the middle of each of
+    their four halves. A move goes in the intended direction with probability 1 - slip and in each other direction with
+    probability slip/3; a move into a wall stays. Every action at the goal, the lower right corner, earns 1 and leads
+    back to the start, the upper left corner; all other rewards are 0.
     Source: the rooms and the slip of 1/3 of Sutton, Precup & Singh, Between MDPs and semi-MDPs, Artificial Intelligence
-    112 (1999), made symmetric (104 cells as there with size = 11) and continuing.
+    112 (1999), made symmetric (with size = 11 there are 104 cells, as in the paper) and continuing.
 
-    Gain 1/(1 + h), h the least expected number of steps from start to goal: 1/(2 size - 1) without slipping; with the
-    defaults .0263837670 (independent linear programme). Communicating.
+    Parameters
+    ----------
+    size : int
+        The width of the grid: odd, at least 5.
+    slip : float
+        The probability of moving in another direction, in [0, 1).
+
+    Returns
+    -------
+    MDP
+        Communicating. The gain is 1/(1 + h), where h is the least expected number of steps from start to goal:
+        1/(2 size - 1) without slipping, and .0263837670 with the defaults (independent linear programme).
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> round(gf.solve(gf.environments.four_rooms()).gain, 8)
+    0.02638377
     """
     n = whole("size", size, 5)
     if n % 2 == 0:

@@ -26,14 +26,40 @@ def garnet(
 ) -> MDP:
     """Garnet: random transitions to `branching` next states per pair, one random problem per `instance`.
 
-    Each pair has `branching` distinct next states, uniform without replacement, with probabilities the spacings of
-    branching - 1 sorted uniforms. `rewards="uniform"`: r(s,a) uniform on [0, 1]. `rewards="states"`: reward 1 in
-    `n_rewarded` random states whatever the action, else 0. With `reset_probability` m every pair moves to state 0 with
-    probability m and otherwise as drawn: then all policies share a recurrent state.
-    The problem is fixed by the arguments: PCG64 seeded by SeedSequence(instance), in a fixed order of draws.
+    Each pair has `branching` distinct next states, drawn uniformly without replacement; their probabilities are the
+    spacings of branching - 1 sorted uniforms. The problem is determined by the arguments: PCG64 seeded by
+    SeedSequence(instance), in a fixed order of draws.
     Source: Archibald, McKinnon & Thomas, On the generation of Markov decision processes, JORS 46 (1995).
 
-    No closed form. Communicating with overwhelming probability once branching * n_actions is well above log(n_states).
+    Parameters
+    ----------
+    n_states, n_actions : int
+        S and A.
+    branching : int
+        The number of next states of each pair, at most `n_states`.
+    instance : int
+        Which random problem, at least 0.
+    rewards : {"uniform", "states"}
+        r(s,a) uniform on [0, 1]; or 1 in `n_rewarded` random states whatever the action, and 0 elsewhere.
+    n_rewarded : int
+        The number of rewarded states, for rewards="states".
+    reset_probability : float
+        If positive, every pair moves to state 0 with this probability and otherwise as drawn, so that all policies
+        share a recurrent state.
+    reward_law : {"deterministic", "bernoulli"}
+        How rewards are drawn.
+
+    Returns
+    -------
+    MDP
+        There is no closed form for the gain. The problem is communicating with overwhelming probability once
+        branching * n_actions is well above log(n_states).
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> gf.environments.garnet(50, 2, 4, instance=7)
+    MDP('garnet', 50 states, 2 actions, 400 transitions)
     """
     S = whole("n_states", n_states, 1, 2**31 - 1)
     A = whole("n_actions", n_actions, 1)

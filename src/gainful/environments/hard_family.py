@@ -22,15 +22,36 @@ def hard_family(
 
     Each of the `n_pieces` pieces has a state "low" without reward and a state "high". With A' = (n_actions - 1)/2 and
     δ = 4/diameter, the A' "arms" move from low to high with probability δ (reward 0) and from high to low with
-    probability δ (reward 1); only in the good piece the good arm moves up with δ + ε, ε = advantage · δ.
-    The other A' + 1 actions are sure and pay 0: in a high state they stay; the low states form an A'-ary tree, piece j
-    having the children A'j + 1 … A'j + A', on which "to root" and "to branch i" move (they stay where there is no such
-    piece). By default the good piece is the last, a leaf, and the good arm the last. Starts at the root, low.
+    probability δ (reward 1); only the good arm of the good piece moves up with probability δ + ε, ε = advantage · δ.
+    The other A' + 1 actions are deterministic and earn 0: in a high state they stay; the low states form an A'-ary
+    tree, in which piece j has the children A'j + 1 … A'j + A', and "to root" and "to branch i" move along it (they stay
+    if there is no such piece). The start is the low state of the root.
     Source: Jaksch, Ortner & Auer, Near-optimal regret bounds for reinforcement learning, JMLR 11 (2010), section 6.
 
-    Gain (1 + advantage)/(2 + advantage) in the good piece, against 1/2 in any other. The real diameter is
-    diameter/4 for one piece, else at most diameter/2 + 2 · (depth of the tree), kept within `diameter` by asking for
-    diameter >= 4 · depth. Communicating.
+    Parameters
+    ----------
+    diameter : float
+        A bound on the diameter: at least 8, and at least 4 times the depth of the tree.
+    n_actions : int
+        An odd number of at least 5.
+    n_pieces : int
+        The number of two-state pieces.
+    advantage : float
+        ε/δ, in (0, 1).
+    good_piece, good_arm : int, optional
+        Which piece and which arm are better; by default the last piece, a leaf, and the last arm.
+
+    Returns
+    -------
+    MDP
+        Communicating, with gain (1 + advantage)/(2 + advantage) in the good piece, against 1/2 in any other. The true
+        diameter is diameter/4 for one piece, otherwise at most diameter/2 + 2 · (depth of the tree).
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> round(gf.solve(gf.environments.hard_family()).gain, 8)  # 5/9
+    0.55555556
     """
     A = whole("n_actions", n_actions, 5)
     if A % 2 == 0:

@@ -22,16 +22,39 @@ def inventory_control(
     holding_cost: float = 1.0,
     lost_sale_cost: float = 8.0,
 ) -> MDP:
-    """Inventory control with lost sales: order each period, pay for ordering, storing and missing demand. Costs.
+    """Inventory control with lost sales: order in each period, pay for ordering, storage and lost demand. Costs.
 
-    The state is the stock 0 … capacity at the start of a period. Order of events: q units are ordered and arrive at
-    once (stock + q <= capacity), the demand D comes, min(D, stock + q) is sold, the rest of D is lost. Cost of the
-    period: order_cost if q > 0, plus unit_cost * q, plus holding_cost per unit left, plus lost_sale_cost per unit lost
-    (the last two as their expectation). D is Poisson with `mean_demand`, unless `demand` lists P(D = 0), P(D = 1), …
+    The state is the stock 0 … capacity at the start of a period. First q units are ordered and arrive at once
+    (stock + q <= capacity), then the demand D occurs: min(D, stock + q) is sold and the rest of D is lost. The cost of
+    the period is order_cost if q > 0, plus unit_cost * q, plus holding_cost per unit left, plus lost_sale_cost per unit
+    lost (the last two as their expectation).
     Model: Puterman, Markov Decision Processes (1994), section 3.2, with lost sales.
 
-    With order_cost = 0 ordering up to a level y is optimal (newsvendor) and the average cost is the minimum over y of
-    unit_cost E min(D,y) + holding_cost E(y-D)+ + lost_sale_cost E(D-y)+; otherwise an (s, S) rule, computed.
+    Parameters
+    ----------
+    capacity : int
+        The largest stock.
+    mean_demand : float
+        The mean of a Poisson demand.
+    demand : sequence of float, optional
+        P(D = 0), P(D = 1), …, in place of a Poisson demand.
+    order_cost : float
+        The fixed cost of an order.
+    unit_cost, holding_cost, lost_sale_cost : float
+        Costs per unit ordered, left over, and lost.
+
+    Returns
+    -------
+    MDP
+        With order_cost = 0, ordering up to a level y is optimal (newsvendor) and the average cost is the minimum over y
+        of unit_cost E min(D,y) + holding_cost E(y-D)+ + lost_sale_cost E(D-y)+; otherwise an (s, S) rule is optimal,
+        without a closed form.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> round(gf.solve(gf.environments.inventory_control()).gain, 6)
+    17.292604
     """
     M = whole("capacity", capacity, 1)
     fixed = real("order_cost", order_cost, 0.0)

@@ -15,15 +15,35 @@ def machine_replacement(
     operating_cost: float = 1.0,
     replacement_cost: float = 20.0,
 ) -> MDP:
-    """Machine replacement: running a worn machine costs more each step, a new one costs once. Costs.
+    """Machine replacement: running a worn machine costs more and more, a new one has its price. Costs.
 
-    States are the wear 0 … S-1. "keep" costs operating_cost * wear and then wears by one with `wear_probability`.
-    "replace" costs `replacement_cost`, takes the step, and the next step starts with wear 0. At the last wear only
-    "replace" is left. A control limit is optimal (Derman, On optimal replacement rules when changes of state are
-    Markovian, 1963): replace at wear m.
+    The states are the wear 0 … S-1. "keep" costs operating_cost * wear, and then the wear grows by one with probability
+    `wear_probability`. "replace" costs `replacement_cost` and takes the step; the next step starts with wear 0. At the
+    largest wear only "replace" is possible. A control limit is optimal (Derman, On optimal replacement rules when
+    changes of state are Markovian, 1963): replace at wear m.
 
-    Average cost min over m = 1 … S-1 of (c m(m-1)/2 + p K) / (m + p), with p the wear probability, c and K the
-    operating and replacement costs (a cycle has m/p steps of running and one of replacing); 35/16 at m = 3 by default.
+    Parameters
+    ----------
+    n_states : int
+        S, at least 2.
+    wear_probability : float
+        p, in (0, 1].
+    operating_cost : float
+        c, per step and unit of wear.
+    replacement_cost : float
+        K.
+
+    Returns
+    -------
+    MDP
+        The average cost is the minimum over m = 1 … S-1 of (c m(m-1)/2 + p K) / (m + p), because a cycle has m/p steps
+        of running and one of replacing; with the defaults 35/16, at m = 3.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> round(gf.solve(gf.environments.machine_replacement()).gain, 6)
+    2.1875
     """
     S = whole("n_states", n_states, 2)
     p = real("wear_probability", wear_probability, 0.0, 1.0, low_open=True)

@@ -16,13 +16,33 @@ def riverswim_ergodic(
     left_success: float = 0.9,
     reward_law: Literal["deterministic", "bernoulli"] = "deterministic",
 ) -> MDP:
-    """Ergodic RiverSwim: Maillard's, except that left moves right with probability 1 - left_success.
+    """Ergodic RiverSwim: Maillard's, except that swimming left moves right with probability 1 - left_success.
 
-    Swimming right moves right with .6, left with .05, else stays; swimming left moves left with `left_success`, else
-    right; at a bank the move that does not exist stays. Rewards: .1 for left at the left bank, 1 for right at the
-    right bank. Sources use different numbers for going left, hence the parameter.
+    Swimming right moves right with probability .6, left with .05, and otherwise stays; swimming left moves left with
+    probability `left_success` and otherwise right; at a bank, a move that does not exist stays. The rewards are .1 for
+    left at the left bank and 1 for right at the right bank. Sources use different numbers for swimming left, hence the
+    parameter.
 
-    While left_success >= .6, always right is optimal and the gain is Maillard's, 11 * 12**(S-1) / (12**S - 1).
+    Parameters
+    ----------
+    n_states : int
+        S, at least 2.
+    left_success : float
+        The probability that swimming left succeeds, in (0, 1).
+    reward_law : {"deterministic", "bernoulli"}
+        How rewards are drawn.
+
+    Returns
+    -------
+    MDP
+        If left_success >= .6, always swimming right is optimal and the gain is Maillard's,
+        11 * 12**(S-1) / (12**S - 1).
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> round(gf.solve(gf.environments.riverswim_ergodic(6)).gain, 6)
+    0.916667
     """
     S = whole("n_states", n_states, 2)
     success = real("left_success", left_success, 0.0, 1.0, low_open=True, high_open=True)

@@ -13,14 +13,31 @@ from gainful.mdp.model import MDP
 def riverswim_maillard(
     n_states: int = 6, *, reward_law: Literal["deterministic", "bernoulli"] = "deterministic"
 ) -> MDP:
-    """RiverSwim, Maillard's parameters: the same current everywhere, a missing move at a bank stays.
+    """RiverSwim, Maillard's parameters: the same current everywhere; a move that does not exist stays.
 
-    Swimming left always succeeds. Swimming right moves right with .6, left with .05, else stays; at a bank the move
-    that does not exist stays. Rewards: .1 for left at the left bank, 1 for right at the right bank.
-    Source: the parameters in use in the experiments of O.-A. Maillard and co-authors.
+    Swimming left always succeeds. Swimming right moves right with probability .6, left with .05, and otherwise stays;
+    at a bank, a move that does not exist stays. The rewards are .1 for left at the left bank and 1 for right at the
+    right bank.
+    Source: the parameters used in the experiments of O.-A. Maillard and co-authors.
 
-    Always right is optimal: the chain has pi(s+1)/pi(s) = 12, so the gain is 11 * 12**(S-1) / (12**S - 1),
-    248832/271453 for S = 6 (span 8.181822, diameter 8.925620).
+    Parameters
+    ----------
+    n_states : int
+        S, at least 2.
+    reward_law : {"deterministic", "bernoulli"}
+        How rewards are drawn.
+
+    Returns
+    -------
+    MDP
+        Always swimming right is optimal: the chain has pi(s+1)/pi(s) = 12, so the gain is
+        11 * 12**(S-1) / (12**S - 1), which is 248832/271453 for S = 6 (span 8.181822, diameter 8.925620).
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> round(gf.solve(gf.environments.riverswim_maillard(6)).gain, 6)
+    0.916667
     """
     S = whole("n_states", n_states, 2)
     law = choice("reward_law", reward_law, ("deterministic", "bernoulli"))

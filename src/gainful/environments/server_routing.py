@@ -21,17 +21,40 @@ def server_routing(
 ) -> MDP:
     """Routing to two servers: each customer is sent to one of two queues, where waiting costs. Per unit of time.
 
-    A state is the number of customers at the first and at the second server, each 0 … capacity, the one in service
-    included. Customers arrive at `arrival_rate`; the action in force says which server gets the next one. One sent to
-    a full server is lost and costs `loss_cost` at that moment. Each server works at its own rate; each customer costs
-    the holding cost of the server it is at, per unit of time. Uniformised; the gain is per unit of time. Costs.
+    A state is the number of customers at the first and at the second server, each 0 … capacity, including the one in
+    service. Customers arrive at `arrival_rate`; the current action says which server gets the next one. A customer who
+    is sent to a full server is lost, which costs `loss_cost` at that moment. Each server works at its own rate; each
+    customer costs the holding cost of its server, per unit of time. The process is uniformised; the gain is a cost per
+    unit of time.
     Source: Winston, Optimality of the shortest line discipline, J. Applied Probability 14 (1977), for equal servers;
-    here with finite room.
+    here with finite capacity.
 
-    With capacity 1, equal servers of rate m and x = arrival_rate / m, sending to a free server is best if loss_cost is
-    high: then Erlang's loss B = (x²/2) / (1 + x + x²/2) and the cost is
-    holding_cost * x (1 - B) + loss_cost * arrival_rate * B. Otherwise no closed form; with the defaults
-    3.564374 per unit of time (independent linear programme).
+    Parameters
+    ----------
+    capacity : int
+        The largest number of customers at each server.
+    arrival_rate : float
+        Arrivals per unit of time.
+    first_service_rate, second_service_rate : float
+        Services per unit of time.
+    first_holding_cost, second_holding_cost : float
+        Cost of each customer at the server, per unit of time.
+    loss_cost : float
+        Cost of a lost customer.
+
+    Returns
+    -------
+    MDP
+        With capacity 1, equal servers of rate m and x = arrival_rate / m, sending to a free server is optimal if
+        loss_cost is high: then with Erlang's loss B = (x²/2) / (1 + x + x²/2) the cost is
+        holding_cost * x (1 - B) + loss_cost * arrival_rate * B. Otherwise there is no closed form; with the defaults
+        the cost is 3.564374 per unit of time (independent linear programme).
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> round(gf.solve(gf.environments.server_routing()).gain, 6)
+    3.564374
     """
     K = whole("capacity", capacity, 1)
     arrivals = real("arrival_rate", arrival_rate, 0.0, low_open=True)

@@ -11,14 +11,24 @@ PAY = (50.0, 133.0, 300.0, 800.0, 1660.0, 6000.0)
 
 
 def six_arms() -> MDP:
-    """SixArms: six rooms around a hall, the rarer the entry the better the pay.
+    """SixArms: six rooms around a hall; the harder a room is to enter, the more it pays.
 
     From the hall, action i enters room i+1 with probability 1, .15, .1, .05, .03, .01 and otherwise stays, without
-    reward. In room i+1 > 1 action i stays and pays 133, 300, 800, 1660, 6000; any other action returns to the hall.
-    In room 1 every action but the fifth stays and pays 50; the fifth returns.
-    Source: Strehl & Littman, JCSS 74 (2008); the numbers as in public re-implementations of that figure, which agree.
+    reward. In room i+1 > 1 action i stays and earns 133, 300, 800, 1660, 6000; any other action returns to the hall.
+    In room 1 every action except the fifth stays and earns 50; the fifth returns.
+    Source: Strehl & Littman, JCSS 74 (2008); the numbers are those of public re-implementations of that figure, which
+    agree.
 
-    Gain 6000 (enter the last room once and stay), span 606000, diameter 101.
+    Returns
+    -------
+    MDP
+        With gain 6000 (enter the last room once and stay), span 606000 and diameter 101.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> round(gf.solve(gf.environments.six_arms(), precision=1e-4).gain, 2)
+    6000.0
     """
     P = np.zeros((7, 6, 7))
     R = np.zeros((7, 6))

@@ -11,16 +11,34 @@ from gainful.mdp.model import MDP
 def weakly_communicating_toy(n_transient: int = 1, *, start_above: bool = False) -> MDP:
     """Two states that reach each other and, above them, better ones that can only be left for good.
 
-    "low": "stay" pays 1/4, "go" moves to "high" and pays 0. "high": "stay" pays 1/2, "go" moves to "low" and pays 0.
-    "cloud k", k = 1 … n_transient: every step pays 1; "go" falls to the cloud below (from "cloud 1" to "low"), "stay"
-    does so with probability 1/2. No action leads up to a cloud: these states are transient, unreachable from the start
-    "low", and unseen unless `start_above` begins at the highest one.
-    The case of Fruit, Pirotta & Lazaric, Near optimal exploration-exploitation in non-communicating MDPs (2018): an
-    optimist who gives every state a chance to be reached keeps looking for the clouds at a cost that never ends; TUCRL
-    stops. Their point on the smallest example, not a copy of their figure.
+    "low": "stay" earns 1/4, "go" moves to "high" with reward 0. "high": "stay" earns 1/2, "go" moves to "low" with
+    reward 0. "cloud k", k = 1 … n_transient: every step earns 1; "go" falls to the cloud below (from "cloud 1" to
+    "low"), "stay" does so with probability 1/2. No action leads up to a cloud: these states are transient, unreachable
+    from the start "low", and never seen unless the process starts there.
+    This is the case of Fruit, Pirotta & Lazaric, Near optimal exploration-exploitation in non-communicating MDPs
+    (2018): an optimistic agent that considers every state reachable keeps searching for the clouds, at a cost that
+    never ends; TUCRL stops. It is the smallest example of their point, not a copy of their figure.
 
-    Gain 1/2 from every state. Weakly communicating and not unichain; the bias is 0 at "high", -1/2 at "low" and
-    k - 1/2 at "cloud k" (span n_transient, or 1/2 without the clouds). The diameter is infinite, 1 without the clouds.
+    Parameters
+    ----------
+    n_transient : int
+        The number of clouds, at least 1.
+    start_above : bool
+        Whether to start at the highest cloud.
+
+    Returns
+    -------
+    MDP
+        Weakly communicating and not unichain, with gain 1/2 from every state. The bias is 0 at "high", -1/2 at "low"
+        and k - 1/2 at "cloud k" (span n_transient, or 1/2 without the clouds). The diameter is infinite, or 1 without
+        the clouds.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> mdp = gf.environments.weakly_communicating_toy()
+    >>> str(gf.structure(mdp)), round(gf.solve(mdp).gain, 6)
+    ('weakly communicating', 0.5)
     """
     n = whole("n_transient", n_transient, 1)
     above = flag("start_above", start_above)

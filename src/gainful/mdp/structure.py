@@ -35,7 +35,7 @@ class Structure(str):
       class 2 (1 state): out
 
     `classes` are the maximal end components, `transient` the states in none of them (visited finitely often under
-    every policy). The four words overlap; `structure` says which one is chosen.
+    every policy). The four words overlap; `structure` documents which one is chosen.
     """
 
     _mdp: MDP
@@ -104,7 +104,17 @@ class Structure(str):
         return self._unichain
 
     def describe(self, gains: Sequence[float] | None = None) -> str:
-        """Some lines of text with the states' labels; long lists are cut. `gains` adds one number per class."""
+        """Describe the classes in a few lines of text; long lists are shortened.
+
+        Parameters
+        ----------
+        gains : sequence of float, optional
+            One gain per class, to be shown with it.
+
+        Returns
+        -------
+        str
+        """
         n, left = len(self.classes), self.transient.size
         text = f"{self}: {n} {'class' if n == 1 else 'classes'} in which a policy can stay for ever"
         if left:
@@ -125,7 +135,7 @@ class Structure(str):
 
 
 def structure(mdp: MDP) -> Structure:
-    """Whether `mdp` is communicating, unichain, weakly communicating or multichain.
+    """Classify an MDP as communicating, unichain, weakly communicating or multichain.
 
     An end component is a set of states with actions that keep the process inside and connect all of it; the
     maximal ones (MECs) are disjoint. The answer is the first of
@@ -135,7 +145,7 @@ def structure(mdp: MDP) -> Structure:
     - 'weakly communicating': one MEC;
     - 'multichain': several MECs, so that the optimal gain may depend on the start.
 
-    `.unichain` answers that question by itself, also for communicating MDPs.
+    `.unichain` answers that question on its own, also for communicating MDPs.
 
     One MEC is the same as weakly communicating (Puterman 1994, sec. 8.3: a closed set C whose states reach each
     other, all other states transient under every policy). If C is the only MEC, a state x outside is recurrent under
@@ -144,9 +154,25 @@ def structure(mdp: MDP) -> Structure:
     Conversely a state x of any end component is recurrent under the policy that stays in it and heads back to x,
     so x is in C, and C is an end component since it is closed and connected.
 
-    MECs by repeated strong components (de Alfaro 1997): pairs that can leave their component are dropped, states
-    without pairs follow through predecessor lists, and only components that lost a pair are split again. Each round
-    is linear in the transitions concerned; the number of rounds is small in practice.
+    MECs are found by repeated strong components (de Alfaro 1997): pairs that can leave their component are dropped,
+    states without pairs follow through predecessor lists, and only components that lost a pair are split again. Each
+    round is linear in the transitions concerned; the number of rounds is small in practice.
+
+    Parameters
+    ----------
+    mdp : MDP
+        The decision process; only its graph matters.
+
+    Returns
+    -------
+    Structure
+        A string that also has the classes, the transient states and a description.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> structure(gf.environments.riverswim(6)) == "communicating"
+    True
     """
     work = _EndComponents(mdp)
     connected = work.maximal()

@@ -29,21 +29,45 @@ def continuous_inventory(
     unit_cost: float = 2.0,
     holding_cost: float = 0.2,
 ) -> ContinuousEnvironment:
-    r"""Inventory control with continuous stock and lost sales: order a tank load now or sell what is left.
+    r"""Inventory control with continuous stock and lost sales: order by the tank load, or sell what is left.
 
     The state is the stock x in [0, capacity] at the start of a period. Action k orders k/(n_actions - 1) of the
-    capacity; what does not fit is neither delivered nor paid, so the period is faced with y = min(x + q, capacity).
-    The demand D is exponential with `mean_demand`, sales min(D, y), the rest of D is lost, x' = (y - D)⁺. The reward is
-    the expected profit of the period,
+    capacity; what does not fit is neither delivered nor paid for, so the period starts with y = min(x + q, capacity).
+    The demand D is exponential with mean μ = `mean_demand`; min(D, y) is sold, the rest of D is lost, and
+    x' = (y - D)⁺. The reward is the expected profit of the period,
     r = price·E min(D,y) - unit_cost·(y-x) - holding_cost·E(y-D)⁺ - order_cost·1{k > 0}, with
     E min(D,y) = μ(1 - exp(-y/μ)) and E(y-D)⁺ = y - E min(D,y).
     The model is that of `inventory_control` (Puterman 1994, sec. 3.2, with lost sales) for a continuous product.
 
-    Rewards lie in [reward_min, reward_max], exact. α = 1. The law of y - D moves with y, and an exponential density
-    has total variation 2/μ: 2(1 - exp(-d/μ)) ≤ 2d/μ; (·)⁺ and min bring nothing further apart: L_p = 2·capacity/μ.
-    |∂r/∂x| ≤ max(price, unit_cost, holding_cost), so L_r is that times capacity. By default
-    r_max = 23.367, L = L_p = 10 (L_r/r_max = 2.14). Gain 3.97509, bias span 23 (`oracle_gain`): below a stock of 2.38
-    fill the tank, else order nothing.
+    *Constants.* Rewards lie in [reward_min, reward_max], exactly; α = 1. The law of y - D moves with y, and an
+    exponential density has total variation 2/μ: 2(1 - exp(-d/μ)) ≤ 2d/μ; (·)⁺ and min do not increase distances, so
+    L_p = 2·capacity/μ. |∂r/∂x| ≤ max(price, unit_cost, holding_cost), and L_r is that times capacity. With the
+    defaults r_max = 23.367 and L = L_p = 10 (L_r/r_max = 2.14).
+
+    Parameters
+    ----------
+    n_actions : int
+        The number of order sizes, at least 2.
+    capacity : float
+        The largest stock.
+    mean_demand : float
+        μ, per period.
+    price, unit_cost, holding_cost : float
+        Per unit sold, ordered, and left over.
+    order_cost : float
+        The fixed cost of an order.
+
+    Returns
+    -------
+    ContinuousEnvironment
+        With the defaults the gain is 3.97509 and the bias span 23 (`oracle_gain`): below a stock of 2.38 fill the
+        tank, otherwise order nothing.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> gf.environments.continuous_inventory()
+    ContinuousEnvironment('continuous-inventory', dim 1, 5 actions, L = 10, α = 1)
     """
     A = whole("n_actions", n_actions, 2)
     C = real("capacity", capacity, 0.0, low_open=True)

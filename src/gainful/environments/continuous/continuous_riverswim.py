@@ -25,21 +25,44 @@ def continuous_riverswim(
 ) -> ContinuousEnvironment:
     r"""Continuous RiverSwim, smooth: a swim of hundreds of steps against the current, or a small reward close by.
 
-    The river is [0, length], scaled to x in [0, 1]; with σ = noise/length, m = step/length and N standard normal
+    The river is [0, length], scaled to x in [0, 1]; with σ = noise/length, m = step/length and N standard normal,
     x' = clip(x + M + σN, 0, 1). "left" has M = -m; "right" has M = m, 0, -m with RiverSwim's probabilities of moving
     right, staying and moving left: (.6, .4, 0) at the left end, (.35, .6, .05) in between, (0, .6, .4) at the right
-    end, blended linearly over the outermost 1/length at either end (one state of RiverSwim). Rewards, with the smooth
-    step s(u) = 3u² - 2u³ on [0, 1]: s(1 - (1-x)·length) for "right" over the last 1/length, drift_reward·s(1 -
-    x·length) for "left" over the first; 0 elsewhere.
+    end, blended linearly over the outermost 1/length at either end (one state of RiverSwim). With the smooth step
+    s(u) = 3u² - 2u³ on [0, 1], the rewards are s(1 - (1-x)·length) for "right" over the last 1/length,
+    drift_reward·s(1 - x·length) for "left" over the first, and 0 elsewhere.
 
     After the continuous RiverSwim of Qian, Fruit, Pirotta & Lazaric, Exploration bonus for regret minimization in
-    undiscounted discrete and continuous MDPs (2018), whose ℓ₁ distance of two laws does not shrink with |x-y| (staying
-    is an atom, and rewards sit on the ends): here staying is noisy, the rewards are bumps and the ends are blended.
+    undiscounted discrete and continuous MDPs (2018), where the ℓ₁ distance of two laws does not shrink with |x-y|
+    (staying is an atom, and the rewards are at the end points): here staying is noisy, the rewards are bumps and the
+    ends are blended.
 
-    r_max = 1, α = 1. Two normal laws whose means differ by d are 2(2Φ(d/2σ) - 1) ≤ d·sqrt(2/π)/σ apart in ℓ₁, mixing
-    with the same weights and clipping (a map) bring laws no further apart, and the weights change by at most
-    .7·length·d in ℓ₁: L_p = sqrt(2/π)·length/noise + .7·length. max s' = 1.5, so L_r = 1.5·length. By default
-    L = 99.95 (95.75 of it by the noise). Gain .41051, in [.40994, .41109]; bias span 79.8 (`oracle_gain`).
+    *Constants.* r_max = 1, α = 1. Two normal laws whose means differ by d have ℓ₁ distance
+    2(2Φ(d/2σ) - 1) ≤ d·sqrt(2/π)/σ, mixing with equal weights and clipping (a map) do not increase it, and the weights
+    change by at most .7·length·d in ℓ₁: L_p = sqrt(2/π)·length/noise + .7·length. max s' = 1.5, so L_r = 1.5·length.
+    With the defaults L = 99.95 (95.75 of it from the noise).
+
+    Parameters
+    ----------
+    length : float
+        The length of the river, at least 2.
+    step : float
+        The distance of a move, in (0, 1].
+    noise : float
+        The standard deviation of the noise, positive.
+    drift_reward : float
+        The reward at the left end, in [0, 1].
+
+    Returns
+    -------
+    ContinuousEnvironment
+        With the defaults the gain is .41051, in [.40994, .41109], and the bias span 79.8 (`oracle_gain`).
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> gf.environments.continuous_riverswim()
+    ContinuousEnvironment('continuous-riverswim', dim 1, 2 actions, L = 99.95, α = 1)
     """
     size = real("length", length, 2.0)
     move = real("step", step, 0.0, 1.0, low_open=True)

@@ -1,4 +1,4 @@
-"""A continuing decision process on a box: what every continuous environment is made of."""
+"""Continuing decision processes on a box: the class of every continuous environment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Law = Callable[[Array, int, Array], tuple[Array, Array]]
 
 
 class EnvironmentKind(IntEnum):
-    """Which step function is meant, in the compiled if-chain."""
+    """The step function of an environment, for the compiled dispatch."""
 
     USER = 0
     CONTINUOUS_RIVERSWIM = 1
@@ -38,7 +38,7 @@ class EnvironmentKind(IntEnum):
 
 
 class Curvature(NamedTuple):
-    """What bounds the second derivative of F(x) = r(x,a) + E h(X') for a piecewise linear h (d = 1), see `oracle_gain`.
+    """Bounds on the second derivative of F(x) = r(x,a) + E h(X') for a piecewise linear h (d = 1); see `oracle_gain`.
 
     Between two kinks |F''| ≤ reward + ½·transition·osc(h') + blend·max|h'|, where h' = 0 outside [0, 1].
     `kinks` are the points of the unit interval where F need not have a derivative.
@@ -54,14 +54,55 @@ class Curvature(NamedTuple):
 class ContinuousEnvironment:
     """A continuing decision process with states in a box and finitely many actions; immutable.
 
-    States are points of the unit cube [0, 1]^d wherever something is computed; `low` and `high` are the same box in
-    the user's units (`to_unit`, `from_unit`), which is what a Gymnasium environment of it shows. The reward of a step
-    is a function of the state and the action alone, all randomness is in the transition; so the pseudo-regret can be
-    computed. Step t (from 0) uses draws m·t, …, m·t + m - 1 of the environment's stream, m = `draws`.
+    All computations use states in the unit cube [0, 1]^d; `low` and `high` are the same box in the user's units
+    (`to_unit` and `from_unit` convert), which is what its Gymnasium environment shows. The reward of a step is a
+    function of the state and the action alone and all randomness is in the transition, so that the pseudo-regret can
+    be computed. Step t (from 0) uses draws m·t, …, m·t + m - 1 of the environment's stream, m = `draws`.
 
-    `lipschitz` and `holder` are L and α with |r(x,a) - r(y,a)| ≤ r_max·L·|x-y|^α, r_max = reward_max - reward_min, and
-    ‖p(·|x,a) - p(·|y,a)‖₁ ≤ L·|x-y|^α, in the sup-norm of the unit cube. Where no such pair exists they are None and
-    `no_guarantee` says why.
+    Use `from_function` to make your own.
+
+    Parameters
+    ----------
+    name : str
+        A name to show.
+    kind : int
+        Which compiled step function it has.
+    parameters : array_like
+        The arguments of that function.
+    n_actions : int
+        The number of actions.
+    draws : int
+        m, the number of random numbers per step.
+    start : array_like (d,)
+        Where a run starts, in the unit cube.
+    low, high : array_like (d,)
+        The box, in the user's units.
+    reward_min, reward_max : float
+        Bounds on the rewards; r_max = reward_max - reward_min.
+    reward_lipschitz, transition_lipschitz, holder : float, optional
+        L_r, L_p and α with |r(x,a) - r(y,a)| ≤ L_r·|x-y|^α and ‖p(·|x,a) - p(·|y,a)‖₁ ≤ L_p·|x-y|^α, in the sup-norm of
+        the unit cube. `lipschitz` is L = max(L_r / r_max, L_p).
+    no_guarantee : str, optional
+        Why there are no such constants.
+    action_labels, axis_labels : tuple of str
+        Names of the actions and axes.
+    settings : dict
+        The arguments of the function that made it.
+    law : callable, optional
+        The law of the next state for d = 1, for `oracle_gain`.
+    curvature : Curvature, optional
+        Bounds on second derivatives, for `oracle_gain`.
+    grid_model : callable, optional
+        For d = 2: the finite model with `bins` intervals per axis that `oracle_gain` solves.
+    function : callable, optional
+        The compiled step(x, action, uniforms, out) of `from_function`.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> env = gf.environments.lqg()
+    >>> env.dim, env.n_actions, round(env.lipschitz, 3)
+    (1, 5, 6.383)
     """
 
     name: str
@@ -83,7 +124,7 @@ class ContinuousEnvironment:
     action_labels: tuple[str, ...] = ()
     axis_labels: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
-    """The arguments that made it."""
+    """The arguments of the function that made it."""
     law: Law | None = None
     """The law of the next state for d = 1, for the oracle."""
     curvature: Curvature | None = None
@@ -162,14 +203,47 @@ class ContinuousEnvironment:
         axis_labels: Sequence[str] = (),
         name: str = "own",
     ) -> Self:
-        """Your own environment, from `step(x, action, uniforms, out) -> reward`, compiled by Numba in every process.
+        """Make an environment from your own step function, which Numba compiles in every process.
 
-        x (d,) is the present state and out (d,) takes the next one, both points of the unit cube; they may be the same
-        array, so read x before writing out. uniforms (`draws`,) are independent, uniform on [0, 1). The reward lies in
-        [reward_min, reward_max] and should depend on x and action alone: regret is computed from it. `step` must not
-        keep anything between calls. Without `transition_lipschitz`, `reward_lipschitz` and `holder` (see the class)
-        results are marked "no guarantee". Tried out here on a few hundred points.
+        The function is called at a few hundred points to check it.
 
+        Parameters
+        ----------
+        step : callable
+            `step(x, action, uniforms, out) -> reward`. x (d,) is the current state and out (d,) receives the next one,
+            both points of the unit cube; they may be the same array, so read x before writing out. uniforms (`draws`,)
+            are independent and uniform on [0, 1). The reward lies in [reward_min, reward_max] and should depend on x
+            and action alone, because regret is computed from it. The function must not keep anything between calls.
+        dim : int
+            d, the number of axes.
+        n_actions : int
+            The number of actions.
+        draws : int
+            The number of random numbers per step.
+        reward_min, reward_max : float
+            Bounds on the rewards.
+        low, high : float or array_like (d,)
+            The box in the user's units.
+        start : float or array_like (d,), optional
+            Where a run starts, in the unit cube; the centre by default.
+        reward_lipschitz, transition_lipschitz, holder : float, optional
+            See the class; without them results are marked "no guarantee".
+        action_labels, axis_labels : sequence of str
+            Names of the actions and axes.
+        name : str
+            A name to show.
+
+        Returns
+        -------
+        ContinuousEnvironment
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the function fails, leaves the unit cube, or returns a reward out of range.
+
+        Examples
+        --------
         >>> def drift(x, action, uniforms, out):
         ...     z = x[0]
         ...     out[0] = min(1.0, 0.8 * z + 0.2 * uniforms[0] * action)
@@ -236,26 +310,87 @@ class ContinuousEnvironment:
 
     @property
     def lipschitz(self) -> float | None:
-        """L = max(L_r / r_max, L_p), or None."""
+        """L = max(L_r / r_max, L_p), or None if there are no such constants."""
         if self.reward_lipschitz is None or self.transition_lipschitz is None or self.holder is None:
             return None
         return max(self.reward_lipschitz / self.reward_range, self.transition_lipschitz)
 
     def to_unit(self, point: ArrayLike) -> Array:
-        """A point (or many, (N, d)) in the user's units, in the unit cube."""
+        """Convert from the user's units to the unit cube.
+
+        Parameters
+        ----------
+        point : array_like (d,) or (N, d)
+            One or many points in the user's units; they are clipped to the box.
+
+        Returns
+        -------
+        ndarray
+
+        Examples
+        --------
+        >>> import gainful as gf
+        >>> gf.environments.lqg(bound=2.0).to_unit([1.0])
+        array([0.75])
+        """
         return np.clip((np.asarray(point, dtype=np.float64) - self.low) / (self.high - self.low), 0.0, 1.0)
 
     def from_unit(self, point: ArrayLike) -> Array:
-        """A point (or many) of the unit cube, in the user's units."""
+        """Convert from the unit cube to the user's units.
+
+        Parameters
+        ----------
+        point : array_like (d,) or (N, d)
+            One or many points of the unit cube.
+
+        Returns
+        -------
+        ndarray
+
+        Examples
+        --------
+        >>> import gainful as gf
+        >>> gf.environments.lqg(bound=2.0).from_unit([0.75])
+        array([1.])
+        """
         x = np.asarray(point, dtype=np.float64)
         return np.clip(self.low + x * (self.high - self.low), self.low, self.high)
 
     # ------------------------------------------------------------------ what it does
 
     def step(self, t: int, x: ArrayLike, action: int, seed: int = 0, *, key: Any = None) -> tuple[float, Array]:
-        """Reward and next state of step t (from 0) from the point x of the unit cube; `key` goes before `seed`.
+        """Take one step, with the same compiled function as a simulation and therefore the same bits.
 
-        The same compiled function as in a simulation, so the same bits.
+        Parameters
+        ----------
+        t : int
+            The number of the step, from 0.
+        x : array_like (d,)
+            The state, in the unit cube.
+        action : int
+            The action.
+        seed : int
+            The seed of the environment's random stream.
+        key : int, optional
+            The key of the stream, in place of `seed`.
+
+        Returns
+        -------
+        reward : float
+        next_state : ndarray (d,)
+            In the unit cube.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If `x` is not in the unit cube, or there is no such action.
+
+        Examples
+        --------
+        >>> import gainful as gf
+        >>> env = gf.environments.replacement(replacement_cost=1.0)
+        >>> env.step(0, [0.4], action=1)
+        (-1.0, array([0.]))
         """
         from gainful.environments.continuous.dispatch import step_once
 
@@ -279,7 +414,25 @@ class ContinuousEnvironment:
         return reward, out
 
     def rewards(self, points: ArrayLike, action: int) -> Array:
-        """r(x, action) at many points (N, d) of the unit cube; (N,) also if d = 1."""
+        """The rewards r(x, action) at many points.
+
+        Parameters
+        ----------
+        points : array_like (N, d), or (N,) if d = 1
+            Points of the unit cube.
+        action : int
+            The action.
+
+        Returns
+        -------
+        ndarray (N,)
+
+        Examples
+        --------
+        >>> import gainful as gf
+        >>> gf.environments.replacement().rewards([0.0, 0.25], action=0)
+        array([1.  , 0.75])
+        """
         from gainful.environments.continuous.dispatch import rewards_at
 
         x = np.ascontiguousarray(np.asarray(points, dtype=np.float64).reshape(-1, self.dim))
@@ -294,7 +447,24 @@ class ContinuousEnvironment:
         return found
 
     def to_gymnasium(self, render_mode: str | None = None) -> ContinuousEnv:
-        """A Gymnasium environment with a Box of float64 observations in the user's units; it never ends."""
+        """A continuing Gymnasium environment with these dynamics.
+
+        Parameters
+        ----------
+        render_mode : {None, "ansi"}
+            Whether `render` returns the last step as text.
+
+        Returns
+        -------
+        gymnasium.Env
+            With a Box of float64 observations in the user's units; it never terminates or truncates.
+
+        Examples
+        --------
+        >>> import gainful as gf
+        >>> gf.environments.lqg().to_gymnasium().action_space
+        Discrete(5)
+        """
         from gainful.environments.continuous.gymnasium_env import ContinuousEnv
 
         return ContinuousEnv(self, render_mode)
@@ -305,7 +475,7 @@ class ContinuousEnvironment:
         return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
     def _try_out(self) -> None:
-        """A few steps of a user's function from random points: state in the cube, reward in its range."""
+        """Call a user's function at random points and check that states and rewards are in range."""
         key = stream_key(0, Role.START)
         generator = np.random.default_rng(0)
         for t in range(256):

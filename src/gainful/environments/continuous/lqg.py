@@ -23,20 +23,41 @@ _LOW, _WIDTH, _NOISE, _FIRST, _SPACING, _SCALE = 0, 1, 2, 3, 4, 5
 def lqg(
     n_actions: int = 5, *, bound: float = 2.0, max_control: float = 1.0, noise: float = 0.5
 ) -> ContinuousEnvironment:
-    r"""LQG-1D: hold a noisy linear system near 0 at little effort.
+    r"""LQG-1D: keep a noisy linear system near 0 with little effort.
 
-    x' = clip(x + u + noise·N(0,1), ±bound), with u one of `n_actions` equally spaced controls in ±max_control; the cost
-    is ½x² + ½u² and the reward 1 - cost/c with c = ½bound² + ½max_control² its largest value (2.5 by default), so that
-    rewards fill [0, 1].
+    x' = clip(x + u + noise·N(0,1), ±bound), where u is one of `n_actions` equally spaced controls in ±max_control; the
+    cost is ½x² + ½u² and the reward 1 - cost/c, where c = ½bound² + ½max_control² is the largest cost (2.5 with the
+    defaults), so that rewards fill [0, 1].
 
-    Without clipping and with any real u the problem is solved by Riccati's equation P² = ½(½ + P), P = (1 + √5)/4:
-    u = -x·P/(½ + P) = -.618x and the average cost is P·noise² (Bertsekas, Dynamic Programming and Optimal Control,
-    vol. 1, on linear systems with quadratic cost). Gain then 1 - P·noise²/c = .91910, which is
-    approached from below as controls get finer and the box wider; .90826 with the default five controls and box
-    (`oracle_gain`; bias span 1.32).
+    *Constants.* r_max = 1, α = 1. Scaled to [0, 1] by 2·bound, the noise has σ = noise/(2·bound), and clipping does not
+    increase distances: L_p = sqrt(2/π)/σ. |dr/dx| ≤ bound/c, so L_r = 2·bound²/c. With the defaults L = L_p = 6.38
+    (L_r = 3.2).
 
-    r_max = 1, α = 1. Scaled to [0, 1] by 2·bound the noise has σ = noise/(2·bound), and clipping brings laws no
-    further apart: L_p = sqrt(2/π)/σ. |dr/dx| ≤ bound/c, so L_r = 2·bound²/c. By default L = L_p = 6.38 (L_r = 3.2).
+    Parameters
+    ----------
+    n_actions : int
+        The number of controls, at least 2.
+    bound : float
+        The half-width of the box.
+    max_control : float
+        The largest control.
+    noise : float
+        The standard deviation of the noise.
+
+    Returns
+    -------
+    ContinuousEnvironment
+        Without clipping and with any real u, Riccati's equation P² = ½(½ + P) gives P = (1 + √5)/4,
+        u = -x·P/(½ + P) = -.618x and the average cost P·noise² (Bertsekas, Dynamic Programming and Optimal Control,
+        vol. 1, on linear systems with quadratic cost). The gain is then 1 - P·noise²/c = .91910, which is approached
+        from below as controls become finer and the box wider; it is .90826 with the default five controls and box
+        (`oracle_gain`; bias span 1.32).
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> gf.environments.lqg()
+    ContinuousEnvironment('lqg', dim 1, 5 actions, L = 6.383, α = 1)
     """
     A = whole("n_actions", n_actions, 2)
     B = real("bound", bound, 0.0, low_open=True)

@@ -28,13 +28,33 @@ def mountain_car(*, noise: float = 0.0005, force: float = 0.001, gravity: float 
 
     The state is (position, velocity) in [-1.2, .6] × [-.07, .07]. A step adds (a-1)·force - gravity·cos(3·position) +
     noise·N(0,1) to the velocity (clipped), then the velocity to the position (clipped; at the left wall a negative
-    velocity becomes 0). In a state with position ≥ .5 every action earns 1 and restarts at velocity 0, position uniform
-    in [-.6, -.4]; elsewhere the reward is 0. Dynamics of Moore, Efficient memory-based learning for robot control
-    (1990), with the numbers of Sutton & Barto, Reinforcement Learning, example 10.1, and noise added.
+    velocity becomes 0). In a state with position ≥ .5 every action earns 1 and restarts at velocity 0 and a position
+    uniform in [-.6, -.4]; elsewhere the reward is 0. The dynamics are those of Moore, Efficient memory-based learning
+    for robot control (1990), with the numbers of Sutton & Barto, Reinforcement Learning, example 10.1, and noise added.
 
-    r_max = 1. The gain is one over the mean time between restarts: .0098 (`oracle_gain`, an estimate, ± .0001: one
-    restart in about 101 steps). No (L, α) exists: given state and action the next state lies on a line, so laws from
-    different states are mutually singular (ℓ₁ distance 2), and the reward jumps at the goal: no guarantee.
+    *Constants.* r_max = 1. No (L, α) exists: given state and action the next state lies on a line, so laws from
+    different states are mutually singular (ℓ₁ distance 2), and the reward jumps at the goal. There is no guarantee.
+
+    Parameters
+    ----------
+    noise : float
+        The standard deviation of the noise in the velocity.
+    force : float
+        The acceleration of the engine.
+    gravity : float
+        The acceleration of the slope.
+
+    Returns
+    -------
+    ContinuousEnvironment
+        The gain is one over the mean time between restarts: .0098 with the defaults (`oracle_gain`, an estimate,
+        ± .0001: one restart in about 101 steps).
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> gf.environments.mountain_car()
+    ContinuousEnvironment('mountain-car', dim 2, 3 actions, no guarantee)
     """
     parameters = np.array(
         [

@@ -1,4 +1,4 @@
-"""The optimal gain of a continuous environment whose law is known, with an error bar: regret is measured against it."""
+"""The optimal gain of a continuous environment with a known law, with an error bar; regret is measured against it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from gainful.planning.solve import solve
 Array = NDArray[np.float64]
 
 DEFAULT_BINS = {1: 600, 2: 160}
-"""Intervals per axis of the coarser grid, by dimension: less than ten seconds."""
+"""Intervals per axis of the coarser grid, by dimension; this takes less than ten seconds."""
 COARSEST = 40
-"""Intervals of the first grid; its solution starts the next, of twice as many."""
+"""Intervals of the first grid; each solution is the starting point for a grid with twice as many."""
 _TAIL = 1e-16
 
 
@@ -30,9 +30,24 @@ _TAIL = 1e-16
 class OracleGain:
     """The optimal gain of a continuous environment, in its units of reward.
 
-    `bounds` are proven (d = 1) or None; `error` is how much the gain moved from half as many intervals to `bins`, an
-    estimate of what is left. `actions` holds one action per cell of `partition` (of the unit cube), a near-optimal
-    policy; `span` is that of the bias on the grid.
+    Attributes
+    ----------
+    gain : float
+        The optimal gain.
+    bounds : tuple of float, or None
+        A proven bracket on the gain (d = 1 only).
+    error : float
+        By how much the gain changed from half as many intervals to `bins`: an estimate of the remaining error.
+    span : float
+        The span of the bias on the grid.
+    bins : int
+        Intervals per axis.
+    method : str
+        How it was computed.
+    partition : Partition
+        Cells of the unit cube.
+    actions : ndarray of int
+        One action per cell: a near-optimal policy.
     """
 
     gain: float
@@ -50,7 +65,7 @@ class OracleGain:
         return self.bounds is not None
 
     def action(self, x: float | Array) -> int:
-        """The policy's action at a point of the unit cube."""
+        """The action of the policy at a point of the unit cube."""
         return int(self.actions[self.partition.index(x)])
 
     def __repr__(self) -> str:
@@ -59,7 +74,7 @@ class OracleGain:
 
 
 def oracle_gain(env: ContinuousEnvironment, bins: int | None = None) -> OracleGain:
-    r"""The optimal gain by planning with the true law, on grids of `bins` and 2·`bins` intervals per axis.
+    r"""Compute the optimal gain by planning with the true law, on grids of `bins` and 2·`bins` intervals per axis.
 
     **d = 1.** Nodes z_0 = 0 < … < z_N = 1: the uniform grid and the kinks of the model. For v given at the nodes let
     h be its linear interpolation, s = max |h'|, and F_a(x) = r(x,a) + E[h(X') | x, a]. With F the distribution function
@@ -78,9 +93,27 @@ def oracle_gain(env: ContinuousEnvironment, bins: int | None = None) -> OracleGa
     1/bins, where the plain bound (r_max + ½ sp(h))·L·(1/2n)^α of piecewise constant functions is first order with a
     constant of thousands on RiverSwim. The bounds are widened by 1e-9·(1 + sp(h) + max|r|) for rounding.
 
-    **d = 2.** The environment's own grid model (noise by quadrature, next states by bilinear interpolation); the
-    answer is an estimate, `error` its change from `bins` to 2·`bins`, and `bounds` is None.
+    **d = 2.** The environment's own grid model is solved (noise by quadrature, next states by bilinear interpolation);
+    the answer is an estimate, `error` is its change from `bins` to 2·`bins`, and `bounds` is None.
 
+    Parameters
+    ----------
+    env : ContinuousEnvironment
+        An environment with at most two dimensions whose law is known.
+    bins : int, optional
+        Intervals per axis of the coarser grid, at least 4; by default 600 (d = 1) or 160 (d = 2).
+
+    Returns
+    -------
+    OracleGain
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the law is unknown or there are more than two dimensions.
+
+    Examples
+    --------
     >>> from gainful.environments.continuous.replacement import replacement
     >>> found = oracle_gain(replacement(), bins=50)
     >>> found.bounds[0] < 0.536675 < found.bounds[1], found.bounds[1] - found.bounds[0] < 0.002
@@ -130,9 +163,9 @@ def oracle_gain(env: ContinuousEnvironment, bins: int | None = None) -> OracleGa
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OracleSolution:
-    """What `oracle_gain` has computed on its finer grid, d = 1: h, linear between the nodes, and F_a there.
+    """The solution of `oracle_gain` on its finer grid for d = 1: h, linear between the nodes, and F_a at the nodes.
 
-    h is no more than near the optimal bias, yet `bounds` are those of max_a F_a - h on all of [0, 1].
+    h is only close to the optimal bias, but `bounds` hold for max_a F_a - h on all of [0, 1].
     """
 
     nodes: Array
@@ -152,7 +185,7 @@ class OracleSolution:
 
 @lru_cache(maxsize=16)
 def oracle_solution(env: ContinuousEnvironment, bins: int | None = None) -> OracleSolution:
-    """The bias behind `oracle_gain(env, bins)` where the law is known (d = 1); kept for the next call."""
+    """The bias behind `oracle_gain(env, bins)` for a known law (d = 1); cached."""
     if env.law is None or env.curvature is None:
         raise InvalidArgumentError(
             "env", env, problem=f"the bias of {env.name} cannot be computed: the law of its steps is unknown"

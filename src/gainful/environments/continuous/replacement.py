@@ -23,16 +23,33 @@ def replacement(mean_wear: float = 0.1, *, replacement_cost: float = 1.0) -> Con
 
     The state is the wear x in [0, 1]. "keep" earns 1 - x, and the wear grows by an exponential amount of mean
     μ = `mean_wear`: x' = min(x + μE, 1). "replace" earns -replacement_cost, and the next step starts with wear 0.
-    The continuous sibling of `machine_replacement` (Derman, On optimal replacement rules when changes of state are
-    Markovian, 1963).
+    It is the continuous version of `machine_replacement` (Derman, On optimal replacement rules when changes of state
+    are Markovian, 1963).
 
-    A control limit is optimal. Replacing from wear m on, a cycle keeps at wear 0 and at the points of a Poisson
-    process of rate λ = 1/μ on (0, m), then replaces: by renewal-reward the gain is
-    (1 + λ(m - m²/2) - K)/(2 + λm), K the replacement cost; its maximum, where λm²/2 + 2m = 1 + K, is
-    g* = 1 - m*, m* = (sqrt(4 + 2λ(1+K)) - 2)/λ, as long as m* ≤ 1. By default m* = .463325, g* = .536675.
+    *Constants.* r_max = 1 + K with K the replacement cost, α = 1. An exponential density has total variation 2/μ, so
+    two laws of "keep" have ℓ₁ distance 2(1 - exp(-d/μ)) ≤ 2d/μ, and those of "replace" are equal: L_p = 2/μ; L_r = 1.
+    With the defaults L = 20.
 
-    r_max = 1 + K, α = 1. An exponential density has total variation 2/μ, so two laws of "keep" are
-    2(1 - exp(-d/μ)) ≤ 2d/μ apart, and those of "replace" not at all: L_p = 2/μ; L_r = 1. By default L = 20.
+    Parameters
+    ----------
+    mean_wear : float
+        μ, positive.
+    replacement_cost : float
+        K, at least 0.
+
+    Returns
+    -------
+    ContinuousEnvironment
+        A control limit is optimal. If the machine is replaced from wear m on, a cycle keeps it at wear 0 and at the
+        points of a Poisson process of rate λ = 1/μ on (0, m), then replaces it: by renewal-reward the gain is
+        (1 + λ(m - m²/2) - K)/(2 + λm). Its maximum, where λm²/2 + 2m = 1 + K, is g* = 1 - m* with
+        m* = (sqrt(4 + 2λ(1+K)) - 2)/λ, as long as m* ≤ 1. With the defaults m* = .463325 and g* = .536675.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> gf.environments.replacement()
+    ContinuousEnvironment('replacement', dim 1, 2 actions, L = 20, α = 1)
     """
     mu = real("mean_wear", mean_wear, 0.0, low_open=True)
     K = real("replacement_cost", replacement_cost, 0.0)

@@ -32,12 +32,38 @@ def ship_steering(
     The state is (x, y, θ): a position in [-1, 1]² and a heading in [-π, π], a circle. ẋ = C(cos θ - y), ẏ = C sin θ
     with C = `speed`, for `duration` time units per step. A step turns by one of `n_actions` angles in ±max_turn
     degrees, plus uniform noise of ±`noise` degrees, then moves along the new heading (one Euler step; the position
-    stops at the shore). In a state with x² + y² ≤ goal_radius² every action earns 1 and restarts the ship
-    anywhere, in any heading, uniformly; elsewhere the reward is 0.
+    stops at the shore). In a state with x² + y² ≤ goal_radius² every action earns 1 and restarts the ship at a uniform
+    position and heading; elsewhere the reward is 0.
 
-    r_max = 1. The gain is one over the mean time between restarts, not known in closed form, and d = 3 is too much
-    for the grid oracle. No (L, α) exists: given state and action the next state lies on a curve, so laws from
-    different states are mutually singular (ℓ₁ distance 2), and the reward jumps at the goal: no guarantee.
+    *Constants.* r_max = 1. No (L, α) exists: given state and action the next state lies on a curve, so laws from
+    different states are mutually singular (ℓ₁ distance 2), and the reward jumps at the goal. There is no guarantee.
+
+    Parameters
+    ----------
+    n_actions : int
+        The number of angles, at least 2.
+    speed : float
+        C.
+    duration : float
+        Time units per step.
+    max_turn : float
+        The largest turn, in degrees, at most 180.
+    noise : float
+        The largest deviation of the heading, in degrees.
+    goal_radius : float
+        The radius of the harbour, in (0, 1].
+
+    Returns
+    -------
+    ContinuousEnvironment
+        The gain is one over the mean time between restarts. There is no closed form, and d = 3 is too much for the grid
+        of `oracle_gain`.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> gf.environments.ship_steering()
+    ContinuousEnvironment('ship-steering', dim 3, 7 actions, no guarantee)
     """
     A = whole("n_actions", n_actions, 2)
     C = real("speed", speed, 0.0, low_open=True)
