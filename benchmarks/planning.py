@@ -251,9 +251,9 @@ def sweep(quick: bool) -> None:
     for S in (1_000, 10_000, 100_000) if quick else (1_000, 10_000, 100_000, 1_000_000):
         mdp = gf.environments.garnet(S, 4, 8)
         v, w, act = np.random.default_rng(1).random(S), np.empty(S), np.zeros(S, dtype=np.int64)
-        rows = (mdp.indptr.view(np.uint64), mdp.indices, mdp.probabilities, mdp.pair_rewards, np.uint64(4))
+        model = bellman.sparse_model(mdp)
         loops: dict[str, Callable[[], Any]] = {
-            "sweep": partial(bellman.sweep, *rows, v, np.uint64(0), np.uint64(S), w, act),
+            "sweep": partial(bellman.sweep, model, v, np.uint64(0), np.uint64(S), w, act),
             "gather": partial(gather, mdp.indices, v),
             "stream": partial(stream, mdp.indices, mdp.probabilities, mdp.pair_rewards),
         }

@@ -49,7 +49,7 @@ def test_lazy_sweeps_really_are_lazy_and_still_right(instance: int) -> None:
         for _ in range(25):
             assert_is_a_bellman_sweep(mdp, sweeper, v)
             v = sweeper.w - sweeper.w[0]
-        assert sweeper._own_ready  # the last sweeps read the incumbents' rows only
+        assert sweeper.incumbents_ready  # the last sweeps read the incumbents' rows only
         gaps = np.empty(300)
         low, high = sweeper.policy_gaps(v, gaps)
     exact = mdp.q_values(v)[np.arange(300), sweeper.act] - v

@@ -8,26 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful._compiled import kernel
-from gainful.planning.bellman import row_dot
+from gainful.planning.bellman import SparseModel, row_dot
 
 
 @kernel
 def backup(
-    v: NDArray[Any],
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    probabilities: NDArray[Any],
-    rewards: NDArray[Any],
-    discount: float,
-    cap: float,
-    n_actions: int,
-    best: NDArray[Any],
-    actions: NDArray[Any],
+    model: SparseModel, discount: float, cap: float, v: NDArray[Any], best: NDArray[Any], actions: NDArray[Any]
 ) -> None:
-    """best(s) = max_a min{ r(s,a) + discount·p(·|s,a)·v, cap } and its action, ties to the lowest index.
-
-    Rows are CSR over pairs s*A + a, `indptr` unsigned; an empty row is an action the state does not have.
-    """
+    """best(s) = max_a min{ r(s,a) + discount·p(·|s,a)·v, cap } and its action, ties to the lowest index."""
+    indptr, indices, probabilities, rewards, _ = model
+    n_actions = np.int64(model.n_actions)
     for s in range(best.size):
         top = -np.inf
         choice = -1

@@ -1,25 +1,79 @@
 """Compiled Bellman sweeps over sparse rows: the loops every planner is made of.
 
-Arrays: `ptr` uint64 (S*A+1), `idx` uint32 and `p` float64 per transition, `r` float64 (S*A), `v` and `w` float64 (S),
-`act` int64 (S). States `first` … `last`-1 are swept, so that threads can share a sweep: w is a function of v alone
-and no result depends on how the states were divided.
+`v` and `w` are float64 (S,), `act` int64 (S,). States `first` … `last`-1 are swept, so that threads can share a sweep:
+w is a function of v alone and no result depends on how the states were divided.
 Unsigned integers spare the wrap-around test of every access; four partial sums hide the latency of additions.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gainful._compiled import inlined, kernel
+from gainful.mdp.model import MDP
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
-Pointers: TypeAlias = NDArray[np.uint64]
 Indices: TypeAlias = NDArray[np.uint32]
 Unsigned: TypeAlias = Any  # np.uint64: to a type checker it is not an int, and arithmetic with one is not np.uint64
+
+
+class SparseModel(NamedTuple):
+    """An MDP as the sweeps read it: CSR rows over pairs s*A + a, empty where a state does not have an action."""
+
+    indptr: Any
+    """uint64 (S*A+1,)."""
+    indices: Any
+    """uint32, the next state of each transition."""
+    probabilities: Any
+    """float64, one per transition."""
+    rewards: Any
+    """float64 (S*A,)."""
+    n_actions: Any
+    """uint64."""
+
+
+class IncumbentRows(NamedTuple):
+    """The rows of one action per state, side by side, each with room for any row of its state."""
+
+    begin: Any
+    length: Any
+    indices: Any
+    probabilities: Any
+    rewards: Any
+
+
+class Elimination(NamedTuple):
+    """What `lazy_sweep` knows of pairs that it has not read for a while."""
+
+    keys: Any
+    """(S*A,) the last value of each pair, less what v had risen by then."""
+    runner_up: Any
+    """(S,) the largest key of the actions that are not the incumbent."""
+    risen: Any
+    """The sum over all changes of v so far of max_s Δv(s)."""
+    margin: Any
+    """What rounding may add."""
+
+
+class StoppingRule(NamedTuple):
+    """How a loop of damped sweeps steps, v <- v + damping·(Tv - v), and when it stops."""
+
+    damping: Any
+    target: Any
+    """The width of the bracket, rounding included, at which to stop."""
+    roundoff: Any
+    """Times (max|v| + max|r|), the rounding slack."""
+    max_sweeps: Any
+
+
+def sparse_model(mdp: MDP, rewards: Floats | None = None) -> SparseModel:
+    """The rows of `mdp` with its own internal rewards, or with others (S*A,)."""
+    r = mdp.pair_rewards if rewards is None else rewards
+    return SparseModel(mdp.indptr.view(np.uint64), mdp.indices, mdp.probabilities, r, np.uint64(mdp.n_actions))
 
 
 @inlined
@@ -43,22 +97,12 @@ def row_dot(p: Floats, idx: Indices, v: Floats, begin: Unsigned, end: Unsigned) 
 
 
 @kernel
-def sweep(
-    ptr: Pointers,
-    idx: Indices,
-    p: Floats,
-    r: Floats,
-    n_actions: Unsigned,
-    v: Floats,
-    first: Unsigned,
-    last: Unsigned,
-    w: Floats,
-    act: Ints,
-) -> tuple[float, float]:
+def sweep(model: SparseModel, v: Floats, first: Unsigned, last: Unsigned, w: Floats, act: Ints) -> tuple[float, float]:
     """W = Lv and its greedy actions (ties to the lowest); returns the range of Lv - v.
 
     Lv(s) = max_a { r(s,a) + p(·|s,a)·v } over the actions whose row is not empty.
     """
+    ptr, idx, p, r, n_actions = model
     low, high = np.inf, -np.inf
     q = np.empty(n_actions)
     end = ptr[first * n_actions]
@@ -80,11 +124,11 @@ def sweep(
 
 @kernel
 def keyed_sweep(
-    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: Unsigned, v: Floats,
-    first: Unsigned, last: Unsigned, w: Floats, act: Ints,
-    keys: Floats, runner_up: Floats, risen: float,
-) -> tuple[float, float]:  # fmt: skip
+    model: SparseModel, v: Floats, first: Unsigned, last: Unsigned, w: Floats, act: Ints, known: Elimination
+) -> tuple[float, float]:
     """`sweep` that also leaves behind what `lazy_sweep` needs to know of each pair."""
+    ptr, idx, p, r, n_actions = model
+    keys, runner_up, risen, _ = known
     low, high = np.inf, -np.inf
     end = ptr[first * n_actions]
     for s in range(first, last):
@@ -109,19 +153,25 @@ def keyed_sweep(
 
 @inlined
 def _contest(
-    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: Unsigned, v: Floats, s: Unsigned, act: Ints,
-    own_ptr: Pointers, own_len: Pointers, own_idx: Indices, own_p: Floats, own_r: Floats,
-    keys: Floats, runner_up: Floats, risen: float, margin: float, own: float,
-) -> float:  # fmt: skip
-    """Lv(s), reading the rows that may beat the incumbent of value `own`; a new incumbent's row is put in place."""
+    model: SparseModel,
+    v: Floats,
+    s: Unsigned,
+    act: Ints,
+    own: IncumbentRows,
+    known: Elimination,
+    own_value: float,
+) -> float:
+    """Lv(s), reading the rows that may beat the incumbent of value `own_value`; a new one's row is put in place."""
+    ptr, idx, p, r, n_actions = model
+    keys, runner_up, risen, margin = known
     one = np.uint64(1)
     base = s * n_actions
     incumbent = np.uint64(act[s])
-    best = own
+    best = own_value
     best_action: Unsigned = incumbent
     for a in range(n_actions):
         k = base + a
-        if a == incumbent or keys[k] + risen + margin < own:
+        if a == incumbent or keys[k] + risen + margin < own_value:
             continue
         begin, end = ptr[k], ptr[k + one]
         if begin == end:
@@ -131,49 +181,57 @@ def _contest(
         keys[k] = q - risen
         if q > best or (q == best and a < best_action):
             best, best_action = q, a
-    keys[base + incumbent] = own - risen
+    keys[base + incumbent] = own_value - risen
     second = -np.inf
     for a in range(n_actions):
         if a != best_action:
             second = max(second, keys[base + a])
     runner_up[s] = second
     if best_action != incumbent:
-        k = base + best_action
-        act[s], own_r[s] = best_action, r[k]
-        begin, to = ptr[k], own_ptr[s]
-        own_len[s] = ptr[k + one] - begin
-        for j in range(own_len[s]):
-            own_idx[to + j], own_p[to + j] = idx[begin + j], p[begin + j]
+        act[s] = best_action
+        _put_in_place(model, s, base + best_action, own)
     return best
+
+
+@inlined
+def _put_in_place(model: SparseModel, s: Unsigned, k: Unsigned, own: IncumbentRows) -> None:
+    """Copy row k to the place of state s."""
+    begin, to = model.indptr[k], own.begin[s]
+    own.length[s] = model.indptr[k + np.uint64(1)] - begin
+    own.rewards[s] = model.rewards[k]
+    for j in range(own.length[s]):
+        own.indices[to + j], own.probabilities[to + j] = model.indices[begin + j], model.probabilities[begin + j]
 
 
 @kernel
 def lazy_sweep(
-    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: Unsigned, v: Floats,
-    first: Unsigned, last: Unsigned, w: Floats, act: Ints,
-    own_ptr: Pointers, own_len: Pointers, own_idx: Indices, own_p: Floats, own_r: Floats,
-    keys: Floats, runner_up: Floats, risen: float, margin: float,
-) -> tuple[float, float]:  # fmt: skip
+    model: SparseModel,
+    v: Floats,
+    first: Unsigned,
+    last: Unsigned,
+    w: Floats,
+    act: Ints,
+    own: IncumbentRows,
+    known: Elimination,
+) -> tuple[float, float]:
     """`sweep`, passing over pairs proven not to be the best (temporary action elimination).
 
     Let `risen` be the sum over all changes of v so far of max_s Δv(s). A pair computed once as q, when the sum stood
     at u, is at most q - u + risen now (p sums to 1), and keys[k] = q - u. If that is below the value of the
     incumbent action, less a `margin` for rounding, the row need not be read: w, act and the range returned are
     those of `sweep`. `runner_up[s]` is the largest key of the other actions, so that one test per state decides.
-    The incumbents' rows lie side by side in own_ptr … own_r, each with room for any row of its state, so that a sweep
+    The incumbents' rows lie side by side in `own`, so that a sweep
     in which nothing changes reads them in order and nothing else. Needs a `keyed_sweep` before, and the rows of `act`
     in place (`own_rows`); pays when few states are contested, since a contest is a branch the processor cannot foresee.
     Cf. Hastings 1976, Puterman 1994 sec. 8.5.6.
     """
+    begin, length, idx, p, r = own
+    runner_up, risen, margin = known.runner_up, known.risen, known.margin
     low, high = np.inf, -np.inf
     for s in range(first, last):
-        begin = own_ptr[s]
-        best = own_r[s] + row_dot(own_p, own_idx, v, begin, begin + own_len[s])
+        best = r[s] + row_dot(p, idx, v, begin[s], begin[s] + length[s])
         if runner_up[s] + risen + margin >= best:
-            best = _contest(
-                ptr, idx, p, r, n_actions, v, s, act, own_ptr, own_len, own_idx, own_p, own_r,
-                keys, runner_up, risen, margin, best,
-            )  # fmt: skip
+            best = _contest(model, v, s, act, own, known, best)
         w[s] = best
         gap = best - v[s]
         low, high = min(low, gap), max(high, gap)
@@ -181,31 +239,19 @@ def lazy_sweep(
 
 
 @kernel
-def own_rows(
-    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: Unsigned, act: Ints,
-    own_ptr: Pointers, own_len: Pointers, own_idx: Indices, own_p: Floats, own_r: Floats,
-) -> None:  # fmt: skip
-    """Copy the rows of the actions `act` into the places that own_ptr gives them."""
-    one = np.uint64(1)
+def own_rows(model: SparseModel, act: Ints, own: IncumbentRows) -> None:
+    """Copy the rows of the actions `act` into the places that `own.begin` gives them."""
     for s in range(np.uint64(act.size)):
-        k = s * n_actions + np.uint64(act[s])
-        begin, to = ptr[k], own_ptr[s]
-        own_len[s] = ptr[k + one] - begin
-        own_r[s] = r[k]
-        for j in range(own_len[s]):
-            own_idx[to + j], own_p[to + j] = idx[begin + j], p[begin + j]
+        _put_in_place(model, s, s * model.n_actions + np.uint64(act[s]), own)
 
 
 @kernel
-def policy_sweep(
-    own_ptr: Pointers, own_len: Pointers, own_idx: Indices, own_p: Floats, own_r: Floats,
-    v: Floats, first: Unsigned, last: Unsigned, gaps: Floats,
-) -> tuple[float, float]:  # fmt: skip
+def policy_sweep(own: IncumbentRows, v: Floats, first: Unsigned, last: Unsigned, gaps: Floats) -> tuple[float, float]:
     """Gaps = r_π + P_π v - v for rows laid out by `own_rows`; returns its range."""
+    begin, length, idx, p, r = own
     low, high = np.inf, -np.inf
     for s in range(first, last):
-        begin = own_ptr[s]
-        gap = own_r[s] + row_dot(own_p, own_idx, v, begin, begin + own_len[s]) - v[s]
+        gap = r[s] + row_dot(p, idx, v, begin[s], begin[s] + length[s]) - v[s]
         gaps[s] = gap
         low, high = min(low, gap), max(high, gap)
     return low, high

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
 
 from gainful._compiled import kernel
-from gainful.planning.bellman import Floats, Ints, Unsigned
+from gainful.planning.bellman import Elimination, Floats, Ints, Unsigned
+
+
+class DenseModel(NamedTuple):
+    """An MDP as one matrix (S*A, S), for rows that are nearly full."""
+
+    matrix: Any
+    rewards: Any
+    """(S*A,)."""
+    allowed: Any
+    """(S*A,) the pairs there are."""
+    n_actions: Any
 
 
 @kernel
-def lazy_sweep(
-    matrix: Floats, r: Floats, allowed: NDArray[np.bool_], n_actions: int, v: Floats,
-    first: Unsigned, last: Unsigned, w: Floats, act: Ints,
-    keys: Floats, risen: float, margin: float,
-) -> tuple[float, float]:  # fmt: skip
-    """`bellman.lazy_sweep` on a dense (S*A, S) matrix."""
+def dense_lazy_sweep(
+    model: DenseModel, v: Floats, first: Unsigned, last: Unsigned, w: Floats, act: Ints, known: Elimination
+) -> tuple[float, float]:
+    """`bellman.lazy_sweep` on a dense matrix."""
+    matrix, r, allowed, n_actions = model
+    keys, risen, margin = known.keys, known.risen, known.margin
     low, high = np.inf, -np.inf
     for s in range(np.int64(first), np.int64(last)):
         incumbent = act[s]
@@ -37,7 +49,7 @@ def lazy_sweep(
 
 
 @kernel
-def policy_sweep(
+def dense_policy_sweep(
     matrix: Floats, r: Floats, pairs: Ints, v: Floats, first: Unsigned, last: Unsigned, gaps: Floats
 ) -> tuple[float, float]:
     """Gaps = r_π + P_π v - v where row pairs[s] of the matrix is p(·|s,π(s)) and r[s] its reward."""

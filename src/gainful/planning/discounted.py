@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,7 @@ from gainful.errors import InvalidArgumentError, NotConvergedError, PrecisionErr
 from gainful.mdp.model import MDP
 from gainful.planning.backup import backup
 from gainful.planning.batches import resumed_sweeps
+from gainful.planning.bellman import SparseModel, sparse_model
 from gainful.planning.rewards import replaced_rewards
 from gainful.planning.rounding import rounding_slack
 from gainful.planning.value_plan import ValuePlan
@@ -63,7 +64,7 @@ def discounted_value_iteration(
             raise InvalidArgumentError(f"start_values have shape {v.shape}, expected ({S},) finite numbers")
         v = units.sign * v - shift
     best, actions = np.empty(S), np.zeros(S, dtype=np.int64)
-    rows = (mdp.indptr.view(np.uint64), mdp.indices, mdp.probabilities, r)
+    model = sparse_model(mdp, r)
     scale = rounding_slack(int(np.diff(mdp.indptr).max()), 1.0, 0.0)
     reward_scale = float(np.abs(r).max())
     batch = resumed_sweeps(mdp.n_transitions + S)
@@ -72,10 +73,9 @@ def discounted_value_iteration(
     sweeps, converged = 0, False
     low, high, slack = -np.inf, np.inf, 0.0
     while not converged and sweeps < max_sweeps:
-        n, low, high, slack, converged = _sweeps(
-            v, best, actions, *rows, discount, damping, mdp.n_actions, wanted, scale, reward_scale,
-            min(batch, max_sweeps - sweeps), sweeps > 0,
-        )  # fmt: skip
+        number = min(batch, max_sweeps - sweeps)
+        limits = _DiscountedLimits(damping, wanted, scale, reward_scale, number, sweeps > 0)
+        n, low, high, slack, converged = _sweeps(model, discount, v, best, actions, limits)
         sweeps += n
         if not converged and 2.0 * slack > wanted and _width(low, high, discount) <= precision + 4.0 * slack:
             break
@@ -106,28 +106,32 @@ def _width(low: float, high: float, discount: float) -> float:
     return discount / (1.0 - discount) * (high - low)
 
 
+class _DiscountedLimits(NamedTuple):
+    """How to step, and when to stop."""
+
+    damping: Any
+    precision: Any
+    slack_scale: Any
+    reward_scale: Any
+    sweeps: Any
+    resume: Any
+    """Whether v and best = Tv belong together already, so that the first thing to do is a step."""
+
+
 @kernel
 def _sweeps(
+    model: SparseModel,
+    discount: float,
     v: NDArray[Any],
     best: NDArray[Any],
     actions: NDArray[Any],
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    probabilities: NDArray[Any],
-    rewards: NDArray[Any],
-    discount: float,
-    damping: float,
-    n_actions: int,
-    precision: float,
-    slack_scale: float,
-    reward_scale: float,
-    sweeps: int,
-    resume: bool,
+    limits: _DiscountedLimits,
 ) -> tuple[int, float, float, float, bool]:
-    """Up to `sweeps` sweeps; returns their number, min and max of Tv - v, the slack of the bounds, and whether to stop.
+    """Up to `limits.sweeps` sweeps; returns their number, the range of Tv - v, the bounds' slack, whether to stop.
 
-    v and best = Tv belong together on return; `resume` takes the step from them first.
+    v and best = Tv belong together on return.
     """
+    damping, precision, slack_scale, reward_scale, sweeps, resume = limits
     factor = discount / (1.0 - discount)
     low, high, slack = -np.inf, np.inf, 0.0
     if resume:
@@ -137,7 +141,7 @@ def _sweeps(
             middle = low + 0.5 * (high - low)
             for s in range(v.size):
                 v[s] += damping * ((best[s] - v[s]) - middle) + middle / (1.0 - discount)
-        backup(v, indptr, indices, probabilities, rewards, discount, np.inf, n_actions, best, actions)
+        backup(model, discount, np.inf, v, best, actions)
         low, high, size = np.inf, -np.inf, 0.0
         for s in range(v.size):
             low = min(low, best[s] - v[s])

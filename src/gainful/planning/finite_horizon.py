@@ -12,6 +12,7 @@ from gainful.errors import InvalidArgumentError, TooLargeError
 from gainful.mdp.model import DENSE_LIMIT_BYTES, MDP
 from gainful.planning.backup import backup
 from gainful.planning.batches import resumed_sweeps
+from gainful.planning.bellman import SparseModel, sparse_model
 from gainful.planning.rewards import replaced_rewards
 from gainful.planning.rounding import rounding_slack
 from gainful.planning.value_plan import FiniteHorizonPlan
@@ -72,10 +73,10 @@ def finite_horizon_value_iteration(
                 f"value_cap has shape {caps.shape}, expected one number, or ({H},): one for each step"
             )
         caps = caps - units.offset * to_go[:H]
-    rows = (mdp.indptr.view(np.uint64), mdp.indices, mdp.probabilities, r)
+    model = sparse_model(mdp, r)
     batch = resumed_sweeps(mdp.n_transitions + S)
     for last in range(H, 0, -batch):
-        _steps(values, actions, *rows, caps, mdp.n_actions, max(0, last - batch), last)
+        _steps(model, values, actions, caps, max(0, last - batch), last)
     largest = np.abs(values[1:]).max(axis=1)
     rounding = H * rounding_slack(int(np.diff(mdp.indptr).max()), float(largest.mean()), float(np.abs(r).max()))
     if units.offset != 0.0:
@@ -89,19 +90,8 @@ def finite_horizon_value_iteration(
 
 @kernel
 def _steps(
-    values: NDArray[Any],
-    actions: NDArray[Any],
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    probabilities: NDArray[Any],
-    rewards: NDArray[Any],
-    caps: NDArray[Any],
-    n_actions: int,
-    first: int,
-    last: int,
+    model: SparseModel, values: NDArray[Any], actions: NDArray[Any], caps: NDArray[Any], first: int, last: int
 ) -> None:
     """Steps last - 1 down to first."""
     for h in range(last - 1, first - 1, -1):
-        backup(
-            values[h + 1], indptr, indices, probabilities, rewards, 1.0, caps[h], n_actions, values[h], actions[h]
-        )  # fmt: skip
+        backup(model, 1.0, caps[h], values[h + 1], values[h], actions[h])

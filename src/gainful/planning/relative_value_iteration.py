@@ -11,7 +11,7 @@ from gainful.mdp.model import MDP
 from gainful.mdp.structure import structure
 from gainful.planning.arguments import checked_precision, positive_cap, precision_error, start_vector
 from gainful.planning.batches import sweeps_per_batch
-from gainful.planning.bellman import Floats, Indices, Ints, Pointers, Unsigned, sweep
+from gainful.planning.bellman import Floats, Ints, SparseModel, StoppingRule, sparse_model, sweep
 from gainful.planning.plan import Plan, make_plan
 from gainful.planning.policy_iteration import EXACT_UP_TO, policy_iteration
 from gainful.planning.rounding import UNIT_ROUNDOFF
@@ -19,21 +19,21 @@ from gainful.planning.rounding import UNIT_ROUNDOFF
 
 @kernel
 def damped_sweeps(
-    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: Unsigned, v: Floats, w: Floats, act: Ints,
-    damping: float, target: float, roundoff: float, max_sweeps: int,
-) -> tuple[int, float, float, float, bool]:  # fmt: skip
-    """Sweep until the range of Lv - v plus twice the rounding slack is at most `target`; v is that of the last test.
+    model: SparseModel, v: Floats, w: Floats, act: Ints, rule: StoppingRule
+) -> tuple[int, float, float, float, bool]:
+    """Sweep until the range of Lv - v plus twice the rounding slack is at most the target; v is that of the last test.
 
-    Returns the sweeps made, the range, the slack and whether the target was met. `roundoff` times
-    (max|v| + max|r|) is the slack; the loop also stops where nothing but rounding is left.
+    Returns the sweeps made, the range, the slack and whether the target was met. The loop also stops where nothing but
+    rounding is left.
     """
-    n = v.size
+    n, r = v.size, model.rewards
+    damping, target, roundoff, max_sweeps = rule
     max_reward = 0.0
     for k in range(r.size):
         max_reward = max(max_reward, abs(r[k]))
     done = 0
     while True:
-        low, high = sweep(ptr, idx, p, r, n_actions, v, np.uint64(0), np.uint64(n), w, act)
+        low, high = sweep(model, v, np.uint64(0), np.uint64(n), w, act)
         done += 1
         largest = 0.0
         for s in range(n):
@@ -67,13 +67,13 @@ def relative_value_iteration(
     positive_cap("max_sweeps", max_sweeps)
     v = start_vector(mdp, start_values)
     w, act = np.empty(mdp.n_states), np.zeros(mdp.n_states, dtype=np.int64)
-    rows = (mdp.indptr.view(np.uint64), mdp.indices, mdp.probabilities, mdp.pair_rewards, np.uint64(mdp.n_actions))
+    model = sparse_model(mdp)
     roundoff = 2 * (int(np.diff(mdp.indptr).max()) + 4) * UNIT_ROUNDOFF
     batch = sweeps_per_batch(mdp.n_transitions)
     done = 0
     while True:
         sweeps, low, high, slack, met = damped_sweeps(
-            *rows, v, w, act, damping, target, roundoff, min(batch, max_sweeps - done)
+            model, v, w, act, StoppingRule(damping, target, roundoff, min(batch, max_sweeps - done))
         )
         done += sweeps
         plan = None

@@ -13,50 +13,48 @@ from gainful.mdp.model import MDP
 from gainful.mdp.structure import recurrent_classes
 from gainful.planning.arguments import checked_precision, positive_cap, precision_error, start_vector
 from gainful.planning.batches import sweeps_per_batch
-from gainful.planning.bellman import Floats, Indices, Ints, Pointers, Unsigned, sweep
+from gainful.planning.bellman import Floats, Ints, SparseModel, StoppingRule, sparse_model, sweep
 from gainful.planning.evaluation import chain_of
 from gainful.planning.improvement import project
-from gainful.planning.mixture import Mixture, constrained_greedy
+from gainful.planning.mixture import Mixture, ceiling_at, constrained_greedy
 from gainful.planning.plan import Plan, make_plan
 from gainful.planning.rounding import UNIT_ROUNDOFF
+from gainful.planning.truncation import ceiling_of, truncate, truncated_range
 
 Stopping: TypeAlias = Literal["span", "strict"]
 
 
 @kernel
 def truncated_sweeps(
-    ptr: Pointers, idx: Indices, p: Floats, r: Floats, n_actions: Unsigned, v: Floats, w: Floats, act: Ints,
-    span: float, damping: float, reference: int, target: float, roundoff: float, max_sweeps: int,
-) -> tuple[int, float, float, float, bool]:  # fmt: skip
+    model: SparseModel, v: Floats, w: Floats, act: Ints, span: float, reference: int, rule: StoppingRule
+) -> tuple[int, float, float, float, bool]:
     """Iterate T_c v = min{Lv, min Lv + c} until the range of T_c v - v is narrow enough; w is then Lv, not truncated.
 
     v must have span ≤ c on entry and keeps it. Returns sweeps, range, slack, and whether the target was met.
     """
-    n = v.size
+    n, r = v.size, model.rewards
+    damping, target, roundoff, max_sweeps = rule
     max_reward = 0.0
     for k in range(r.size):
         max_reward = max(max_reward, abs(r[k]))
     done = 0
     while True:
-        sweep(ptr, idx, p, r, n_actions, v, np.uint64(0), np.uint64(n), w, act)
+        sweep(model, v, np.uint64(0), np.uint64(n), w, act)
         done += 1
-        lowest, largest = w[0], 0.0
+        least, largest = w[0], 0.0
         for s in range(n):
-            lowest = min(lowest, w[s])
+            least = min(least, w[s])
             largest = max(largest, abs(v[s]))
-        ceiling = lowest + span
-        low, high = np.inf, -np.inf
-        for s in range(n):
-            gap = min(w[s], ceiling) - v[s]
-            low, high = min(low, gap), max(high, gap)
+        ceiling = ceiling_of(least, span)
+        low, high = truncated_range(w, v, ceiling)
         slack = roundoff * (largest + max_reward)
         if high - low + 2.0 * slack <= target:
             return done, low, high, slack, True
         if done == max_sweeps or high - low <= 2.0 * slack:
             return done, low, high, slack, False
-        pin = v[reference] + damping * (min(w[reference], ceiling) - v[reference])
+        pin = v[reference] + damping * (truncate(w[reference], ceiling) - v[reference])
         for s in range(n):
-            v[s] += damping * (min(w[s], ceiling) - v[s]) - pin
+            v[s] += damping * (truncate(w[s], ceiling) - v[s]) - pin
 
 
 def contraction_bound(mdp: MDP) -> float:
@@ -134,23 +132,14 @@ class _ScOpt:
         self.w, self.act = np.empty(mdp.n_states), np.zeros(mdp.n_states, dtype=np.int64)
         self.v: NDArray[np.float64] = np.zeros(mdp.n_states)
         self.low, self.high, self.slack, self.sweeps = -np.inf, np.inf, 0.0, 0
+        self.model = sparse_model(mdp)
         self.max_support = int(np.diff(mdp.indptr).max())
 
     def _advance(self, v: NDArray[np.float64], damping: float, target: float, number: int) -> bool:
-        rows = (self.mdp.indptr.view(np.uint64), self.mdp.indices, self.mdp.probabilities, self.mdp.pair_rewards)
         roundoff = 2 * (self.max_support + 4) * UNIT_ROUNDOFF
+        rule = StoppingRule(damping, target, roundoff, number)
         done, self.low, self.high, self.slack, met = truncated_sweeps(
-            *rows,
-            np.uint64(self.mdp.n_actions),
-            v,
-            self.w,
-            self.act,
-            self.span,
-            damping,
-            self.pinned,
-            target,
-            roundoff,
-            number,
+            self.model, v, self.w, self.act, self.span, self.pinned, rule
         )
         self.sweeps += done
         self.v = v
@@ -186,7 +175,7 @@ class _ScOpt:
             if self.sweeps >= self.max_sweeps:
                 raise self._not_converged(width + remainder)
             n += 1
-            truncated = np.minimum(self.w, self.w.min() + self.span)
+            truncated = np.minimum(self.w, ceiling_at(self.w, self.span))
             v[:] = truncated - truncated[self.pinned]
 
     def _partial(self) -> Plan:
@@ -206,7 +195,7 @@ class _ScOpt:
         """The constrained-greedy policy for the v of the stop test."""
         mdp, v, w = self.mdp, self.v, self.w
         S, A = mdp.n_states, mdp.n_actions
-        ceiling = float(w.min()) + self.span
+        ceiling = ceiling_at(w, self.span)
         truncated = np.flatnonzero(w > ceiling)
         values = (mdp.matrix() @ v).reshape(S, A)
         if not augmented:  # a copy has reward 0

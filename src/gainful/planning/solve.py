@@ -93,7 +93,7 @@ class _Search:
     def look(self, v: NDArray[np.float64]) -> bool:
         """One Bellman sweep at v; keep it as the best if its bracket is the narrowest; whether it is narrow enough."""
         low, high = self.sweeper.bellman(v)
-        slack = self.sweeper.slack(v)
+        slack = self.sweeper.slack
         self.v = v
         self.sweeps += 1
         if high - low + 2 * slack <= self.width:

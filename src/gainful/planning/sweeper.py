@@ -13,7 +13,17 @@ from numpy.typing import NDArray
 
 from gainful.machine import available_cores
 from gainful.mdp.model import DENSE_LIMIT_BYTES, MDP
-from gainful.planning import bellman, dense
+from gainful.planning.bellman import (
+    Elimination,
+    IncumbentRows,
+    keyed_sweep,
+    lazy_sweep,
+    own_rows,
+    policy_sweep,
+    sparse_model,
+    sweep,
+)
+from gainful.planning.dense import DenseModel, dense_lazy_sweep, dense_policy_sweep
 from gainful.planning.rounding import UNIT_ROUNDOFF, rounding_slack
 
 THREADS_FROM_TRANSITIONS = 1_000_000
@@ -42,23 +52,18 @@ class Sweeper:
         self._keys: Floats = np.full(mdp.n_states * mdp.n_actions, np.inf)
         self._last: Floats | None = None
         self._risen = 0.0
-        self._largest = 0.0  # max|v| over all sweeps
+        self._size, self._largest = 0.0, 0.0  # max|v| of the last sweep, and over all sweeps
         if threads is None:
             threads = available_cores() if mdp.n_transitions >= THREADS_FROM_TRANSITIONS else 1
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
         edges = np.linspace(0, mdp.n_states, threads + 1).astype(np.uint64)
         self._parts = list(pairwise(edges))
-        self._rows = (
-            mdp.indptr.view(np.uint64),
-            mdp.indices,
-            mdp.probabilities,
-            mdp.pair_rewards,
-            np.uint64(mdp.n_actions),
-        )
-        self._dense = _dense_matrix(mdp)
+        self._model = sparse_model(mdp)
+        self._dense = _dense_model(mdp)
         self._runner_up: Floats = np.full(mdp.n_states if self._dense is None else 0, np.inf)
-        self._own: tuple[Any, ...] | None = None
-        self._own_ready = False
+        self._own: IncumbentRows | None = None
+        self.incumbents_ready = False
+        """Whether the incumbents' rows lie side by side, as the lazy sweep reads them."""
 
     def __enter__(self) -> Self:
         return self
@@ -69,9 +74,10 @@ class Sweeper:
         if self._pool is not None:
             self._pool.shutdown()
 
-    def slack(self, v: Floats) -> float:
-        """The rounding of one sweep at v."""
-        return rounding_slack(self.max_support, float(np.abs(v).max()), self.max_reward)
+    @property
+    def slack(self) -> float:
+        """The rounding of the last sweep of `bellman`."""
+        return rounding_slack(self.max_support, self._size, self.max_reward)
 
     def bellman(self, v: Floats) -> tuple[float, float]:
         """Set w = Lv and act to its greedy actions (ties to the lowest); return the range of Lv - v."""
@@ -88,40 +94,39 @@ class Sweeper:
                 contested = float(np.count_nonzero(self.w - self._runner_up < reach)) / v.size
             self._risen += rise
             self._last[:] = v
-        self._largest = max(self._largest, float(np.abs(v).max()))
+        self._size = float(np.abs(v).max())
+        self._largest = max(self._largest, self._size)
         self.sweeps += 1
         # rounding of both values compared, and of the sum `risen`
         margin = 4 * rounding_slack(self.max_support, self._largest, self.max_reward)
         margin += 2 * UNIT_ROUNDOFF * (self.sweeps + 2) * (abs(self._risen) + self._largest)
+        known = Elimination(self._keys, self._runner_up, self._risen, margin)
+        w, act = self.w, self.act
         if self._dense is not None:
-            dense_head = (self._dense, self.mdp.pair_rewards, self.mdp.allowed.reshape(-1), self.mdp.n_actions, v)
-            return self._in_parts(
-                lambda first, last: dense.lazy_sweep(
-                    *dense_head, first, last, self.w, self.act, self._keys, self._risen, margin
-                )
-            )
-        head: tuple[Any, ...] = (*self._rows, v)
-        known = (self._keys, self._runner_up, self._risen)
+            matrix = self._dense
+            return self._in_parts(lambda first, last: dense_lazy_sweep(matrix, v, first, last, w, act, known))
+        model = self._model
         if contested > LAZY_UP_TO:
-            self._own_ready = False
-            return self._in_parts(lambda first, last: bellman.keyed_sweep(*head, first, last, self.w, self.act, *known))
+            self.incumbents_ready = False
+            return self._in_parts(lambda first, last: keyed_sweep(model, v, first, last, w, act, known))
         own = self._own_rows()
-        return self._in_parts(
-            lambda first, last: bellman.lazy_sweep(*head, first, last, self.w, self.act, *own, *known, margin)
-        )
+        return self._in_parts(lambda first, last: lazy_sweep(model, v, first, last, w, act, own, known))
 
-    def _own_rows(self) -> tuple[Any, ...]:
+    def _own_rows(self) -> IncumbentRows:
         """The rows of the incumbent actions, side by side."""
         if self._own is None:  # each state has room for its longest row
             S, room = self.mdp.n_states, np.diff(self.mdp.indptr).reshape(self.mdp.n_states, -1).max(axis=1)
             size = int(room.sum())
-            self._own = (
-                (np.cumsum(room) - room).astype(np.uint64), np.empty(S, np.uint64),
-                np.empty(size, np.uint32), np.empty(size), np.empty(S),
-            )  # fmt: skip
-        if not self._own_ready:
-            bellman.own_rows(*self._rows, self.act, *self._own)
-            self._own_ready = True
+            self._own = IncumbentRows(
+                begin=(np.cumsum(room) - room).astype(np.uint64),
+                length=np.empty(S, np.uint64),
+                indices=np.empty(size, np.uint32),
+                probabilities=np.empty(size),
+                rewards=np.empty(S),
+            )
+        if not self.incumbents_ready:
+            own_rows(self._model, self.act, self._own)
+            self.incumbents_ready = True
         return self._own
 
     def _sweep_at_zero(self) -> tuple[float, float]:
@@ -144,16 +149,16 @@ class Sweeper:
         """Like `bellman`, reading every row (what the lazy sweep is checked against and timed against)."""
         self.sweeps += 1
         greedy = np.empty_like(self.act)  # the incumbents and their rows stay as they are
-        return self._in_parts(lambda first, last: bellman.sweep(*self._rows, v, first, last, self.w, greedy))
+        return self._in_parts(lambda first, last: sweep(self._model, v, first, last, self.w, greedy))
 
     def policy_gaps(self, h: Floats, out: Floats) -> tuple[float, float]:
         """Fill `out` with r_π + P_π h - h for the policy π = `act`, and return its range."""
         if self._dense is None:
             own = self._own_rows()
-            return self._in_parts(lambda first, last: bellman.policy_sweep(*own, h, first, last, out))
+            return self._in_parts(lambda first, last: policy_sweep(own, h, first, last, out))
         pairs = np.arange(self.mdp.n_states) * self.mdp.n_actions + self.act
-        rewards, matrix = self.mdp.pair_rewards[pairs], self._dense
-        return self._in_parts(lambda first, last: dense.policy_sweep(matrix, rewards, pairs, h, first, last, out))
+        rewards, matrix = self.mdp.pair_rewards[pairs], self._dense.matrix
+        return self._in_parts(lambda first, last: dense_policy_sweep(matrix, rewards, pairs, h, first, last, out))
 
     def _in_parts(self, part: Callable[[Any, Any], tuple[float, float]]) -> tuple[float, float]:
         if self._pool is None:
@@ -162,11 +167,13 @@ class Sweeper:
         return min(low for low, _ in ranges), max(high for _, high in ranges)
 
 
-def _dense_matrix(mdp: MDP) -> Floats | None:
-    """(S*A, S), when most of it is filled: no copy when all of it is."""
+def _dense_model(mdp: MDP) -> DenseModel | None:
+    """The matrix (S*A, S), when most of it is filled: no copy when all of it is."""
     cells = mdp.n_states**2 * mdp.n_actions
     if mdp.is_full:
-        return mdp.probabilities.reshape(-1, mdp.n_states)
-    if mdp.n_states >= 32 and 8 * cells <= DENSE_LIMIT_BYTES and mdp.n_transitions >= DENSE_FROM_DENSITY * cells:
-        return np.ascontiguousarray(mdp.matrix().toarray())
-    return None
+        matrix = mdp.probabilities.reshape(-1, mdp.n_states)
+    elif mdp.n_states >= 32 and 8 * cells <= DENSE_LIMIT_BYTES and mdp.n_transitions >= DENSE_FROM_DENSITY * cells:
+        matrix = np.ascontiguousarray(mdp.matrix().toarray())
+    else:
+        return None
+    return DenseModel(matrix, mdp.pair_rewards, mdp.allowed.reshape(-1), mdp.n_actions)
