@@ -507,7 +507,7 @@ def test_pairs_with_an_unknown_value_do_not_count() -> None:
     [
         ({1: 1.0}, {2: 1.0}, "share no seed"),
         ({}, {}, "share no seed"),
-        ({1: 1.0}, [1.0], "two of a kind"),
+        ({1: 1.0}, [1.0], "two mappings or two arrays"),
         ([1.0, 2.0], [1.0], r"shapes \(2,\) and \(1,\)"),
         ([[1.0]], [[1.0]], "shapes"),
         ([], [], "at least one run"),
