@@ -1,6 +1,6 @@
 """A sweep whose workers and driver are killed at random moments ends as if nothing had happened.
 
-20 kills here; `make soak` makes 200 (GAINFUL_KILLS).
+Three kills in `make test`, 20 in `make test-all`, 200 in `make soak` (GAINFUL_KILLS).
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from gainful.experiments.store import Store
 from tests.experiments.sweeps import bits, command, finished, workers_of, written
 
-KILLS = int(os.environ.get("GAINFUL_KILLS", "20"))
+MANY_KILLS = int(os.environ.get("GAINFUL_KILLS", "20"))
 SPEC = """
 title = "a sweep under fire"
 horizon = 5e7
@@ -63,18 +65,21 @@ def strike(driver: subprocess.Popen[str], chance: random.Random) -> bool:
     return True
 
 
-def test_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
-    spec = written(tmp_path, SPEC)
+@pytest.mark.parametrize(
+    ("kills", "seeds"), [(3, 1), pytest.param(MANY_KILLS, 4, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_kills_at_random_moments_change_nothing(kills: int, seeds: int, tmp_path: Path) -> None:
+    spec = written(tmp_path, SPEC.replace("seeds = 4", f"seeds = {seeds}"))
     finished(spec, tmp_path / "whole", "-j", "2")
     wanted = bits(tmp_path / "whole")
-    assert len(wanted) == 20
-    chance, kills, sweeps = random.Random(1), 0, 0
-    while kills < KILLS:
+    assert len(wanted) == 5 * seeds
+    chance, killed, sweeps = random.Random(1), 0, 0
+    while killed < kills:
         out = tmp_path / f"sweep {sweeps}"
         driver = started(spec, out)
-        while kills < KILLS:
+        while killed < kills:
             if strike(driver, chance):
-                kills += 1
+                killed += 1
             elif driver.returncode == 0:
                 break
             if driver.poll() is not None:
@@ -83,7 +88,7 @@ def test_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
             finished(spec, out, *OPTIONS)
         assert bits(out) == wanted
         with Store.read(out) as store:
-            assert sum(row["finished"] for row in store.progress()) == 20
+            assert sum(row["finished"] for row in store.progress()) == len(wanted)
             assert store.failures() == []
         assert [p.name for p in (out / "checkpoints").iterdir()] == ["token"]
         sweeps += 1

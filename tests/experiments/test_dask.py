@@ -243,6 +243,7 @@ def test_a_cluster_gives_the_bits_of_the_local_pool(small: dict[str, Any], clust
     clean(said)
 
 
+@pytest.mark.slow
 def test_threads_of_one_worker_give_the_same_bits(small: dict[str, Any], tmp_path: Path) -> None:
     with cluster_of(tmp_path / "dask", 1, "--no-nanny", "--nthreads", "3") as cluster:
         run_experiment(written(tmp_path), tmp_path / "out", dask=cluster.address)
@@ -252,6 +253,7 @@ def test_threads_of_one_worker_give_the_same_bits(small: dict[str, Any], tmp_pat
 # ---------------------------------------------------------------------- kills
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_replaced_and_nothing_is_lost(
     long: dict[str, Any], tmp_path: Path, processes: Processes
 ) -> None:
@@ -268,6 +270,7 @@ def test_a_killed_worker_is_replaced_and_nothing_is_lost(
     clean(said)
 
 
+@pytest.mark.slow
 def test_the_same_command_goes_on_after_the_scheduler_was_killed(
     long: dict[str, Any], tmp_path: Path, processes: Processes
 ) -> None:
@@ -291,6 +294,7 @@ def test_the_same_command_goes_on_after_the_scheduler_was_killed(
     assert before.items() <= bits(out).items()
 
 
+@pytest.mark.slow
 def test_a_worker_that_leaves_writes_its_checkpoint_and_a_scheduler_that_leaves_is_gone(
     tmp_path: Path, processes: Processes
 ) -> None:
@@ -307,6 +311,7 @@ def test_a_worker_that_leaves_writes_its_checkpoint_and_a_scheduler_that_leaves_
         clean(said)
 
 
+@pytest.mark.slow
 def test_a_killed_driver_leaves_its_workers_free(cluster: Cluster, tmp_path: Path, processes: Processes) -> None:
     """Runs that take forever stop once nobody wants them, so that the next sweep finds the workers idle."""
     driver = processes.start(command(written(tmp_path, ENDLESS), tmp_path / "endless", "--dask", cluster.address))
@@ -319,6 +324,7 @@ def test_a_killed_driver_leaves_its_workers_free(cluster: Cluster, tmp_path: Pat
 # ---------------------------------------------------------------------- stopping
 
 
+@pytest.mark.slow
 def test_ctrl_c_writes_checkpoints_and_leaves(cluster: Cluster, tmp_path: Path, processes: Processes) -> None:
     spec, out = written(tmp_path, ENDLESS), tmp_path / "out"
     driver = processes.start(command(spec, out, "--dask", cluster.address, "--checkpoint-every", "1000"))
@@ -331,6 +337,7 @@ def test_ctrl_c_writes_checkpoints_and_leaves(cluster: Cluster, tmp_path: Path, 
     clean(said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["done", "ctrl-c", "ctrl-c at the start", "kill"])
 def test_a_local_cluster_leaves_no_process_behind(
     ending: str, long: dict[str, Any], tmp_path: Path, processes: Processes
@@ -432,6 +439,7 @@ def test_a_cluster_without_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         DaskExecutor(cluster.address, 1)
 
 
+@pytest.mark.slow
 def test_a_cluster_that_loses_all_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_executor, "NO_WORKER_SECONDS", 3.0)
     with cluster_of(tmp_path / "dask", 1) as alone:
@@ -483,6 +491,7 @@ def test_a_worker_with_another_gainful_gives_failures_and_no_mixed_results(
 # ---------------------------------------------------------------------- in the books of Dask
 
 
+@pytest.mark.slow
 def test_the_cluster_forgets_finished_runs(cluster: Cluster, tmp_path: Path) -> None:
     from distributed import Client
 
@@ -536,6 +545,7 @@ def test_what_a_worker_does_with_a_run(tmp_path: Path) -> None:
     assert {name: a.tobytes() for name, a in one.items()} == {name: a.tobytes() for name, a in other.items()}
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_with_a_run_is_told(tmp_path: Path) -> None:
     """In a local cluster every lost worker is a try."""
 

@@ -46,6 +46,7 @@ __all__ = [
     "GrowthExponent",
     "Improvement",
     "Interval",
+    "Method",
     "bootstrap_interval",
     "compare",
     "curves",
