@@ -14,7 +14,7 @@ import pytest
 
 import gainful as gf
 from gainful.environments import four_rooms, frozen_lake, taxi
-from gainful.environments._toy_text import newest
+from gainful.environments.toy_text import newest
 from gainful.errors import InvalidArgumentError, UnknownEnvironmentError
 from tests.published.exact import PRECISION, Choice, linear_programme, optimum
 

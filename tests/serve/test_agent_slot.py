@@ -34,7 +34,7 @@ def observed(n: int) -> Callable[[DurableAgent], Any]:
 
 @pytest.mark.parametrize("fsync", ["record", 5.0, "off"])
 def test_requests_at_once_share_syncs(fsync: Any, tmp_path: Path) -> None:
-    async def life() -> int:
+    async def scenario() -> int:
         workers = WorkerPool(fsync if isinstance(fsync, float) else None)
         open_agent(tmp_path / "a", CONFIG).close()
         slot = AgentSlot("a", tmp_path / "a", OpenOptions(fsync), workers, 1000)
@@ -47,7 +47,7 @@ def test_requests_at_once_share_syncs(fsync: Any, tmp_path: Path) -> None:
         workers.shutdown()
         return syncs
 
-    syncs = asyncio.run(life())
+    syncs = asyncio.run(scenario())
     assert (syncs == 0) if fsync == "off" else (1 <= syncs < 60)
 
 
@@ -63,7 +63,7 @@ def test_a_failed_sync_is_told_to_all_it_was_for_and_the_agent_is_opened_again(
 
     monkeypatch.setattr(os, "fsync", fsync)
 
-    async def life() -> None:
+    async def scenario() -> None:
         workers = WorkerPool(None)
         open_agent(tmp_path / "a", CONFIG).close()
         slot = AgentSlot("a", tmp_path / "a", OpenOptions("record"), workers, 1000)
@@ -78,11 +78,11 @@ def test_a_failed_sync_is_told_to_all_it_was_for_and_the_agent_is_opened_again(
         await slot.close()
         workers.shutdown()
 
-    asyncio.run(life())
+    asyncio.run(scenario())
 
 
 def test_a_timed_sync_of_an_agent_closed_meanwhile_is_harmless(tmp_path: Path) -> None:
-    async def life() -> None:
+    async def scenario() -> None:
         workers = WorkerPool(None)
         open_agent(tmp_path / "a", CONFIG).close()
         slot = AgentSlot("a", tmp_path / "a", OpenOptions(5.0), workers, 1000)
@@ -102,11 +102,11 @@ def test_a_timed_sync_of_an_agent_closed_meanwhile_is_harmless(tmp_path: Path) -
         await slot.close()
         workers.shutdown()
 
-    asyncio.run(life())
+    asyncio.run(scenario())
 
 
 def test_timed_syncs_go_on_after_any_exception(capsys: pytest.CaptureFixture[str]) -> None:
-    async def life() -> None:
+    async def scenario() -> None:
         workers, done = WorkerPool(2.0), asyncio.Event()
 
         def broken() -> None:
@@ -123,12 +123,12 @@ def test_timed_syncs_go_on_after_any_exception(capsys: pytest.CaptureFixture[str
         await asyncio.wait_for(done.wait(), 10)
         workers.shutdown()
 
-    asyncio.run(life())
+    asyncio.run(scenario())
     assert "a mistake" in capsys.readouterr().err
 
 
 def test_a_slow_agent_holds_up_no_other(tmp_path: Path) -> None:
-    async def life() -> None:
+    async def scenario() -> None:
         workers = WorkerPool(None)
         slots = []
         for name in "abcdefgh":
@@ -144,11 +144,11 @@ def test_a_slow_agent_holds_up_no_other(tmp_path: Path) -> None:
             await slot.close()
         workers.shutdown()
 
-    asyncio.run(life())
+    asyncio.run(scenario())
 
 
 def test_a_queue_that_is_full_refuses(tmp_path: Path) -> None:
-    async def life() -> None:
+    async def scenario() -> None:
         workers = WorkerPool(None)
         open_agent(tmp_path / "a", CONFIG).close()
         slot = AgentSlot("a", tmp_path / "a", OpenOptions("off"), workers, 3)
@@ -163,7 +163,7 @@ def test_a_queue_that_is_full_refuses(tmp_path: Path) -> None:
             slot.call(lambda agent: agent.t)
         workers.shutdown()
 
-    asyncio.run(life())
+    asyncio.run(scenario())
 
 
 def journal_error(number: int) -> JournalError:

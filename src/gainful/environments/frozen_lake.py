@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from gainful.arguments import choice, flag
-from gainful.environments._toy_text import continuing
+from gainful.environments.toy_text import continuing
 from gainful.mdp.model import MDP
 
 

@@ -45,7 +45,17 @@ def gymnasium_id(name: str) -> str:
 
 
 def register_all() -> None:
-    """Register every environment with Gymnasium, as a continuing task without a time limit; repeated calls are fine."""
+    """Register every environment with Gymnasium, as a continuing task without a time limit.
+
+    Importing `gainful.environments` does this already; repeated calls do no harm.
+
+    Examples
+    --------
+    >>> import gymnasium
+    >>> register_all()
+    >>> "gainful/RiverSwim-v0" in gymnasium.registry
+    True
+    """
     from gymnasium.envs.registration import register, registry
 
     tables = [(name, "gainful.environments.gymnasium_env:NamedEnv") for name in names()]

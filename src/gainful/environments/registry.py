@@ -68,7 +68,22 @@ _CONTINUOUS = (
 
 @dataclass(frozen=True)
 class EnvironmentDescription:
-    """The name of an environment, a one-line summary, and its parameters with their defaults."""
+    """The name of an environment, a one-line summary, and its parameters.
+
+    Attributes
+    ----------
+    name : str
+        In kebab-case.
+    summary : str
+        The first line of its documentation.
+    parameters : dict
+        Its parameters with their defaults.
+
+    Examples
+    --------
+    >>> print(describe("toy3d"))
+    toy3d(delta=0.005): Toy3D: the diameter grows like 1/delta while the span of the bias stays near 1.
+    """
 
     name: str
     summary: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gainful.environments._toy_text import continuing
+from gainful.environments.toy_text import continuing
 from gainful.mdp.model import MDP
 
 STANDS = ("red", "green", "yellow", "blue")

@@ -657,11 +657,31 @@ class MDP:
         return are_numbers(self.state_labels)
 
     def state_name(self, s: int) -> str:
-        """The label of state `s`, or its index as text if there are no labels."""
+        """The label of a state, or its index as text if there are no labels.
+
+        Parameters
+        ----------
+        s : int
+            The index of the state.
+
+        Returns
+        -------
+        str
+        """
         return str(s) if self.state_labels is None else self.state_labels[s]
 
     def action_name(self, a: int) -> str:
-        """The label of action `a`, or its index as text if there are no labels."""
+        """The label of an action, or its index as text if there are no labels.
+
+        Parameters
+        ----------
+        a : int
+            The index of the action.
+
+        Returns
+        -------
+        str
+        """
         return str(a) if self.action_labels is None else self.action_labels[a]
 
     def _pair_in_message(self, k: int) -> str:
@@ -771,12 +791,37 @@ class MDP:
         return P.reshape(S, A, S), self.rewards
 
     def to_sparse(self) -> list[sp.csr_array]:
-        """One sparse (S,S) matrix per action; the row of an action that is not allowed is empty."""
+        """The transition probabilities as sparse matrices.
+
+        Returns
+        -------
+        list of scipy.sparse.csr_array
+            One (S,S) matrix per action; the row of an action that is not allowed is empty.
+
+        Examples
+        --------
+        >>> import gainful as gf
+        >>> left, right = gf.environments.riverswim(6).to_sparse()
+        >>> right.shape, right.nnz
+        ((6, 6), 16)
+        """
         stacked = self.matrix()
         return [sp.csr_array(stacked[a :: self.n_actions]) for a in range(self.n_actions)]
 
     def matrix(self) -> sp.csr_array:
-        """The (S*A, S) sparse matrix whose row s*A + a is p(·|s,a)."""
+        """All transition probabilities as one sparse matrix.
+
+        Returns
+        -------
+        scipy.sparse.csr_array (S*A, S)
+            Its row s*A + a is p(·|s,a).
+
+        Examples
+        --------
+        >>> import gainful as gf
+        >>> gf.environments.riverswim(6).matrix().shape
+        (12, 6)
+        """
         return sp.csr_array(
             (self.probabilities, self.indices.view(np.int32), self.indptr),
             shape=(self.n_states * self.n_actions, self.n_states),

@@ -22,10 +22,24 @@ _ENUMERATED = 1000  # policies tried one by one where nothing else decides
 
 
 class Structure(str):
-    """The chain structure: a word that also carries the classes behind it.
+    """The chain structure of an MDP: a string that also has the classes behind it.
 
-    Equal to 'communicating', 'unichain', 'weakly communicating' or 'multichain':
+    It is equal to 'communicating', 'unichain', 'weakly communicating' or 'multichain'. These words overlap;
+    `structure` documents which one is chosen.
 
+    Attributes
+    ----------
+    mdp : MDP
+        The decision process.
+    classes : tuple of ndarray
+        The maximal end components.
+    transient : ndarray
+        The states in no end component, which every policy visits finitely often.
+    unichain : bool or None
+        Whether every stationary policy has one recurrent class; None if neither was proven.
+
+    Examples
+    --------
     >>> mdp = MDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[0, 0], [1, 1]], state_labels=["in", "out"])
     >>> structure(mdp) == "multichain"
     True
@@ -33,9 +47,6 @@ class Structure(str):
     multichain: 2 classes in which a policy can stay for ever
       class 1 (1 state): in
       class 2 (1 state): out
-
-    `classes` are the maximal end components, `transient` the states in none of them (visited finitely often under
-    every policy). The four words overlap; `structure` documents which one is chosen.
     """
 
     _mdp: MDP

@@ -378,9 +378,8 @@ def _read_text(path: Path, title: str, separator: str) -> Source:
             hint="give each column a name, or quote the separator",
         ) from error
     except pd.errors.ParserError as error:
-        detail = str(error).removeprefix("Error tokenizing data. C error: ").strip()
         raise InvalidMDPError(
-            f"{title}: not a table: {detail}", name=title, hint="correct the line, or quote the separator"
+            f"{title}: not a table: {str(error).strip()}", name=title, hint="correct the line, or quote the separator"
         ) from error
     except UnicodeDecodeError as error:
         raise InvalidMDPError(

@@ -49,11 +49,33 @@ class Units:
         return 1.0 if self.objective == "reward" else -1.0
 
     def gain(self, internal: float) -> float:
-        """The user's gain (average reward or cost per unit of time) for an internal gain per step."""
+        """Convert a gain.
+
+        Parameters
+        ----------
+        internal : float
+            An internal gain, per step.
+
+        Returns
+        -------
+        float
+            The user's gain: average reward or cost per unit of time.
+        """
         return self.sign * (internal + self.offset) / self.step_duration
 
     def gain_bounds(self, low: float, high: float) -> tuple[float, float]:
-        """The user's bracket, in increasing order, widened for the rounding of the map itself."""
+        """Convert a bracket on the gain.
+
+        Parameters
+        ----------
+        low, high : float
+            The ends of an internal bracket, per step.
+
+        Returns
+        -------
+        tuple of float
+            The user's bracket, in increasing order, widened for the rounding of the conversion itself.
+        """
         ends = self.gain(low), self.gain(high)
         room = 0.0 if self.is_plain else self.rounding(max(abs(low), abs(high))) / self.step_duration
         return min(ends) - room, max(ends) + room
@@ -64,19 +86,61 @@ class Units:
         return self.offset == 0.0 and self.step_duration == 1.0
 
     def rounding(self, largest: float) -> float:
-        """How far a mapped gain per step of at most `largest` may be from the exact one."""
+        """Bound the rounding error of `gain`, per step.
+
+        Parameters
+        ----------
+        largest : float
+            A bound on the absolute internal gain.
+
+        Returns
+        -------
+        float
+        """
         return 4 * 2.0**-53 * (2 * largest + 2 * abs(self.offset))
 
     def amount(self, internal: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A bias or value in the user's units; for costs a high number is bad."""
+        """Convert amounts, such as a bias.
+
+        Parameters
+        ----------
+        internal : ndarray
+            Internal values.
+
+        Returns
+        -------
+        ndarray
+            In the user's units; for costs, high numbers are bad.
+        """
         return internal if self.objective == "reward" else 0.0 - internal
 
     def reward(self, internal: NDArray[np.float64]) -> NDArray[np.float64]:
-        """One-step rewards (or costs) in the user's units."""
+        """Convert one-step rewards.
+
+        Parameters
+        ----------
+        internal : ndarray
+            Internal rewards.
+
+        Returns
+        -------
+        ndarray
+            Rewards (or costs) in the user's units.
+        """
         return self.sign * (internal + self.offset) + 0.0
 
     def internal_precision(self, precision: float) -> float:
-        """The width of the internal bracket that gives the user's `precision`."""
+        """Convert the width of a bracket on the gain to internal units.
+
+        Parameters
+        ----------
+        precision : float
+            The width in the user's units.
+
+        Returns
+        -------
+        float
+        """
         return precision * self.step_duration
 
     @property

@@ -56,10 +56,10 @@ def _strict(title: str | None = None, example: dict[str, Any] | None = None) -> 
 # ---------------------------------------------------------------------- requests
 
 
-class Cells(BaseModel):
+class CellsBody(BaseModel):
     """A box divided into equal cells."""
 
-    model_config = _strict()
+    model_config = _strict("Cells")
 
     bins: Annotated[list[Annotated[int, Field(ge=1, le=10**6)]], Field(min_length=1, max_length=MAX_DIMENSIONS)]
     low: Annotated[list[Number], Field(min_length=1, max_length=MAX_DIMENSIONS)]
@@ -92,7 +92,7 @@ class Config(BaseModel):
     delta: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     seed: Annotated[int, Field(ge=0, le=MAX_INTEGER_ID)] | None = None
     bonus_scale: Annotated[float, Field(gt=0.0, le=1e6, description="1 is the bonus of the theorem.")] | None = None
-    partition: Annotated[Cells, Field(description="For agents on continuous states.")] | None = None
+    partition: Annotated[CellsBody, Field(description="For agents on continuous states.")] | None = None
     lipschitz: Annotated[float, Field(gt=0.0, le=1e12)] | None = None
     holder: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
     horizon: Annotated[float, Field(ge=1.0, le=1e15)] | None = None

@@ -48,6 +48,13 @@ class OracleGain:
         Cells of the unit cube.
     actions : ndarray of int
         One action per cell: a near-optimal policy.
+
+    Examples
+    --------
+    >>> from gainful.environments.continuous.replacement import replacement
+    >>> found = oracle_gain(replacement(), bins=50)
+    >>> found.certified, found.action(0.1), found.action(0.9)
+    (True, 0, 1)
     """
 
     gain: float
@@ -65,7 +72,17 @@ class OracleGain:
         return self.bounds is not None
 
     def action(self, x: float | Array) -> int:
-        """The action of the policy at a point of the unit cube."""
+        """The action of the policy at a point.
+
+        Parameters
+        ----------
+        x : float or ndarray (d,)
+            A point of the unit cube.
+
+        Returns
+        -------
+        int
+        """
         return int(self.actions[self.partition.index(x)])
 
     def __repr__(self) -> str:
