@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gainful.agents.guarantee import Guarantee
-from gainful.agents.partitioned import PartitionedAgent
+from gainful.agents.partitioned import SmoothAgent
 from gainful.agents.refinement import RefiningPartition, TransitionLog, count_again
 from gainful.agents.scal_plus import Bonus, Mixture, Replanning, SCALPlus
 from gainful.agents.smoothness import Ends, Smoothness, box_to_cut, checked_horizon, checked_partition
@@ -18,7 +18,7 @@ from gainful.optimism.c_scal_plus import holder_term, regret_exponent
 from gainful.partition import Outside, Partition
 
 
-class CSCALPlus(PartitionedAgent):
+class CSCALPlus(SmoothAgent):
     r"""C-SCAL+ (Qian, Fruit, Pirotta & Lazaric, sec. 4): SCAL+ on the cells of a continuous state space.
 
     SCAL+ runs on the cells of a partition, S cells in all and n per axis (the coarsest axis, if they differ), with the
@@ -183,16 +183,6 @@ class CSCALPlus(PartitionedAgent):
     # ------------------------------------------------------------------ what it is
 
     @property
-    def lipschitz(self) -> float | None:
-        """The Hölder constant L; None where it is unknown."""
-        return self.smoothness.lipschitz
-
-    @property
-    def holder(self) -> float | None:
-        """The Hölder exponent α; None where it is unknown."""
-        return self.smoothness.holder
-
-    @property
     def span(self) -> float:
         """The bound c on sp(h*)."""
         return self.core.span
@@ -219,26 +209,15 @@ class CSCALPlus(PartitionedAgent):
 
     def settings(self) -> dict[str, Any]:
         """The arguments that make this agent again."""
-        kept = {
-            **super().settings(),
-            "lipschitz": self.lipschitz,
-            "holder": self.holder,
-            "horizon": self.horizon,
-            "replanning": self._options["replanning"],
-        }
+        kept = {**super().settings(), "replanning": self._options["replanning"]}
         return {**kept, "stage": self.stage} if self.doubling else kept
 
     @property
     def guarantee(self) -> Guarantee:
         """The theorem on C-SCAL+, as far as the constants are its own."""
-        alpha, d = self.holder or 1.0, self.dim
-        constants = "" if self.lipschitz is None else f" with L = {self.lipschitz:g}, α = {alpha:g}"
         return Guarantee(
-            bound=self._bound(alpha, d),
-            assumptions=(
-                f"the optimal bias has span at most c = {self.span:g}",
-                f"rewards and transitions are Hölder{constants} on the box scaled to [0, 1]^{d}",
-            ),
+            bound=self._bound(self.holder or 1.0, self.dim),
+            assumptions=self.assumptions(),
             source="Qian, Fruit, Pirotta & Lazaric, theorem on C-SCAL+" + self._beyond_the_theorem(),
             reason_void=self._reason_void(),
         )

@@ -51,14 +51,8 @@ class KLUCRL(ExtendedAgent):
         The numbers of states S and actions A.
     horizon : float
         The number of steps T that the agent will run for, a whole number of at least 2.
-    reward_max, reward_min : float
-        Every reward lies between them; r_max of the theory is their difference.
-    delta : float
-        δ, the probability with which the guarantee may fail.
-    seed : int
-        The seed of the agent's own randomness.
-    allowed : array_like of bool, shape (S, A), optional
-        The actions that each state has; all by default.
+    reward_max, reward_min, delta, seed, allowed
+        As for `SCALPlus`.
     width_scale : float
         Multiplies the KL radius and the width of rewards. The guarantee holds for 1 only.
 

@@ -55,14 +55,8 @@ class MBIEEB(EpisodicAgent):
         γ in [0, 1).
     m : int
         The visits from which on the published algorithm stops counting; here it enters the logarithm only.
-    reward_max, reward_min : float
-        Every reward lies between them; r_max of the theory is their difference.
-    delta : float
-        δ, the probability with which the guarantee may fail.
-    seed : int
-        The seed of the agent's own randomness.
-    allowed : array_like of bool, shape (S, A), optional
-        The actions that each state has; all by default.
+    reward_max, reward_min, delta, seed, allowed
+        As for `SCALPlus`.
     bonus_scale : float
         Multiplies β.
 

@@ -91,14 +91,8 @@ class OptPSRL(EpisodicAgent):
         The numbers of states S and actions A.
     horizon : float
         T, the number of steps that the agent will run for.
-    reward_max, reward_min : float
-        Every reward lies between them; r_max of the theory is their difference.
-    delta : float
-        δ, the probability with which the guarantee may fail.
-    seed : int
-        The seed of the agent's own randomness.
-    allowed : array_like of bool, shape (S, A), optional
-        The actions that each state has; all by default.
+    reward_max, reward_min, delta, seed, allowed
+        As for `SCALPlus`.
     samples : int, optional
         ψ, the rows drawn for each pair; by default ⌈S·ln(SA/δ)⌉.
 

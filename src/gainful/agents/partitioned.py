@@ -13,6 +13,7 @@ from gainful.agents.episodic import NEVER, EpisodePlan, EpisodeView, EpisodicAge
 from gainful.agents.files import save_agent
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.refinement import TransitionLog
+from gainful.agents.smoothness import Smoothness
 from gainful.agents.statistics import Statistics
 from gainful.partition import Partition
 
@@ -199,3 +200,39 @@ class PartitionedAgent:
     def save(self, path: str | Path) -> None:
         """Write the whole state to one plain file; `gf.load_agent(path)` goes on to the same bits."""
         save_agent(self, path)
+
+
+class SmoothAgent(PartitionedAgent):
+    """An agent on points that may be told how smooth the environment is, and for how many steps it will run."""
+
+    smoothness: Smoothness
+    horizon: int | None
+    """The number of steps for which the cells were chosen; None where it is unknown."""
+
+    @property
+    def lipschitz(self) -> float | None:
+        """The Hölder constant L; None where it is unknown."""
+        return self.smoothness.lipschitz
+
+    @property
+    def holder(self) -> float | None:
+        """The Hölder exponent α; None where it is unknown."""
+        return self.smoothness.holder
+
+    @property
+    def span(self) -> float:
+        """The bound c on sp(h*)."""
+        raise NotImplementedError
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make this agent again."""
+        known = {"lipschitz": self.lipschitz, "holder": self.holder, "horizon": self.horizon}
+        return {**super().settings(), **known}
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What a theorem on cells assumes of the environment."""
+        constants = "" if self.lipschitz is None else f" with L = {self.lipschitz:g}, α = {self.holder or 1.0:g}"
+        return (
+            f"the optimal bias has span at most c = {self.span:g}",
+            f"rewards and transitions are Hölder{constants} on the box scaled to [0, 1]^{self.dim}",
+        )

@@ -54,14 +54,8 @@ class UCBVI(EpisodicAgent):
         H, the number of steps planned at once.
     horizon : float
         T, the number of steps that the agent will run for.
-    reward_max, reward_min : float
-        Every reward lies between them; r_max of the theory is their difference.
-    delta : float
-        δ, the probability with which the guarantee may fail.
-    seed : int
-        The seed of the agent's own randomness.
-    allowed : array_like of bool, shape (S, A), optional
-        The actions that each state has; all by default.
+    reward_max, reward_min, delta, seed, allowed
+        As for `SCALPlus`.
     bonus_scale : float
         Multiplies b.
 

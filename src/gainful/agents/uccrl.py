@@ -10,7 +10,7 @@ from gainful._compiled import kernel
 from gainful.agents.episodic import EpisodePlan
 from gainful.agents.extended import ExtendedAgent
 from gainful.agents.guarantee import Guarantee
-from gainful.agents.partitioned import PartitionedAgent
+from gainful.agents.partitioned import SmoothAgent
 from gainful.agents.sets import SIMPLEX, Balls, SetConstants, Sums, capped_reward, empty_balls, sums_of
 from gainful.agents.smoothness import Ends, Smoothness, box_to_cut, checked_horizon, checked_partition
 from gainful.agents.statistics import Statistics
@@ -59,7 +59,7 @@ class TabularUCCRL(ExtendedAgent):
         return self.plan_over(self.l1_models(statistics, balls), t, span=self.span)
 
 
-class UCCRL(PartitionedAgent):
+class UCCRL(SmoothAgent):
     r"""UCCRL (Ortner & Ryabko 2012) with SCAL's planner: states in a box, A actions, Hölder constants L and α.
 
     On n cells, N the visits of (cell, action): ‖p̃ - p̄‖₁ ≤ sqrt(56·n·ln(2At_k/δ)/N⁺) + L·m^{-α} and
@@ -160,16 +160,6 @@ class UCCRL(PartitionedAgent):
         self.core = TabularUCCRL(self.partition.n_cells, widening=widening, allowed=allowed, **options)
 
     @property
-    def lipschitz(self) -> float | None:
-        """The Hölder constant L; None where it is unknown."""
-        return self.smoothness.lipschitz
-
-    @property
-    def holder(self) -> float | None:
-        """The Hölder exponent α; None where it is unknown."""
-        return self.smoothness.holder
-
-    @property
     def span(self) -> float:
         """The bound c on sp(h*)."""
         return self.core.span
@@ -178,21 +168,17 @@ class UCCRL(PartitionedAgent):
         """The arguments that make this agent again."""
         kept = super().settings()
         del kept["widening"]
-        return {**kept, "lipschitz": self.lipschitz, "holder": self.holder, "horizon": self.horizon}
+        return kept
 
     @property
     def guarantee(self) -> Guarantee:
         """The theorem of the published algorithm, which nobody has proven for this variant."""
         alpha, d = self.holder or 1.0, self.dim
-        constants = "" if self.lipschitz is None else f" with L = {self.lipschitz:g}, α = {alpha:g}"
         return Guarantee(
             bound=f"regret Õ(c·(n·sqrt(A·T) + L·m^(-α)·T)), n = {self.n_states} cells, "
             f"m = {min(self.partition.bins)} per axis, with probability {1 - self.delta:g}; "
             f"Õ(T^{regret_exponent(alpha, d):.4g}) where m is chosen for T",
-            assumptions=(
-                f"the optimal bias has span at most c = {self.span:g}",
-                f"rewards and transitions are Hölder{constants} on the box scaled to [0, 1]^{d}",
-            ),
+            assumptions=self.assumptions(),
             source="Ortner & Ryabko 2012, for the published algorithm",
             reason_void=self.core.scaled or self.smoothness.reason_void or UNPROVEN,
         )

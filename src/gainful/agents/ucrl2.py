@@ -36,14 +36,8 @@ class UCRL2(ExtendedAgent):
     ----------
     n_states, n_actions : int
         The numbers of states S and actions A.
-    reward_max, reward_min : float
-        Every reward lies between them; r_max of the theory is their difference.
-    delta : float
-        δ, the probability with which the guarantee may fail.
-    seed : int
-        The seed of the agent's own randomness.
-    allowed : array_like of bool, shape (S, A), optional
-        The actions that each state has; all by default.
+    reward_max, reward_min, delta, seed, allowed
+        As for `SCALPlus`.
     width_scale : float
         Multiplies every radius and width. The guarantee holds for 1 only.
 
