@@ -31,7 +31,7 @@ class Mutant:
 
 _BONUS, _SCOPT = "optimism/scal_plus.py", "planning/scopt_on_counts.py"
 _ESTIMATE, _CUT = "planning/estimated.py", "planning/truncation.py"
-_EPISODES = "agents/episodic.py"
+_EPISODES = "agents/statistics.py"
 _EQUATION = "tests/agents/test_scal_plus.py::test_the_bonus_is_the_equation"
 _SAME_LIFE = "tests/agents/test_scal_plus.py::test_the_slow_obviously_right_agent_has_the_same_life"
 _CONFIRMED = "tests/agents/test_scal_plus.py::test_the_certified_precision_of_each_plan_is_confirmed_from_outside"
@@ -104,14 +104,14 @@ MUTANTS = (
     Mutant(
         "one execution too many",
         _EPISODES,
-        (("remaining[k] = max(1, visits[k])", "remaining[k] = max(1, visits[k]) + 1"),),
+        (("return max(1, visits_before)", "return max(1, visits_before) + 1"),),
         ("episode-rule",),
         _BEFORE,
     ),
     Mutant(
         "one execution too few",
         _EPISODES,
-        (("remaining[k] = max(1, visits[k])", "remaining[k] = max(1, visits[k] - 1)"),),
+        (("return max(1, visits_before)", "return max(1, visits_before - 1)"),),
         ("episode-rule",),
         _BEFORE,
     ),

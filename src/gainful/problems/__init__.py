@@ -1,7 +1,7 @@
-"""Worked problems: a call centre, a stockroom, a machine, two packing lines, each with all that a decision needs.
+"""Worked problems: a call centre, a stockroom, a machine, and two packing lines.
 
-Each has a simulator of the real system, the exact model with its optimum, the rules of thumb that people use, a bound c
-from business facts, and SCAL+ told that c. Money is in euros and time in days, so a gain is euros per day.
+Each comes with a simulator of the real system, the exact model with its optimum, the rules of thumb in use, a bound c
+derived from business facts, and SCAL+ with that c. Money is in euros and time in days, so a gain is in euros per day.
 """
 
 from gainful.problems.call_centre import CallCentre

@@ -1,4 +1,4 @@
-"""Admission control at a call centre: which call to take when all agents talk."""
+"""Admission control at a call centre: which calls to take when all agents are busy."""
 
 from __future__ import annotations
 
@@ -18,29 +18,51 @@ REJECT, ACCEPT = 0, 1
 
 @dataclass(frozen=True)
 class CallCentre(Problem):
-    """A few agents, some lines to wait on, callers who pay if they are taken and cost while they wait.
+    """Agents, lines to wait on, and callers who bring money if they are taken and cost money while they wait.
 
     Calls come at random (Poisson), talks last an exponential time. The state is the number of callers on the line,
     talking or waiting. "accept" takes the next caller, who brings `value_per_call`; "reject" gives the busy tone.
     Every caller who waits costs `waiting_cost` per minute (the free number, and goodwill). With all lines taken only
     "reject" is left. An M/M/n/K queue (Naor 1969 for one agent, Knudsen 1972 for several): a threshold is optimal.
 
-    A step is one event: a call comes, a talk ends, or an agent without a caller looks up at the board. The last one
-    changes nothing. It happens as often as his talks would end, so that steps are equally long on average and euros
-    per step are euros per day.
+    A step is one event: a call comes, a call ends, or a free agent checks the board. The last one changes nothing and
+    happens as often as that agent's calls would end, so that steps are equally long on average and euros per step
+    translate into euros per day.
+
+    Parameters
+    ----------
+    calls_per_hour : float
+        Mean number of calls in an hour.
+    talk_minutes : float
+        Mean length of a call.
+    n_agents : int
+        Agents who take calls.
+    n_lines : int
+        Callers who can be on the line at once, talking or waiting.
+    value_per_call : float
+        Euros that a caller who is taken brings.
+    waiting_cost : float
+        Euros per waiting caller and minute.
+    hours_per_day : float
+        Opening hours.
+    promised_minutes : float
+        The wait that the house promises; used by one of the rules of thumb only.
+
+    Examples
+    --------
+    >>> centre = CallCentre()
+    >>> centre.model.n_states, centre.best_money_per_day > max(rule.money_per_day for rule in centre.rules) - 1e-6
+    (21, True)
     """
 
     calls_per_hour: float = 56.0
     talk_minutes: float = 4.0
     n_agents: int = 4
     n_lines: int = 20
-    """Callers who can be on the line at once, talking or waiting."""
     value_per_call: float = 6.0
     waiting_cost: float = 0.5
-    """Per waiting caller and minute."""
     hours_per_day: float = 10.0
     promised_minutes: float = 2.0
-    """The wait that the house promises; used by one of the rules of thumb alone."""
 
     def __post_init__(self) -> None:
         for name in ("calls_per_hour", "talk_minutes", "value_per_call", "hours_per_day", "promised_minutes"):
@@ -57,17 +79,17 @@ class CallCentre(Problem):
 
     @property
     def calls_per_day(self) -> float:
-        """Arrival rate."""
+        """Mean number of calls in a day."""
         return self.calls_per_hour * self.hours_per_day
 
     @property
     def talks_per_day(self) -> float:
-        """Talks that one busy agent ends."""
+        """Calls that one busy agent completes in a day."""
         return 60.0 / self.talk_minutes * self.hours_per_day
 
     @property
     def waiting_cost_per_day(self) -> float:
-        """Of one line on which somebody waits all day."""
+        """The cost of one caller waiting all day, in euros."""
         return self.waiting_cost * 60.0 * self.hours_per_day
 
     # ------------------------------------------------------------------ system and model

@@ -1,4 +1,4 @@
-"""Machine maintenance: when to stop a machine that wears out, before it stops by itself."""
+"""Machine maintenance: when to service a machine that wears out, before it breaks down."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from gainful.problems.problem import Problem, Rule, System
 
 RUN, SERVICE = 0, 1
 LONGEST_INTERVAL = 2_000
-"""Days between two services, at most."""
+"""The longest interval between two services that is tried, in days."""
 
 
 @dataclass(frozen=True)
 class Maintenance(Problem):
-    """A machine whose wear is read every morning (vibration, temperature). Worn, it makes scrap, and may break down.
+    """A machine whose wear is measured every morning (vibration, temperature). A worn machine makes scrap and may fail.
 
     Wear goes from one level to the next after an exponential time of `days_per_level` on average, while it runs. On
     level w it breaks down at a rate of `breakdown_rate` · `worse`^w per day. "run" brings `income` less
@@ -31,18 +31,39 @@ class Maintenance(Problem):
 
     The state is the wear 0 … n_levels - 1 in the morning, or broken. To service from some level on is optimal (control
     limit: Derman 1963). A fixed interval does not look at the reading.
+
+    Parameters
+    ----------
+    n_levels : int
+        Levels of wear.
+    days_per_level : float
+        Mean number of days on a level while the machine runs.
+    breakdown_rate : float
+        Breakdowns per day when the machine is new.
+    worse : float
+        Each level of wear multiplies the rate of breakdowns by this factor.
+    income : float
+        Euros per day on which it runs.
+    scrap_cost : float
+        Euros per day and level of wear.
+    service_cost : float
+        Euros per service.
+    repair_cost : float
+        Euros per repair.
+
+    Examples
+    --------
+    >>> machine = Maintenance()
+    >>> machine.optimum.policy.argmax(axis=1).tolist()  # service from level 3 on; the last state is "broken"
+    [0, 0, 0, 1, 1, 1, 1, 1, 1]
     """
 
     n_levels: int = 8
     days_per_level: float = 6.0
     breakdown_rate: float = 0.002
-    """Per day, as new."""
     worse: float = 1.9
-    """Each level of wear multiplies the rate of breakdowns by this."""
     income: float = 1_000.0
-    """Per day on which it runs."""
     scrap_cost: float = 30.0
-    """Per day and level of wear."""
     service_cost: float = 800.0
     repair_cost: float = 6_000.0
 
@@ -63,7 +84,7 @@ class Maintenance(Problem):
 
     @property
     def breakdown_rates(self) -> list[float]:
-        """Per day, by level of wear."""
+        """Breakdowns per day, by level of wear."""
         try:
             return [self.breakdown_rate * self.worse**w for w in range(self.n_levels)]
         except OverflowError:
@@ -72,7 +93,7 @@ class Maintenance(Problem):
     # ------------------------------------------------------------------ system and model
 
     def system(self, seed: int = 0) -> MaintenanceSystem:
-        """A new machine."""
+        """The simulated machine, as new."""
         return MaintenanceSystem(self, seed)
 
     @cached_property
@@ -91,7 +112,7 @@ class Maintenance(Problem):
         return found
 
     def _money(self) -> NDArray[np.float64]:
-        """(n+1, 2, n+1) euros of a day, by wear, action and where it led."""
+        """(n+1, 2, n+1) euros of a day, by wear, action and next state."""
         n = self.n_levels
         euros = np.zeros((n + 1, 2, n + 1))
         euros[:n, RUN, :n] = (self.income - self.scrap_cost * np.arange(n))[:, None]
@@ -142,7 +163,7 @@ class Maintenance(Problem):
         return found
 
     def every(self, days: int) -> float:
-        """Euros per day of "service after so many days of running, whatever the reading; repair when it breaks"."""
+        """Euros per day of "service after so many days of running, whatever the wear; repair when it breaks"."""
         return float(self._intervals[whole("days", days, 1, LONGEST_INTERVAL) - 1])
 
     @cached_property

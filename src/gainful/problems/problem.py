@@ -1,4 +1,4 @@
-"""What the worked problems share: business facts in, a simulator, an exact model, rules of thumb and a bound c out."""
+"""What the worked problems share: from business facts a simulator, an exact model, rules of thumb and a bound c."""
 
 from __future__ import annotations
 
@@ -20,53 +20,72 @@ from gainful.planning.plan import Plan
 from gainful.planning.solve import solve
 
 OPTIMUM_PRECISION = 1e-6
-"""Euros per day: the optimum is known at least this well."""
+"""Euros per day, to which the optimum is computed."""
 
 
 class Happened(NamedTuple):
-    """What followed an action."""
+    """What followed an action.
+
+    Attributes
+    ----------
+    reward : float
+        Euros, as the learner is told.
+    next_state : int
+        The state at the next decision.
+    elapsed : float
+        Days of business since the last decision.
+    """
 
     reward: float
-    """Euros: what a learner is told."""
     next_state: int
     elapsed: float
-    """Days of business since the last decision."""
 
 
 class Learner(Protocol):
-    """Anything with the two verbs of an agent."""
+    """Anything with the two methods of an agent, `act` and `observe`."""
 
     def act(self, state: int) -> int:
-        """The action to take now."""
+        """The action to take in `state`."""
         ...
 
     def observe(self, state: int, action: int, reward: float, next_state: int) -> None:
-        """What it led to."""
+        """Learn what the action led to."""
         ...
 
 
 class System(ABC):
-    """The real thing, simulated: it has a state, takes an action, and lets time pass until it asks again.
+    """A simulated system: it has a state, takes an action, and lets time pass until the next decision.
 
-    It knows the business facts and nothing of the model's table. `money` and `days` are the books: euros earned and
-    days of business since the beginning. Randomness is a NumPy generator of its own, made from `seed`.
+    It is built on the business facts and knows nothing of the model. Its randomness is a NumPy generator of its own,
+    made from `seed`.
+
+    Attributes
+    ----------
+    days : float
+        Days of business so far.
+    money : float
+        Euros earned so far.
     """
 
     def __init__(self, n_actions: int, seed: int) -> None:
         self._n_actions = n_actions
         self._random = np.random.default_rng(np.random.SeedSequence(whole("seed", seed, 0)))
         self.days = 0.0
-        """Days of business so far."""
         self.money = 0.0
-        """Euros earned so far."""
 
     @property
     @abstractmethod
     def state(self) -> int:
-        """The state now, numbered as in the model."""
+        """The present state, numbered as in the model."""
 
     def step(self, action: int) -> Happened:
-        """Take the action, let things happen until the next decision, and say what did."""
+        """Take an action and simulate until the next decision.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For an action that the state does not have.
+        """
         a = whole("action", action, 0, self._n_actions - 1)
         reward, earned, elapsed = self._happen(a)
         self.days += elapsed
@@ -75,7 +94,7 @@ class System(ABC):
 
     @abstractmethod
     def _happen(self, action: int) -> tuple[float, float, float]:
-        """The reward told, the euros booked and the days elapsed; moves the state."""
+        """Change the state; return the reward to tell, the euros earned and the days elapsed."""
 
     def _refuse(self, action: str) -> InvalidArgumentError:
         return InvalidArgumentError(
@@ -87,7 +106,22 @@ class System(ABC):
 
 
 class Ledger(NamedTuple):
-    """A stretch of business: how many decisions, how long, and what came in."""
+    """The books of a period of business.
+
+    Attributes
+    ----------
+    steps : int
+        Decisions made.
+    days : float
+        Days of business.
+    money : float
+        Euros earned.
+
+    Examples
+    --------
+    >>> Ledger(steps=100, days=50.0, money=400.0).money_per_day
+    8.0
+    """
 
     steps: int
     days: float
@@ -100,10 +134,31 @@ class Ledger(NamedTuple):
 
 
 def live(learner: Learner, system: System, days: float) -> Ledger:
-    """Let `learner` run `system` for so many days: ask it, do what it says, tell it what happened.
+    """Let a learner run a system for some days: ask it for an action, take it, report what happened.
 
-    The learner is anything with `act(state)` and `observe(state, action, reward, next_state)`. The stretch ends with
-    the first decision at or after its last moment; called again, business goes on.
+    The period ends with the first decision at or after its last moment. Called again, business continues.
+
+    Parameters
+    ----------
+    learner : Learner
+        Anything with `act(state)` and `observe(state, action, reward, next_state)`.
+    system : System
+        The simulated system.
+    days : float
+        Days of business.
+
+    Returns
+    -------
+    Ledger
+        The books of the period.
+
+    Examples
+    --------
+    >>> from gainful.problems import Maintenance, Routine, live
+    >>> machine = Maintenance()
+    >>> books = live(Routine(machine.control_limit(3)), machine.system(seed=1), days=100)
+    >>> books.steps, books.days
+    (100, 100.0)
     """
     until = system.days + real("days", days, 0.0, low_open=True)
     began, money, steps = system.days, system.money, 0
@@ -118,10 +173,28 @@ def live(learner: Learner, system: System, days: float) -> Ledger:
 
 
 def live_together(learner: Learner, systems: Sequence[System], days: float) -> Ledger:
-    """Let one learner run several systems of the same kind, in turn, for so many days each: a fleet, a chain of shops.
+    """Let one learner run several systems of the same kind, in turn, for some days each: a fleet, a chain of shops.
 
-    What one of them teaches serves all. SCAL+'s theorem is for one system; no theorem covers this. The books are of all
-    systems together, per system and day.
+    What it learns from one of them serves all. The theorem about SCAL+ is for one system; no theorem covers this.
+
+    Parameters
+    ----------
+    learner : Learner
+        Shared by all systems.
+    systems : sequence of System
+        At least one.
+    days : float
+        Days of business of each.
+
+    Returns
+    -------
+    Ledger
+        The books of all systems together; `money_per_day` is per system and day.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Without a system.
     """
     length = real("days", days, 0.0, low_open=True)
     if not len(systems):
@@ -145,32 +218,46 @@ def live_together(learner: Learner, systems: Sequence[System], days: float) -> L
 
 
 class Routine:
-    """A fixed policy with the two verbs of an agent: what a rule of thumb looks like to a simulator."""
+    """A fixed policy with the two methods of an agent, to run a rule of thumb in a simulator.
+
+    Parameters
+    ----------
+    actions : array_like
+        (S,) the action of each state.
+    """
 
     def __init__(self, actions: ArrayLike) -> None:
         self._actions = [int(a) for a in np.asarray(actions)]
 
     def act(self, state: int) -> int:
-        """What the policy says."""
+        """The action of the policy."""
         return self._actions[state]
 
     def observe(self, state: int, action: int, reward: float, next_state: int) -> None:
-        """Learns nothing."""
+        """Do nothing: the policy is fixed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """A rule of thumb, and what it earns in the long run."""
+    """A rule of thumb, and what it earns in the long run.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    money_per_day : float
+        Euros, exact: by solving the equations of its Markov chain.
+    actions : ndarray or None
+        (S,) its action in each state of the model; None if it depends on something that is not in the model's state.
+    """
 
     name: str
     money_per_day: float
-    """Exact, by solving the equations of the chain it makes."""
     actions: NDArray[np.int64] | None = field(default=None, repr=False)
-    """(S,) its action in each state of the model; None if it looks at something that the model's state does not tell"""
 
 
 class Problem(ABC):
-    """A business problem; its facts are the fields of a frozen data class. Money is in euros, time in days."""
+    """A business problem. Its facts are the fields of a frozen dataclass; money is in euros, time in days."""
 
     @abstractmethod
     def system(self, seed: int = 0) -> System:
@@ -187,7 +274,7 @@ class Problem(ABC):
 
     @cached_property
     def optimum(self) -> Plan:
-        """The best policy of all, by `solve`."""
+        """The optimal policy and its gain, by `solve`."""
         return solve(self.model, precision=OPTIMUM_PRECISION)
 
     @property
@@ -197,11 +284,11 @@ class Problem(ABC):
 
     @property
     def best_money_per_day(self) -> float:
-        """What the best policy earns."""
+        """What the optimal policy earns, in euros per day."""
         return self.model.units.sign * self.optimum.gain
 
     def money_per_day(self, policy: Plan | ArrayLike) -> float:
-        """What a policy earns per day in the long run, exactly, from the beginning of the business."""
+        """What a policy earns in the long run, in euros per day, exactly, from the initial state."""
         return self.model.units.sign * evaluate(self.model, policy).gain_from_start
 
     def _rule(self, name: str, actions: ArrayLike) -> Rule:
@@ -211,7 +298,7 @@ class Problem(ABC):
     @property
     @abstractmethod
     def rules(self) -> tuple[Rule, ...]:
-        """The rules of thumb that people use, the commonest first."""
+        """The rules of thumb in use, the most common first."""
 
     @property
     @abstractmethod
@@ -219,9 +306,16 @@ class Problem(ABC):
         """A bound on the span of the optimal bias, in euros, from business facts alone."""
 
     def learner(self, *, bonus_scale: float = 1.0, seed: int = 0, delta: float = 0.05) -> SCALPlus:
-        """SCAL+ for this system, told c and the range of the rewards; it knows nothing else.
+        """A new SCAL+ agent for this system, which is told c and the range of the rewards and nothing else.
 
-        `bonus_scale` 1 has the theorem's constants. Anything else has no guarantee.
+        Parameters
+        ----------
+        bonus_scale : float
+            1 for the theorem's constants; any other value has no guarantee.
+        seed : int
+            Of the agent.
+        delta : float
+            The probability with which its guarantee may fail.
         """
         model = self.model
         return SCALPlus(

@@ -1,4 +1,4 @@
-"""A stock with lead time: how much to order today, for the day after tomorrow."""
+"""Inventory with a lead time: how much to order today for the day after tomorrow."""
 
 from __future__ import annotations
 
@@ -17,36 +17,52 @@ from gainful.mdp.model import MDP
 from gainful.problems.problem import Problem, Rule, System
 
 MOST_STATES = 20_000
-"""States of a stockroom at most."""
+"""The largest number of states of a stockroom."""
 
 
 @dataclass(frozen=True)
 class Stockroom(Problem):
-    """A shelf, a daily demand, and orders that arrive `lead_days` mornings later. Who finds nothing goes elsewhere.
+    """A shelf, a daily demand, and orders that arrive `lead_days` mornings later. Unmet demand is lost.
 
     Every morning: what was ordered `lead_days` ago is on the shelf; you order some cases (paying `order_cost` if any);
     customers come (Poisson); each unit sold brings `margin`; each unit left in the evening costs `holding_cost`.
-    The shelf and the orders under way together hold at most `capacity` units. A lost sale is not seen, and costs
-    the margin that did not come in.
+    The shelf and the orders under way together hold at most `capacity` units. A lost sale is not observed; it costs
+    its margin.
 
     The state is the stock on hand and every order under way, oldest first. Lost sales with a lead time: no simple rule
     is optimal (Karlin & Scarf 1958; Zipkin, Old and new methods for lost-sales inventory systems, 2008).
+
+    Parameters
+    ----------
+    mean_demand : float
+        Units per day.
+    lead_days : int
+        Mornings from an order to its arrival, at least 1.
+    case_size : int
+        Units in a case; orders are whole cases.
+    capacity : int
+        Units on the shelf and under way, at most.
+    margin : float
+        Euros, price less cost of a unit sold.
+    order_cost : float
+        Euros per order, whatever its size: the delivery.
+    holding_cost : float
+        Euros per unit and night: cold room, space, spoilage.
+
+    Examples
+    --------
+    >>> room = Stockroom()
+    >>> room.model.n_states, room.rules[0].name
+    (28, '(s, S) = (7, 11) from the textbook')
     """
 
     mean_demand: float = 2.0
-    """Units per day."""
     lead_days: int = 2
-    """Mornings from an order to its arrival, at least 1."""
     case_size: int = 4
-    """Orders are whole cases."""
     capacity: int = 12
-    """Units on the shelf and under way."""
     margin: float = 30.0
-    """Price less cost of a unit sold."""
     order_cost: float = 30.0
-    """Per order, whatever its size: the delivery."""
     holding_cost: float = 7.5
-    """Per unit and night: cold room, space, what wilts."""
 
     def __post_init__(self) -> None:
         for name in ("mean_demand", "margin"):

@@ -21,27 +21,47 @@ class TwoServers(Problem):
     """Two packing lines of different speed. Each order goes to one of them when it comes, and stays there.
 
     Orders come at random (Poisson), packing takes an exponential time. The state is how many orders each line has,
-    the one being packed included. An order in the house costs `waiting_cost` per hour. One that is sent to a line
-    whose shelf is full goes to a courier instead, for `courier_cost`. All of it is cost, so money per day is
-    negative. The model is `gf.environments.server_routing`, with rates per day.
+    the one being packed included. An order that is not yet packed costs `waiting_cost` per hour. One that is sent to a
+    line whose shelf is full goes to a courier instead, for `courier_cost`. All of these are costs, so money per day
+    is negative. The model is `gf.environments.server_routing`, with rates per day.
 
-    A step is one event: an order comes, an order is packed, or a line without work looks up. The last one changes
+    A step is one event: an order comes, an order is packed, or an idle line checks for work. The last one changes
     nothing and happens as often as that line packs, so that steps are equally long on average.
+
+    Parameters
+    ----------
+    orders_per_hour : float
+        Mean number of orders in an hour.
+    fast_per_hour : float
+        Orders that the first line packs in an hour.
+    slow_per_hour : float
+        Orders that the second line packs in an hour.
+    shelf : int
+        Orders that a line can have at most.
+    waiting_cost : float
+        Euros per order and hour.
+    courier_cost : float
+        Euros per order sent to a full shelf.
+    hours_per_day : float
+        Opening hours.
+    idle_share : float
+        A lower bound on the fraction of its time that each line is idle, from the timesheets; used for c only.
+
+    Examples
+    --------
+    >>> lines = TwoServers()
+    >>> lines.model.n_states, lines.best_money_per_day < 0
+    (49, True)
     """
 
     orders_per_hour: float = 10.0
     fast_per_hour: float = 12.0
-    """Orders the first line packs in an hour."""
     slow_per_hour: float = 3.0
-    """The second line."""
     shelf: int = 6
-    """Orders a line can have at most."""
     waiting_cost: float = 4.0
-    """Per order and hour."""
     courier_cost: float = 12.0
     hours_per_day: float = 10.0
     idle_share: float = 0.2
-    """The part of its time that each line has nothing to do, at least: off the timesheets. Used for c alone."""
 
     def __post_init__(self) -> None:
         for name in ("orders_per_hour", "fast_per_hour", "slow_per_hour", "hours_per_day"):

@@ -1,7 +1,7 @@
-"""What the theorems say in numbers: explicit regret bounds, and the equations the audit compares agents with.
+"""What the theorems say in numbers: explicit regret bounds, and the equations that the audit compares agents with.
 
-Written from the papers in plain NumPy, apart from the compiled code of the agents: an equation that is wrong in one of
-the two places does not agree with the other.
+They are written from the papers in plain NumPy, independently of the compiled code of the agents: an equation that is
+wrong in one of the two places disagrees with the other.
 """
 
 from gainful.theory.equations import (

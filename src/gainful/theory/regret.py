@@ -1,7 +1,7 @@
 r"""The regret of SCAL+ and C-SCAL+, with every constant, and the lower bound for all algorithms.
 
-The theorems give orders. This adds the terms of their proof up (`docs/regret_bound.md` has the derivation). With
-probability 1-δ, for all T ≥ 1 at once, if sp(h*) ≤ c and `bonus_scale` is 1:
+The theorems give orders of magnitude. This module adds up the terms of their proof (`docs/regret_bound.md` has the
+derivation). With probability 1-δ, for all T ≥ 1 at once, if sp(h*) ≤ c and `bonus_scale` is 1:
 
     R(T) ≤ Σ ν·b + Σ ν·d + Σ ν·ε + martingale + telescoping,
 
@@ -30,39 +30,65 @@ LOWER = 0.015
 
 @dataclass(frozen=True)
 class RegretTerms:
-    """The terms of the bound, in units of reward; `total` is their sum."""
+    """The terms of the regret bound, in units of reward.
+
+    Attributes
+    ----------
+    bonus : float
+        Σ ν·b, without the term of the cells.
+    deviation : float
+        Σ ν·d, without the term of the cells.
+    precision : float
+        Σ ν·ε_k, where ε_k = r_max/√t_k is the planner's precision.
+    martingale : float
+        Σ (p·v - v(s')) + (r - r_t), the influence of chance.
+    telescoping : float
+        c for every episode.
+    cells : float
+        C-SCAL+ only: states of one cell differ, which adds to b and to d.
+    mixture : float
+        The min-action mixture only: actions are drawn.
+    """
 
     bonus: float
-    """Σ ν·b, without the cells' term."""
     deviation: float
-    """Σ ν·d, without the cells' term."""
     precision: float
-    """Σ ν·ε_k, ε_k = r_max/√t_k the planner's precision."""
     martingale: float
-    """Σ (p·v - v(s')) + (r - r_t): luck."""
     telescoping: float
-    """c for every episode."""
     cells: float = 0.0
-    """C-SCAL+: states of one cell differ, in b and in d."""
     mixture: float = 0.0
-    """The min-action mixture: actions are drawn."""
 
     @property
     def total(self) -> float:
-        """The bound on the regret."""
+        """The bound on the regret: the sum of all terms."""
         return sum(self.to_dict().values())
 
     def to_dict(self) -> dict[str, float]:
-        """Term by term."""
+        """The terms by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def episodes_bound(horizon: float, n_states: int, n_actions: int) -> float:
-    """The most episodes that the doubling rule can begin in T steps: S·A·log₂(8T/(S·A)) for T ≥ S·A.
+    """The largest number of episodes that the doubling rule can begin in T steps.
 
-    For T < S·A, 1 + S·A + S·A·log₂(1 + T/(S·A)): an episode ends when a pair is visited for the first time, or has
+    It is S·A·log₂(8T/(S·A)) for T ≥ S·A (Jaksch, Ortner & Auer 2010, appendix C.2), and
+    1 + S·A + S·A·log₂(1 + T/(S·A)) for T < S·A: an episode ends when a pair is visited for the first time, or has
     doubled its visits.
 
+    Parameters
+    ----------
+    horizon : float
+        T.
+    n_states, n_actions : int
+        S and A.
+
+    Returns
+    -------
+    float
+        The bound.
+
+    Examples
+    --------
     >>> episodes_bound(1024 * 12, 6, 2)
     156.0
     """
@@ -89,10 +115,47 @@ def regret_terms(
     holder: float | None = None,
     bins: int | None = None,
 ) -> RegretTerms:
-    """Every term of SCAL+'s regret bound after T = `horizon` steps, for rewards in [0, reward_max].
+    r"""Every term of the regret bound of SCAL+, or of C-SCAL+, after T = `horizon` steps.
 
-    `span` is c ≥ sp(h*), `support` Γ, the most next states that a pair has (S unless given). With `lipschitz`, `holder`
-    and `bins` (per axis) it is C-SCAL+'s: `n_states` then is the number of cells, and no support is needed.
+    With probability 1-δ, for all T at once, the regret is at most their sum (`docs/regret_bound.md` has the proof), if
+    sp(h*) ≤ c and the bonus is the theorem's.
+
+    Parameters
+    ----------
+    horizon : float
+        T, at least 1.
+    n_states, n_actions : int
+        S and A. For C-SCAL+, S is the number of cells.
+    span : float
+        c ≥ sp(h*).
+    support : int, optional
+        Γ, the largest number of next states that a pair has; S by default. Not for C-SCAL+.
+    reward_max : float
+        Rewards lie in [0, reward_max].
+    delta : float
+        The probability with which the bound may fail.
+    mixture : {"copy", "min-action"}
+        How the planner meets the span constraint.
+    lipschitz, holder, bins : float, float, int, optional
+        L, α and n, the number of cells per axis: all three for C-SCAL+, none for SCAL+.
+
+    Returns
+    -------
+    RegretTerms
+        The terms, in units of reward.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For arguments out of range, or that do not belong together.
+
+    Examples
+    --------
+    >>> terms = regret_terms(1e8, 6, 2, span=7.0, support=3)
+    >>> terms.total == regret_bound(1e8, 6, 2, span=7.0, support=3)
+    True
+    >>> f"{terms.precision:,.0f}", terms.cells
+    ('83,631', 0.0)
     """
     S = whole("n_states", n_states, 1)
     whole("n_actions", n_actions, 1)
@@ -149,7 +212,7 @@ def terms_at(
 ) -> dict[str, Floats]:
     """The terms of `RegretTerms` after each of the horizons T ≥ 1.
 
-    `spread` is Γ-1, or the number of cells; `model_error` what one cell adds to b, and to d: (c + r_max)·L·n^{-α}.
+    `spread` is Γ-1, or the number of cells; `model_error` is what cells add to b and to d: (c + r_max)·L·n^{-α}.
     """
     c, r_max, S = span, reward_max, n_states
     pairs = S * n_actions
@@ -187,10 +250,23 @@ def regret_bound(
     holder: float | None = None,
     bins: int | None = None,
 ) -> float:
-    """The sum of `regret_terms`: with probability 1-δ the regret is at most this, for all T at once.
+    """The explicit regret bound: the sum of `regret_terms`.
 
-    It says more than T·g* only from some T on: on RiverSwim-6 with c = 7 from about 4·10⁷ steps.
+    With probability 1-δ the regret is at most this, for all T at once. It is below T·g*, which bounds any regret, only
+    from some T on: on RiverSwim-6 with c = 7 from about 4·10⁷ steps.
 
+    Parameters
+    ----------
+    horizon, n_states, n_actions, span, support, reward_max, delta, mixture, lipschitz, holder, bins
+        As for `regret_terms`.
+
+    Returns
+    -------
+    float
+        The bound, in units of reward.
+
+    Examples
+    --------
     >>> g = 7203 / 16805
     >>> [regret_bound(T, 6, 2, span=7.0, support=3) < T * g for T in (10**7, 10**8)]
     [False, True]
@@ -211,8 +287,24 @@ def regret_bound(
 
 
 def lower_bound_needs(horizon: float, n_states: int, n_actions: int, diameter: float) -> str:
-    """What keeps `lower_bound` from being one; empty where its theorem applies.
+    """The condition of the theorem behind `lower_bound` that is not met; empty where it applies.
 
+    Parameters
+    ----------
+    horizon : float
+        T.
+    n_states, n_actions : int
+        S and A.
+    diameter : float
+        D.
+
+    Returns
+    -------
+    str
+        What is needed, in words.
+
+    Examples
+    --------
     >>> lower_bound_needs(1e6, 6, 2, 14.7), lower_bound_needs(1e6, 10, 10, 100.0)
     ('S and A of at least 10', '')
     """
@@ -226,10 +318,29 @@ def lower_bound_needs(horizon: float, n_states: int, n_actions: int, diameter: f
 
 
 def lower_bound(horizon: float, n_states: int, n_actions: int, *, diameter: float, reward_max: float = 1.0) -> float:
-    """0.015·r_max·sqrt(D·S·A·T): what the expected regret of any algorithm reaches in some MDP of this size.
+    """The lower bound for all algorithms: 0.015·r_max·sqrt(D·S·A·T).
 
-    For S, A ≥ 10, D ≥ 20·log_A S and T ≥ D·S·A (Jaksch, Ortner & Auer 2010, theorem 5). Other MDPs may be easier.
+    The expected regret of any algorithm reaches it in some MDP of this size, for S, A ≥ 10, D ≥ 20·log_A S and
+    T ≥ D·S·A (Jaksch, Ortner & Auer 2010, theorem 5). Other MDPs may be easier.
 
+    Parameters
+    ----------
+    horizon : float
+        T.
+    n_states, n_actions : int
+        S and A.
+    diameter : float
+        D, the largest expected time to reach one state from another under the best policy for it.
+    reward_max : float
+        The range of the rewards.
+
+    Returns
+    -------
+    float
+        The bound, in units of reward.
+
+    Examples
+    --------
     >>> lower_bound(10_000, 10, 10, diameter=100.0)
     150.0
     """

@@ -1,6 +1,6 @@
 """The confidence sets of UCRL2, UCRL2B, SCAL, TUCRL and KL-UCRL, for arrays of visits: one function per equation.
 
-N⁺ = max{1, N} all through. A pair never visited has no equation: its set is everything, whatever these give.
+Throughout, N⁺ = max{1, N}. The equations do not apply to a pair never visited, whose set is everything.
 """
 
 from __future__ import annotations
@@ -16,8 +16,30 @@ Floats = NDArray[np.float64]
 def ucrl2_reward_width(
     visits: ArrayLike, t: float, n_states: int, n_actions: int, delta: float, reward_max: float = 1.0
 ) -> Floats:
-    """|r̃ - r̄| ≤ r_max·sqrt(7·ln(2·S·A·t_k/δ) / (2·N⁺)) (Jaksch, Ortner & Auer 2010, eq. 3).
+    """The reward interval of UCRL2: |r̃ - r̄| ≤ r_max·sqrt(7·ln(2·S·A·t_k/δ) / (2·N⁺)).
 
+    Jaksch, Ortner & Auer 2010, eq. 3.
+
+    Parameters
+    ----------
+    visits : array_like
+        N, the visits of each pair.
+    t : float
+        t_k, the first step of the episode, from 1.
+    n_states, n_actions : int
+        S and A.
+    delta : float
+        The probability with which the set may miss the true model.
+    reward_max : float
+        r_max, the range of the rewards.
+
+    Returns
+    -------
+    ndarray
+        The half width of each pair.
+
+    Examples
+    --------
     >>> float(ucrl2_reward_width(14, 1, 1, 1, 2 / np.e**4))
     1.0
     """
@@ -26,8 +48,28 @@ def ucrl2_reward_width(
 
 
 def ucrl2_radius(visits: ArrayLike, t: float, n_states: int, n_actions: int, delta: float) -> Floats:
-    """‖p̃ - p̄‖₁ ≤ sqrt(14·S·ln(2·A·t_k/δ) / N⁺) (Jaksch, Ortner & Auer 2010, eq. 4); 2 and more is everything.
+    """The radius of UCRL2's ball of rows: ‖p̃ - p̄‖₁ ≤ sqrt(14·S·ln(2·A·t_k/δ) / N⁺).
 
+    Jaksch, Ortner & Auer 2010, eq. 4. A radius of 2 or more admits every row.
+
+    Parameters
+    ----------
+    visits : array_like
+        N, the visits of each pair.
+    t : float
+        t_k, the first step of the episode, from 1.
+    n_states, n_actions : int
+        S and A.
+    delta : float
+        The probability with which the set may miss the true model.
+
+    Returns
+    -------
+    ndarray
+        The radius of each pair.
+
+    Examples
+    --------
     >>> float(ucrl2_radius(56, 1, 4, 1, 2 / np.e))
     1.0
     """
@@ -38,10 +80,31 @@ def ucrl2_radius(visits: ArrayLike, t: float, n_states: int, n_actions: int, del
 def ucrl2b_width(
     visits: ArrayLike, variance: ArrayLike, n_states: int, n_actions: int, delta: float, value_range: float = 1.0
 ) -> Floats:
-    """2·sqrt(σ̂²·ℓ/N⁺) + 6·range·ℓ/N⁺, ℓ = ln(6·S·A·N⁺/δ), for a reward or one p(s') (σ̂² = p̄(1 - p̄), range 1).
+    """The intervals of UCRL2B and TUCRL: 2·sqrt(σ̂²·ℓ/N⁺) + 6·range·ℓ/N⁺ with ℓ = ln(6·S·A·N⁺/δ).
 
-    Fruit, Pirotta & Lazaric 2020, Improved analysis of UCRL2 with empirical Bernstein inequality. TUCRL has the same.
+    For a reward or for one p(s'). Fruit, Pirotta & Lazaric 2020, Improved analysis of UCRL2 with empirical Bernstein
+    inequality.
 
+    Parameters
+    ----------
+    visits : array_like
+        N, the visits of each pair.
+    variance : array_like
+        σ̂² of the rewards, or p̄(1 - p̄) for one p(s').
+    n_states, n_actions : int
+        S and A.
+    delta : float
+        The probability with which the set may miss the true model.
+    value_range : float
+        The range of the rewards; 1 for one p(s').
+
+    Returns
+    -------
+    ndarray
+        The half width of each pair.
+
+    Examples
+    --------
     >>> float(ucrl2b_width(1, 1.0, 1, 1, 6 / np.e))
     8.0
     """
@@ -59,10 +122,33 @@ def scal_width(
     delta: float,
     value_range: float = 1.0,
 ) -> Floats:
-    """sqrt(14·σ̂²·b/N⁺) + (49/3)·range·b/max{1, N-1}, b = ln(2·S·A·t_k/δ), for a reward or one p(s').
+    """The intervals of SCAL: sqrt(14·σ̂²·b/N⁺) + (49/3)·range·b/max{1, N-1} with b = ln(2·S·A·t_k/δ).
 
-    Fruit, Pirotta, Lazaric & Ortner 2018, Efficient bias-span-constrained exploration-exploitation in RL.
+    For a reward or for one p(s'). Fruit, Pirotta, Lazaric & Ortner 2018, Efficient bias-span-constrained
+    exploration-exploitation in RL.
 
+    Parameters
+    ----------
+    visits : array_like
+        N, the visits of each pair.
+    variance : array_like
+        σ̂² of the rewards, or p̄(1 - p̄) for one p(s').
+    t : float
+        t_k, the first step of the episode, from 1.
+    n_states, n_actions : int
+        S and A.
+    delta : float
+        The probability with which the set may miss the true model.
+    value_range : float
+        The range of the rewards; 1 for one p(s').
+
+    Returns
+    -------
+    ndarray
+        The half width of each pair.
+
+    Examples
+    --------
     >>> round(float(scal_width(50, 0.0, 1, 1, 1, 2 / np.e)), 12) == round(1 / 3, 12)
     True
     """
@@ -73,8 +159,26 @@ def scal_width(
 
 
 def scal_floor(t: float, span: float, reward_max: float = 1.0) -> float:
-    """η_k = r_max/(c·t_k), at most 1: what every row of SCAL keeps on s̄. It costs at most c·η_k ≤ r_max/t_k of gain.
+    """The probability that every row of SCAL keeps on s̄: η_k = r_max/(c·t_k), at most 1.
 
+    It lowers the gain by at most c·η_k ≤ r_max/t_k.
+
+    Parameters
+    ----------
+    t : float
+        t_k, the first step of the episode, from 1.
+    span : float
+        c.
+    reward_max : float
+        r_max, the range of the rewards.
+
+    Returns
+    -------
+    float
+        η_k.
+
+    Examples
+    --------
     >>> scal_floor(100, 2.0)
     0.005
     """
@@ -82,10 +186,27 @@ def scal_floor(t: float, span: float, reward_max: float = 1.0) -> float:
 
 
 def tucrl_truncated(visits: ArrayLike, t: float, n_states: int, n_actions: int) -> NDArray[np.bool_]:
-    """max{1, N-1} > sqrt(t_k/(S·A)): such a pair may not move to a state never visited.
+    """The pairs that TUCRL truncates: those with max{1, N-1} > sqrt(t_k/(S·A)).
 
-    Fruit, Pirotta & Lazaric 2018, Near optimal exploration-exploitation in non-communicating MDPs.
+    Such a pair may not move to a state never visited. Fruit, Pirotta & Lazaric 2018, Near optimal
+    exploration-exploitation in non-communicating MDPs.
 
+    Parameters
+    ----------
+    visits : array_like
+        N, the visits of each pair.
+    t : float
+        t_k, the first step of the episode, from 1.
+    n_states, n_actions : int
+        S and A.
+
+    Returns
+    -------
+    ndarray of bool
+        Whether each pair is truncated.
+
+    Examples
+    --------
     >>> tucrl_truncated([3, 4], 8, 2, 1).tolist()
     [False, True]
     """
@@ -93,9 +214,31 @@ def tucrl_truncated(visits: ArrayLike, t: float, n_states: int, n_actions: int) 
 
 
 def kl_ucrl_radius(visits: ArrayLike, horizon: float, n_states: int, n_actions: int, delta: float) -> Floats:
-    """KL(p̄, p̃) ≤ C_p/N⁺, C_p = S·(B + ln(B + 1/ln T)·(1 + 1/(B + 1/ln T))), B = ln(2e·S²·A·ln T/δ).
+    """The radius of KL-UCRL's set of rows: KL(p̄, p̃) ≤ C_p/N⁺.
 
-    Filippi, Cappé & Garivier 2010, Optimism in reinforcement learning and Kullback-Leibler divergence.
+    C_p = S·(B + ln(B + 1/ln T)·(1 + 1/(B + 1/ln T))) with B = ln(2e·S²·A·ln T/δ). Filippi, Cappé & Garivier 2010,
+    Optimism in reinforcement learning and Kullback-Leibler divergence.
+
+    Parameters
+    ----------
+    visits : array_like
+        N, the visits of each pair.
+    horizon : float
+        T, the steps that the constants are made for.
+    n_states, n_actions : int
+        S and A.
+    delta : float
+        The probability with which the set may miss the true model.
+
+    Returns
+    -------
+    ndarray
+        The radius of each pair.
+
+    Examples
+    --------
+    >>> kl_ucrl_radius([1, 100], 1e6, 6, 2, 0.05).round(2)
+    array([85.55,  0.86])
     """
     log_T = math.log(horizon)
     B = math.log(2.0 * math.e * n_states**2 * n_actions * log_T / delta)
@@ -106,6 +249,32 @@ def kl_ucrl_radius(visits: ArrayLike, horizon: float, n_states: int, n_actions: 
 def kl_ucrl_reward_width(
     visits: ArrayLike, horizon: float, n_states: int, n_actions: int, delta: float, reward_max: float = 1.0
 ) -> Floats:
-    """|r̃ - r̄| ≤ r_max·C_r/√N⁺, C_r = sqrt(ln(4·S·A·ln T/δ)/1.99) (Filippi, Cappé & Garivier 2010)."""
+    """The reward interval of KL-UCRL: |r̃ - r̄| ≤ r_max·C_r/√N⁺ with C_r = sqrt(ln(4·S·A·ln T/δ)/1.99).
+
+    Filippi, Cappé & Garivier 2010.
+
+    Parameters
+    ----------
+    visits : array_like
+        N, the visits of each pair.
+    horizon : float
+        T, the steps that the constants are made for.
+    n_states, n_actions : int
+        S and A.
+    delta : float
+        The probability with which the set may miss the true model.
+    reward_max : float
+        r_max, the range of the rewards.
+
+    Returns
+    -------
+    ndarray
+        The half width of each pair.
+
+    Examples
+    --------
+    >>> kl_ucrl_reward_width([1, 100], 1e6, 6, 2, 0.05).round(2)
+    array([2.18, 0.22])
+    """
     C = math.sqrt(math.log(4.0 * n_states * n_actions * math.log(horizon) / delta) / 1.99)
     return np.asarray(reward_max * C / np.sqrt(np.maximum(1, np.asarray(visits))))
