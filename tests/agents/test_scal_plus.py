@@ -10,7 +10,6 @@ import pytest
 import gainful as gf
 from gainful.errors import InvalidAgentError, InvalidArgumentError
 from gainful.simulation.transition_table import TabularStepper
-from tests.agents.slow_scal_plus import SlowSCALPlus
 
 
 def planned(agent: gf.SCALPlus) -> dict[str, Any]:
@@ -73,38 +72,6 @@ def test_an_action_is_tested_before_it_is_executed() -> None:
     assert lengths[:2] == [1, 1]  # N = 0: each action once, in an episode of its own
     assert min(lengths) >= 1
     assert max(lengths) > 10  # and then episodes double
-
-
-@pytest.mark.parametrize("scale", [1.0, 0.2, 0.03])
-@pytest.mark.parametrize("environment", ["riverswim", "toy", "garnet", "bernoulli"])
-def test_the_slow_obviously_right_agent_has_the_same_life(environment: str, scale: float) -> None:
-    mdp = {
-        "riverswim": gf.environments.riverswim(6),
-        "toy": gf.environments.toy3d(0.1).restricted([0, 1, 2]),
-        "garnet": gf.environments.garnet(12, 3, 4),
-        "bernoulli": gf.MDP(*gf.environments.riverswim(4).to_dense(), reward_law="bernoulli"),
-    }[environment]
-    span, horizon, low, high = 3.0, 1500, mdp.reward_min, mdp.reward_max
-    fast = gf.SCALPlus(
-        mdp.n_states, mdp.n_actions, span=span, reward_min=low, reward_max=high, bonus_scale=scale, allowed=mdp.allowed
-    )
-    run = gf.simulate(fast, mdp, horizon, seed=4)
-    slow = SlowSCALPlus(mdp.n_states, mdp.n_actions, span, low, high, 0.05, scale, mdp.allowed)
-    world = TabularStepper(mdp, 4)
-    state, total = world.first_state, 0.0
-    for t in range(horizon):
-        action = slow.act(state)
-        reward, to = world.step(t, state, action)
-        slow.observe(state, action, reward, to)
-        state, total = to, total + reward
-    assert state == run.final_state
-    assert np.array_equal(slow.N.sum(axis=2).reshape(-1), fast.statistics.visits)
-    assert slow.episode_starts == run.episodes["step"].tolist()
-    assert total == pytest.approx(run.rewards[-1], rel=0, abs=1e-9)
-    for k in range(mdp.n_states * mdp.n_actions):
-        states, counts = fast.statistics.row(k)
-        assert np.array_equal(np.flatnonzero(slow.N[divmod(k, mdp.n_actions)]), states)
-        assert np.array_equal(slow.N[divmod(k, mdp.n_actions)][states], counts)
 
 
 def test_every_plan_is_optimistic_and_keeps_the_span() -> None:
