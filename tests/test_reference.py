@@ -177,8 +177,8 @@ def test_every_agent_has_a_card() -> None:
 def test_a_card_agrees_with_its_agent(name: str) -> None:
     card, agent = fields(cards("agents")[name]), built(name)
     assert list(card) == [
-        "Class", "Assumes", "Bound", "Source", "Told", "Planning", "Memory", "Use it when", "Void when", "Constants",
-        "Seen", "Run",
+        "Class", "Assumes", "Bound", "Source", "Needs", "Planning", "Memory", "Use it when", "Void when", "Constants",
+        "Measured", "Run",
     ]  # fmt: skip
     assert imported(card["Class"].strip("`")) is type(agent)
     guarantee = agent.guarantee
@@ -190,7 +190,7 @@ def test_a_card_agrees_with_its_agent(name: str) -> None:
     assert f"Default constants: {'yes' if guarantee.holds else 'no'}" in card["Bound"]
     for parameter, default in registry.describe(name).parameters.items():
         if default == "required":
-            assert f"`{parameter}`" in card["Told"], parameter
+            assert f"`{parameter}`" in card["Needs"], parameter
 
 
 @pytest.mark.parametrize("name", AGENTS)

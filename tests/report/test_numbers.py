@@ -180,11 +180,12 @@ def test_two_horizons_of_one_label_are_two_lines(tmp_path: Path) -> None:
 
 def test_runs_without_plans_or_episodes_still_make_a_page(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "copy")
-    with Store.open(tmp_path / "copy") as store, store.transaction():
-        for row in list(store.runs()):
-            values, arrays = unpack(row["data"])
+    with Store.read(tmp_path / "copy") as opened:
+        rows = [(*unpack(row["data"]), row["run_id"]) for row in opened.runs()]
+    with sqlite3.connect(tmp_path / "copy" / STORE_FILE) as store:
+        for values, arrays, run_id in rows:
             kept = {name: arrays[name] for name in ("steps", "rewards", "pseudo_regret")}
-            store._connection.execute("UPDATE runs SET data = ? WHERE run_id = ?", (pack(values, kept), row["run_id"]))
+            store.execute("UPDATE runs SET data = ? WHERE run_id = ?", (pack(values, kept), run_id))
     found = collect(tmp_path / "copy")
     group = found.environments[0].groups[0]
     assert (group.optimism, group.bonus, group.last_plan) == ({}, {}, {})

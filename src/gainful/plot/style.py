@@ -148,8 +148,8 @@ def heading(ax: Axes, title: str, below: str = "", *, room: float = 0.0) -> None
 
     lines = 1 + below.count("\n") if below else 0
     if title:
-        ax.set_title(shown(title, 90), loc="left", fontsize=11.5, color=INK, pad=room + (8 + 13 * lines))
-        plain(ax._left_title)  # type: ignore[attr-defined]
+        pad = room + (8 + 13 * lines)
+        plain(ax.set_title(shown(title, 90), loc="left", fontsize=11.5, color=INK, pad=pad))
     if below:
         text = ax.text(0, 1, below, transform=above(room + 7), fontsize=9, color=PALE, va="bottom", ha="left")
         plain(text).set_in_layout(False)  # a long line must not make the axes narrow
