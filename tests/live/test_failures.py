@@ -229,7 +229,7 @@ def test_an_interrupt_anywhere_leaves_memory_and_journal_agreed(
 
                 patch.setattr(journal_module, "os", Failing(write=write))
             elif where == "apply":
-                patch.setattr(gf.SCALPlus, "observe", interrupted)
+                patch.setattr(gf.SCALPlus, "learn", interrupted)
             else:
                 patch.setattr(gf.SCALPlus, "plan", interrupted)
                 if i == 0:

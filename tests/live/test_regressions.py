@@ -448,7 +448,7 @@ def test_foreign_observations_did_not_void_the_guarantee(tmp_path: Path) -> None
     with opened(tmp_path / "history", config, history=log) as agent:
         assert agent.guarantee.reason_void == "2 observations were not outcomes of its own decisions"
     with opened(tmp_path / "fitted", fit_log(log, config)) as agent:
-        assert "began with 2 observations that are not known to be of its own" in agent.guarantee.reason_void
+        assert "began with 2 observations that are not known to be outcomes of its own" in agent.guarantee.reason_void
 
 
 def test_a_crash_between_decision_and_outcome_keeps_the_guarantee_of_a_plain_loop(tmp_path: Path) -> None:

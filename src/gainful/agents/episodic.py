@@ -444,14 +444,18 @@ class EpisodicAgent:
                 "give the agent the true reward_min and reward_max",
                 problem=f"reward {reward} at step {self.t + 1}",
             )
-        pair = s * self.n_actions + a
-        if self.statistics.observe(pair, to, r - self.reward_min) and self.current is not None:
+        self.learn(s, a, r, to)
+
+    def learn(self, state: int, action: int, reward: float, next_state: int) -> None:
+        """Learn from a transition that has been checked, as `observe` does."""
+        pair = state * self.n_actions + action
+        if self.statistics.observe(pair, next_state, reward - self.reward_min) and self.current is not None:
             self.remaining[pair] = self.current.execution_limit(int(self.visits_before[pair]))
         self.remaining[pair] -= 1
         self.t += 1
-        self.visited[s] = True
-        if not self.visited[to]:
-            self.visited[to] = True
+        self.visited[state] = True
+        if not self.visited[next_state]:
+            self.visited[next_state] = True
             self.interrupted = self.current is not None and self.current.stop_on_new_state
 
     def counts(self) -> tuple[Any, ...]:

@@ -65,12 +65,12 @@ class StepwiseAgent(EpisodicAgent):
         key, number = self.decision_key(n), np.uint64(2 * self.t)
         return int(decide(self.kind, self.q, self.numbers, self.allowed, state, key, number))
 
-    def observe(self, state: int, action: int, reward: float, next_state: int) -> None:
-        """What happened; the values change at once."""
-        super().observe(state, action, reward, next_state)
-        pair = int(state) * self.n_actions + int(action)
+    def learn(self, state: int, action: int, reward: float, next_state: int) -> None:
+        """Learn from a transition that has been checked: the values change at once."""
+        super().learn(state, action, reward, next_state)
+        pair = state * self.n_actions + action
         tables, visits = (self.q, self.target, self.numbers), int(self.statistics.visits[pair])
-        learn(self.kind, tables, self.n_actions, pair, float(reward) - self.reward_min, int(next_state), visits)
+        learn(self.kind, tables, self.n_actions, pair, reward - self.reward_min, next_state, visits)
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
         """The tables."""

@@ -1,4 +1,4 @@
-"""Many observations at once, to the same bits as one by one."""
+"""Many checked observations at once, to the same bits as one by one."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def cells_of(agent: Any, rows: TransitionColumns) -> tuple[NDArray[np.int64], ND
 
 
 def observe_rows(agent: Any, rows: TransitionColumns) -> None:
-    """`agent.observe` for every row in turn; the rows have been checked."""
+    """Learn from every row in turn; the rows have been checked."""
     core: EpisodicAgent = agent.core
-    if isinstance(core, StepwiseAgent):
-        for s, a, r, to in zip(rows.states, rows.actions, rows.rewards.tolist(), rows.next_states, strict=True):
-            agent.observe(s, int(a), r, to)
-        return
     states, to = cells_of(agent, rows)
-    pairs = states * core.n_actions + rows.actions
-    if core.count_many(pairs, to, rows.rewards - core.reward_min):
-        core.interrupted = core.current is not None and core.current.stop_on_new_state
-    core.t += len(pairs)
+    if isinstance(core, StepwiseAgent):
+        for transition in zip(states.tolist(), rows.actions.tolist(), rows.rewards.tolist(), to.tolist(), strict=True):
+            core.learn(*transition)
+    else:
+        pairs = states * core.n_actions + rows.actions
+        if core.count_many(pairs, to, rows.rewards - core.reward_min):
+            core.interrupted = core.current is not None and core.current.stop_on_new_state
+        core.t += len(pairs)
     if agent.log is not None:
-        log, n = agent.log, len(pairs)
+        log, n = agent.log, len(states)
         log.reserve(n)
         log.origin[log.n : log.n + n] = rows.states.reshape(n, -1)
         log.target[log.n : log.n + n] = rows.next_states.reshape(n, -1)

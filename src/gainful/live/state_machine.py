@@ -27,6 +27,7 @@ from gainful.live.decision_ledger import DecisionLedger, RecordedAnswer
 from gainful.live.folder import AgentDescription
 from gainful.live.receipts import Change
 from gainful.live.records import TWO_NUMBERS, Record, RecordKind, RecordLayout, TransitionColumns, request_checksum
+from gainful.live.validation import checked_transition
 
 Planning: TypeAlias = Literal["auto", "inline", "background"]
 PLAN_WAIT_SECONDS = 0.004
@@ -147,7 +148,9 @@ class AgentStateMachine:
             self.differing_decisions += self._draw(self.cell(state)) != action
             self.apply_decision(sequence, state, action)
         elif kind == RecordKind.OBSERVATION:
-            self.apply_observation(*self.layout.one_row(payload), sequence, payload)
+            s, a, r, to, decision_id = self.layout.one_row(payload)
+            checked_transition(self.agent, s, a, r, to)
+            self.apply_observation(s, a, r, to, decision_id, sequence, payload)
         elif kind == RecordKind.BATCH:
             self.apply_batch(self.layout.unpack_rows(payload))
         elif kind == RecordKind.PLAN:
@@ -285,7 +288,7 @@ class AgentStateMachine:
     def apply_observation(
         self, s: Any, a: int, r: float, to: Any, decision_id: int, sequence: int, payload: bytes
     ) -> None:
-        """Learn from an observation that is in the journal."""
+        """Learn from an observation that has been checked and is in the journal."""
         if decision_id:
             # of two decisions of the same action in the same state, the newer one counts: after a crash the older may
             # never have been carried out
@@ -293,10 +296,13 @@ class AgentStateMachine:
             self.ledger.closed(decision_id, sequence, payload[self.layout.state.size + 4 : -8])
         else:
             self._foreign += 1
+        core = self.core
+        here, there = (self.cell(s), self.cell(to)) if self.points else (s, to)
         if self.planner is not None:
-            core = self.core
-            self.planner.observe(self.cell(s) * core.n_actions + a, self.cell(to), r - core.reward_min)
-        self.agent.observe(s, a, r, to)
+            self.planner.observe(here * core.n_actions + a, there, r - core.reward_min)
+        core.learn(here, a, r, there)
+        if self.agent.log is not None:
+            self.agent.log.append(s, a, r, to)
 
     def apply_batch(self, rows: TransitionColumns) -> None:
         """Learn from a batch that is in the journal."""
