@@ -6,7 +6,7 @@ import json
 import math
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -85,6 +85,7 @@ def audit(
     gainful audit quickstart --runs 60 --horizon 1e5 --out results/quickstart
     """  # noqa: D301
     from gainful.cli.source import read_number, read_settings
+    from gainful.environments import registry
     from gainful.errors import InvalidArgumentError
     from gainful.experiments.auditing import save_audits
     from gainful.simulation.run import checked_horizon
@@ -105,9 +106,18 @@ def audit(
                 hint="--first-seed sets the first one",
                 problem="--agent-set seed: every run has a seed of its own",
             )
-        found = _of_environment(
-            source, settings or [], agent_name, c, bins, of_the_agent, steps or 100_000, runs, first_seed, jobs
-        )
+        asked = _Question(source, settings or [], agent_name, c, bins, of_the_agent, steps or 100_000, runs, first_seed)
+        if source in registry.names() or source in registry.continuous_names():
+            found = _of_named_environment(asked, jobs)
+        elif jobs is not None:
+            raise InvalidArgumentError(
+                "--jobs",
+                jobs,
+                hint="leave it out: a table is audited by one process",
+                problem="--jobs is for named environments and specs",
+            )
+        else:
+            found = _of_table(asked)
     if as_json:
         console.write([json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False), "\n"])
     else:
@@ -171,69 +181,80 @@ class _ProgressText:
         return f"{text}, {made / seconds:.3g} per second, about {duration(seconds * (total - done) / done)} left"
 
 
-def _of_environment(
-    source: str,
-    settings: list[str],
-    agent: str | None,
-    span: float | str,
-    bins: int | None,
-    given: dict[str, Any],
-    horizon: int,
-    runs: int,
-    first_seed: int,
-    jobs: int | None,
-) -> Audits:
-    """Audit a named environment in several processes, or a table in this one."""
-    from gainful.audit.audit import gathered
-    from gainful.audit.run import audit_run, truth_of
-    from gainful.cli.source import read_environment, read_settings
+class _Question(NamedTuple):
+    """What to audit in one environment: an agent with its parameters, and how many runs."""
+
+    source: str
+    settings: list[str]
+    agent: str | None
+    span: float | str
+    bins: int | None
+    parameters: dict[str, Any]
+    horizon: int
+    runs: int
+    first_seed: int
+
+
+def _of_named_environment(asked: _Question, jobs: int | None) -> Audits:
+    """Audit a named environment, in several processes."""
+    from gainful.cli.source import read_settings
     from gainful.environments import registry
     from gainful.errors import InvalidArgumentError
-    from gainful.experiments.agent_factory import AgentFactory, name_of
-    from gainful.experiments.auditing import AuditRequest, Audits, audit_all
+    from gainful.experiments.auditing import AuditRequest, audit_all
     from gainful.experiments.configuration import Configuration, checkpoint_steps
 
-    named = source in registry.names() or source in registry.continuous_names()
+    source, span, horizon = asked.source, asked.span, asked.horizon
+    name = asked.agent or ("c-scal-plus" if source in registry.continuous_names() else "scal-plus")
+    if "span" in asked.parameters and span != "auto":
+        raise InvalidArgumentError(
+            "--span", span, hint="leave one out", problem="--span and --agent-set span=… both set c"
+        )
+    if span != "auto" and not _takes_span(name):
+        raise InvalidArgumentError("--span", span, hint="leave it out", problem=f"--span {span}: {name} takes no span")
+    parameters = {**({"span": span} if _takes_span(name) else {}), **asked.parameters}
+    if asked.bins is not None:
+        parameters["bins"] = asked.bins
+    of_the_environment = read_settings(asked.settings)
+    steps = checkpoint_steps(20, horizon)
+    configuration = Configuration(source, of_the_environment, name, parameters, horizon, steps, 0)
+    configuration.canonical()  # so that its errors come before any work
     with console.live_line(_ProgressText()) as show:
-        if named:
-            name = agent or ("c-scal-plus" if source in registry.continuous_names() else "scal-plus")
-            if "span" in given and span != "auto":
-                raise InvalidArgumentError(
-                    "--span", span, hint="leave one out", problem="--span and --agent-set span=… both set c"
-                )
-            parameters = {**({"span": span} if _takes_span(name) else {}), **given}
-            if span != "auto" and not _takes_span(name):
-                raise InvalidArgumentError(
-                    "--span", span, hint="leave it out", problem=f"--span {span}: {name} takes no span"
-                )
-            if bins is not None:
-                parameters["bins"] = bins
-            configuration = Configuration(
-                source, read_settings(settings), name, parameters, horizon, checkpoint_steps(20, horizon), 0
-            )
-            configuration.canonical()  # so that its errors come before any work
-            return audit_all(
-                [AuditRequest(source, name, configuration)],
-                runs=runs,
-                first_seed=first_seed,
-                jobs=jobs,
-                progress=lambda done, total, part: show(round(1000 * (done + part)), 1000 * total),
-            )
-        if jobs is not None:
-            raise InvalidArgumentError(
-                "--jobs",
-                jobs,
-                hint="leave it out: a table is audited by one process",
-                problem="--jobs is for named environments and specs",
-            )
-        environment, began = read_environment(source, settings), time.monotonic()
+        return audit_all(
+            [AuditRequest(source, name, configuration)],
+            runs=asked.runs,
+            first_seed=asked.first_seed,
+            jobs=jobs,
+            progress=lambda done, total, part: show(round(1000 * (done + part)), 1000 * total),
+        )
+
+
+def _of_table(asked: _Question) -> Audits:
+    """Audit a table, or any other environment without a name, in this process."""
+    from gainful.audit.audit import gathered
+    from gainful.audit.run import audit_run, truth_of
+    from gainful.cli.source import read_environment
+    from gainful.experiments.agent_factory import AgentFactory, name_of
+    from gainful.experiments.auditing import Audits
+
+    with console.live_line(_ProgressText()) as show:
+        environment, began = read_environment(asked.source, asked.settings), time.monotonic()
         truth = truth_of(environment)
         made = []
-        for i in range(runs):
-            factory = AgentFactory(agent, environment, span, first_seed + i, horizon, bins, given, own_span=truth.span)
-            made.append(audit_run(factory.make(), environment, horizon, first_seed + i, truth=truth))
-            show(1000 * (i + 1), 1000 * runs)
-        found = gathered(made, factory.make(), name_of(environment, source), truth, agent_name=factory.name)
+        for i in range(asked.runs):
+            seed = asked.first_seed + i
+            factory = AgentFactory(
+                asked.agent,
+                environment,
+                asked.span,
+                seed,
+                asked.horizon,
+                asked.bins,
+                asked.parameters,
+                own_span=truth.span,
+            )
+            made.append(audit_run(factory.make(), environment, asked.horizon, seed, truth=truth))
+            show(1000 * (i + 1), 1000 * asked.runs)
+        found = gathered(made, factory.make(), name_of(environment, asked.source), truth, agent_name=factory.name)
         return Audits("", [found], seconds=time.monotonic() - began)
 
 
