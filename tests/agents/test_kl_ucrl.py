@@ -55,7 +55,7 @@ def test_the_guarantee_ends_with_the_horizon() -> None:
         agent.observe(0, agent.act(0), 0.0, 0)
     assert agent.guarantee.holds
     agent.observe(0, agent.act(0), 0.0, 0)
-    assert "3 steps lived" in str(agent.guarantee)
+    assert "3 steps observed" in str(agent.guarantee)
 
 
 @pytest.mark.parametrize("horizon", [1, 0, -5, 2.5, math.inf, math.nan])

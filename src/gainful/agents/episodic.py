@@ -217,11 +217,37 @@ class EpisodicAgent:
         return self
 
     def cell(self, state: int) -> int:
-        """The number of `state`: itself, checked."""
+        """Check a state.
+
+        Parameters
+        ----------
+        state : int
+            The state, from 0; a whole number of any type.
+
+        Returns
+        -------
+        int
+            Its number, as a plain integer.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If this agent has no such state.
+        """
         return whole_below("state", state, self.n_states)
 
     def cells(self, states: NDArray[Any]) -> NDArray[np.int64]:
-        """The numbers of many valid states: themselves."""
+        """Give the numbers of many states: themselves.
+
+        Parameters
+        ----------
+        states : ndarray of shape (N,)
+            Valid states.
+
+        Returns
+        -------
+        ndarray of int64, shape (N,)
+        """
         return states.astype(np.int64)
 
     def refine(self) -> None:
@@ -292,14 +318,37 @@ class EpisodicAgent:
         }
 
     def resize(self, settings: dict[str, Any]) -> None:
-        """Take the number of states of an agent with these settings, where that changes in the course of a run."""
+        """Take the number of states of an agent with these settings, where that changes in the course of a run.
+
+        Parameters
+        ----------
+        settings : dict
+            What `settings` of the other agent returned.
+        """
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
-        """What a subclass must keep, beside the statistics and the current plan, to go on to the same bits."""
+        """What a subclass must keep, beside the statistics and the current plan, to go on to the same bits.
+
+        Returns
+        -------
+        dict of str to ndarray
+            By name; `restore` takes them back.
+        """
         return {}
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take back what `own_arrays` gave."""
+        """Take back what `own_arrays` gave.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+            The arrays of an agent with the same settings.
+
+        Raises
+        ------
+        ValueError
+            If an array does not fit this agent.
+        """
 
     def save(self, path: str | Path) -> None:
         """Write the whole state to one file, which `gf.load_agent` reads.
@@ -343,7 +392,17 @@ class EpisodicAgent:
         return int(np.argmax(self.policy_at(np.array([self.cell(state)]))[0]))
 
     def policy_at(self, states: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(N, A) probabilities of the actions in each of these states, by the present policy; see `predict`."""
+        """Probabilities of the actions in many states, by the present policy; see `predict`.
+
+        Parameters
+        ----------
+        states : ndarray of int64, shape (N,)
+            Valid states.
+
+        Returns
+        -------
+        ndarray of shape (N, A)
+        """
         plan = self.current
         if plan is not None and plan.probabilities is not None:
             return plan.probabilities[states]
@@ -383,10 +442,22 @@ class EpisodicAgent:
         return a
 
     def decide(self, state: int, n: int = 0) -> int:
-        """The action of the present plan in a valid `state`; begins no episode.
+        """Choose the action of the present plan, which there must be; begins no episode.
 
-        Decision t uses draw 2t, and 2t+1 when the episode began at it. Further decisions at one step, n = 1, 2, …,
-        have streams of their own.
+        Decision t uses draw 2t, and 2t+1 when the episode began at it. Further decisions at one step have streams of
+        their own.
+
+        Parameters
+        ----------
+        state : int
+            A valid state.
+        n : int
+            The number of the decision at the present step, from 0.
+
+        Returns
+        -------
+        int
+            The action, from 0.
         """
         assert self.current is not None
         if self.current.probabilities is None:
@@ -395,7 +466,17 @@ class EpisodicAgent:
         return int(choose(self.current.cumulative, state, self.decision_key(n), np.uint64(number)))
 
     def decision_key(self, n: int) -> np.uint64:
-        """The key of the draws for decision n (from 0) of one step."""
+        """Give the key of the draws for one of several decisions at one step.
+
+        Parameters
+        ----------
+        n : int
+            The number of the decision, from 0.
+
+        Returns
+        -------
+        uint64
+        """
         if n == 0:
             return self.key
         key = np.empty(1, dtype=np.uint64)
@@ -519,8 +600,18 @@ class EpisodicAgent:
     def begin_episode(self, plan: EpisodePlan | None = None, seconds: float = 0.0) -> None:
         """Begin an episode, in which every pair may be executed max{1, ⌊f·N⌋} times.
 
-        Without a `plan` one is made from what has been seen. A plan made elsewhere, in so many `seconds`, leaves an
-        interruption that came after it pending.
+        Parameters
+        ----------
+        plan : EpisodePlan, optional
+            A plan made elsewhere from what this agent had seen; an interruption that came after it stays pending.
+            By default one is made now.
+        seconds : float
+            The CPU time that making the given plan took.
+
+        Raises
+        ------
+        NotConvergedError
+            If no plan can be made.
         """
         if plan is None:
             began = time.process_time()

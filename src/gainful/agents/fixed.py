@@ -1,4 +1,4 @@
-"""Fixed: a given policy for ever, the yardstick of learners."""
+"""Fixed: a given policy, played without learning; what learners are compared with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUM_TOLERANCE = 1e-8
 
 
 class Fixed(EpisodicAgent):
-    r"""A fixed policy, played for ever: what learning agents are compared with.
+    r"""A fixed policy, played forever: what learning agents are compared with.
 
     There is one episode, without end. The agent has no model, so the gain it records is only known to lie in
     [reward_min, reward_max].

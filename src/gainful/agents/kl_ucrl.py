@@ -96,7 +96,7 @@ class KLUCRL(ExtendedAgent):
     @property
     def guarantee(self) -> Guarantee:
         """The theorem, as far as the constants are its own and the horizon has not passed."""
-        late = f"{self.t} steps lived, more than the horizon of {self.horizon}" if self.t > self.horizon else ""
+        late = f"{self.t} steps observed, more than the horizon of {self.horizon}" if self.t > self.horizon else ""
         return Guarantee(
             bound=f"regret Õ(r_max·D·S·sqrt(A·T)) with probability {1 - self.delta:g} at T = {self.horizon}",
             assumptions=("the MDP is communicating, of finite diameter D",),

@@ -40,7 +40,7 @@ class MBIEEB(EpisodicAgent):
 
     Plans Q(s,a) = r̄ + β/√N + γ·p̄·max_a' Q, β = r_max/(1-γ)·sqrt(ln(2SAm/δ)/2), to precision r_max/√t_k in the
     values. A pair never visited is worth the most this equation can give any pair, (r_max + β)/(1-γ): its row goes to
-    an additional state that pays r_max + β for ever.
+    an additional state that pays r_max + β forever.
 
     Three differences from the published algorithm, which is made for discounted reward: it plans once per doubling
     episode, not at every step; counts go on beyond `m` visits (m only enters the logarithm); an unvisited pair is

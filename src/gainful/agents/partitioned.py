@@ -126,18 +126,64 @@ class PartitionedAgent:
         raise NotImplementedError
 
     def cell(self, state: ArrayLike) -> int:
-        """The cell of the point `state`."""
+        """Find the cell of a point.
+
+        Parameters
+        ----------
+        state : array_like
+            d numbers; a plain number if d = 1.
+
+        Returns
+        -------
+        int
+            The number of the cell, from 0.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the partition does not accept the point.
+        """
         return self.partition.index(state)
 
     def cells(self, states: ArrayLike) -> NDArray[np.int64]:
-        """The cells of many points, (N, d), or (N,) if d = 1."""
+        """Find the cells of many points.
+
+        Parameters
+        ----------
+        states : array_like of shape (N, d)
+            The points; (N,) if d = 1.
+
+        Returns
+        -------
+        ndarray of int64, shape (N,)
+        """
         return self.partition.index_many(states)
 
     def refine(self) -> None:
         """Take finer cells, where that is due."""
 
     def act(self, state: ArrayLike) -> int:
-        """The action to take at the point `state`; asked again before `observe`, the answer is the same."""
+        """Choose the action to take at a point; finer cells and a new episode come first, where they are due.
+
+        Asked again before the next `observe`, the answer is the same.
+
+        Parameters
+        ----------
+        state : array_like
+            d numbers; a plain number if d = 1.
+
+        Returns
+        -------
+        int
+            The action, from 0.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the partition does not accept the point; the agent then stays as it was.
+        NotConvergedError
+            If a plan was due and could not be made.
+        """
         cell = self.cell(state)  # a bad point changes nothing
         if self.core.t >= self.refines_at:
             self.refine()
@@ -145,15 +191,53 @@ class PartitionedAgent:
         return self.core.act(cell)
 
     def begin_episode(self, plan: EpisodePlan | None = None, seconds: float = 0.0) -> None:
-        """Begin an episode with a new plan, or with one made elsewhere in so many seconds."""
+        """Begin an episode.
+
+        Parameters
+        ----------
+        plan : EpisodePlan, optional
+            A plan for the cells that was made elsewhere; by default one is made now.
+        seconds : float
+            The CPU time that making the given plan took.
+        """
         self.core.begin_episode(plan, seconds)
 
     def decide(self, state: ArrayLike, n: int = 0) -> int:
-        """The action of the present plan at the point `state`, for decision n (from 0) of the present step."""
+        """Choose the action of the present plan, which there must be; begins no episode.
+
+        Parameters
+        ----------
+        state : array_like
+            d numbers; a plain number if d = 1.
+        n : int
+            The number of the decision at the present step, from 0.
+
+        Returns
+        -------
+        int
+            The action, from 0.
+        """
         return self.core.decide(self.cell(state), n)
 
     def observe(self, state: ArrayLike, action: int, reward: float, next_state: ArrayLike) -> None:
-        """Learn from a transition: any valid one, whether or not the agent chose it."""
+        """Learn from a transition: any valid one, whether or not the agent chose it.
+
+        Parameters
+        ----------
+        state : array_like
+            The point at which the action was taken.
+        action : int
+            The action taken.
+        reward : float
+            The reward received, in [reward_min, reward_max].
+        next_state : array_like
+            The point reached.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the transition is not possible for this agent, which then stays as it was.
+        """
         self.core.observe(self.cell(state), action, reward, self.cell(next_state))
         if self.log is not None:
             self.log.append(state, int(action), float(reward), next_state)
@@ -161,19 +245,43 @@ class PartitionedAgent:
     def predict(self, observation: ArrayLike) -> int:
         """The greedy action of the present policy at a point; begins no episode and learns nothing.
 
-        Of a policy that mixes actions it is the most probable one, ties to the lowest; before the first plan the
-        lowest action that the cell has.
+        Parameters
+        ----------
+        observation : array_like
+            d numbers; a plain number if d = 1.
+
+        Returns
+        -------
+        int
+            The most probable action of the present policy, ties to the lowest; before the first plan the lowest action
+            that the cell has.
         """
         return self.core.predict(self.cell(observation))
 
     def policy(self, points: ArrayLike) -> NDArray[np.float64]:
-        """(N, A) probabilities of the present policy at many points (N, d), or (N,) if d = 1; see `predict`."""
+        """Probabilities of the actions at many points, by the present policy; see `predict`.
+
+        Parameters
+        ----------
+        points : array_like of shape (N, d)
+            The points; (N,) if d = 1.
+
+        Returns
+        -------
+        ndarray of shape (N, A)
+        """
         return self.core.policy_at(self.cells(points))
 
     # ------------------------------------------------------------------ files
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again (what a saved file holds beside the arrays)."""
+        """The arguments that make this agent again, which a saved file holds beside the arrays.
+
+        Returns
+        -------
+        dict
+            Keyword arguments of the class, all of them plain JSON values.
+        """
         kept = self.core.settings()
         del kept["n_states"]
         if self.space is None:
@@ -198,7 +306,20 @@ class PartitionedAgent:
         self.core.restore({name: array for name, array in arrays.items() if not name.startswith("log_")})
 
     def save(self, path: str | Path) -> None:
-        """Write the whole state to one plain file; `gf.load_agent(path)` goes on to the same bits."""
+        """Write the whole state to one file, which `gf.load_agent` reads.
+
+        The loaded agent goes on to the same bits as this one. The file is complete, or as it was before.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; plain arrays and JSON.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the file cannot be written.
+        """
         save_agent(self, path)
 
 

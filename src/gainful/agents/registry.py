@@ -99,7 +99,7 @@ def _loaded(home: tuple[str, str]) -> Any:
 
 
 @dataclass(frozen=True)
-class AgentDescription:
+class AgentSummary:
     """An agent in one line: its name, what it is, and its own parameters with their defaults."""
 
     name: str
@@ -107,7 +107,7 @@ class AgentDescription:
     parameters: dict[str, Any]
 
 
-def describe(name: str) -> AgentDescription:
+def describe(name: str) -> AgentSummary:
     """The first line of the agent's docstring, and its parameters; one without a default must be given."""
     made: Any = continuous_class(name) if name in PARTITIONED else agent_class(name)
     parameters = {
@@ -115,4 +115,4 @@ def describe(name: str) -> AgentDescription:
         for p in inspect.signature(made).parameters.values()
         if p.name not in ("n_states", "n_actions", "allowed", "reward_min", "reward_max", "seed")
     }
-    return AgentDescription(name, (inspect.getdoc(made) or "").splitlines()[0], parameters)
+    return AgentSummary(name, (inspect.getdoc(made) or "").splitlines()[0], parameters)

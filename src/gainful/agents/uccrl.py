@@ -172,7 +172,7 @@ class UCCRL(SmoothAgent):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The theorem of the published algorithm, which nobody has proven for this variant."""
+        """The theorem of the published algorithm, which has not been proven for this variant."""
         alpha, d = self.holder or 1.0, self.dim
         return Guarantee(
             bound=f"regret Õ(c·(n·sqrt(A·T) + L·m^(-α)·T)), n = {self.n_states} cells, "
