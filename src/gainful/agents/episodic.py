@@ -579,6 +579,14 @@ class EpisodicAgent:
             return int(self.remaining[pair])
         return self.current.execution_limit(int(self.visits_before[pair]))
 
+    def write_limits(self) -> None:
+        """Set `remaining` for the pairs that this episode has not executed, too."""
+        untouched = np.flatnonzero(~self.statistics.is_changed)
+        multiplier = 1.0 if self.current is None else self.current.multiplier
+        visits = self.visits_before[untouched]
+        limits = visits if multiplier == 1.0 else np.floor(multiplier * visits).astype(np.int64)
+        self.remaining[untouched] = np.maximum(limits, 1)
+
     def reset_limits(self) -> None:
         """Take the present visits as those before the episode, of which nothing has been executed."""
         self.visits_before[:] = self.statistics.visits

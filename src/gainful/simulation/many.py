@@ -26,11 +26,11 @@ from gainful.simulation.counters import (
     STEP,
     SUM,
     TOUCHED,
+    UNLIMITED,
     Clock,
     Counters,
     counted_step,
     counters_in,
-    executions_left,
     new_records,
 )
 from gainful.simulation.run import Run, checked_checkpoints, checked_horizon
@@ -55,10 +55,7 @@ class LanePlans(NamedTuple):
     doubling: Any
     stopped: Any
     reward_min: Any
-    multiplier: Any
-    is_changed: Any
     remaining: Any
-    visits_before: Any
     reward_sum: Any
     reward_squares: Any
 
@@ -99,13 +96,7 @@ def run_lanes(
                     pair = np.uint64(plans.route[i, s])
                     at = np.uint64(i) * words + (pair << RECORD_SHIFT)
                     if record[at] == NOT_LOADED:
-                        record[at] = executions_left(
-                            plans.doubling[i],
-                            plans.is_changed[i][pair],
-                            plans.remaining[i][pair],
-                            plans.multiplier[i],
-                            plans.visits_before[i][pair],
-                        )
+                        record[at] = plans.remaining[i][pair] if plans.doubling[i] else UNLIMITED
                         real[at + SUM], real[at + SQUARES] = plans.reward_sum[i][pair], plans.reward_squares[i][pair]
                         counters.touched[i, now[i, TOUCHED]] = pair
                         now[i, TOUCHED] += 1
@@ -209,13 +200,11 @@ class Lanes:
             doubling=np.ones(LANES, dtype=bool),
             stopped=np.ones(LANES, dtype=bool),
             reward_min=np.array([a.reward_min for a in agents]),
-            multiplier=np.ones(LANES),
-            is_changed=tuple(a.statistics.is_changed for a in agents),
             remaining=tuple(a.remaining for a in agents),
-            visits_before=tuple(a.visits_before for a in agents),
             reward_sum=tuple(a.statistics.reward_sum for a in agents),
             reward_squares=tuple(a.statistics.reward_squares for a in agents),
         )
+        self._multipliers = [0.0] * LANES  # with which the limits of all pairs are written out
         # plain tuples: quicker arguments
         self._groups = tuple(table), tuple(law), tuple(counters), tuple(self.plans), tuple(self.clock)
 
@@ -233,8 +222,10 @@ class Lanes:
                     if not _simple(simulation.agent, plan):
                         return
                     np.add(self.first_pair, plan.actions, out=plans.route[i], casting="unsafe")
-                    plans.doubling[i], plans.multiplier[i] = plan.doubling, plan.multiplier
-                    last_step[i] = plan.last_step - simulation.lived
+                    if plan.multiplier != self._multipliers[i]:
+                        simulation.agent.write_limits()
+                        self._multipliers[i] = plan.multiplier
+                    plans.doubling[i], last_step[i] = plan.doubling, plan.last_step - simulation.lived
                 plans.stopped[:] = False
                 began = time.thread_time()
                 run_lanes(*self._groups, min(target, int(last_step.min())))
