@@ -119,41 +119,9 @@ def _from_p(cls: type[Model], base: Any, title: str, start: Start | None, name: 
     S = len(states)
     A = 1 + max((a for s in states for a in _keys(P[s], f"{title}: P[{s}]")), default=0)
     initial = _initial(base, title, start, S)
+    pair, target, p, r, end = _read_transitions(P, title, S, A)
+    # restart: each transition that terminates becomes one per initial state
     begin = np.flatnonzero(initial)
-    pairs: list[int] = []
-    targets: list[int] = []
-    masses: list[float] = []
-    rewards: list[float] = []
-    ends: list[bool] = []
-    for s in states:
-        for a in _keys(P[s], f"{title}: P[{s}]"):
-            for entry in P[s][a]:
-                try:
-                    mass, target, reward, *rest = entry
-                    number = int(target)
-                    masses.append(float(mass))
-                    rewards.append(float(reward))
-                    ends.append(bool(rest and rest[0]))
-                except (TypeError, ValueError) as error:
-                    raise InvalidMDPError(
-                        f"{title}: P[{s}][{a}] contains {entry!r}",
-                        name="P",
-                        found=entry,
-                        expected="(probability, next state, reward, terminated)",
-                    ) from error
-                if a < 0 or not 0 <= number < S:
-                    raise InvalidMDPError(
-                        f"{title}: P[{s}][{a}] moves to state {number}",
-                        name="P",
-                        found=number,
-                        expected=f"0 … {S - 1}",
-                    )
-                pairs.append(s * A + a)
-                targets.append(number)
-    pair, target, p, r, end = (np.array(x) for x in (pairs, targets, masses, rewards, ends))
-    if pair.size == 0:
-        raise InvalidMDPError(f"{title}: P has no transitions", name="P", found=P)
-    # restart: each ending transition becomes one per initial state
     copies = np.where(end, begin.size, 1)
     row = np.repeat(np.arange(pair.size), copies)
     within = np.arange(row.size) - np.repeat(np.cumsum(copies) - copies, copies)
@@ -190,6 +158,43 @@ def _from_p(cls: type[Model], base: Any, title: str, start: Start | None, name: 
             f"{title}: {error.problem}", name=error.name, found=error.found, expected=error.expected, hint=error.hint
         ) from error
     return mdp
+
+
+def _read_transitions(P: Any, title: str, S: int, A: int) -> tuple[NDArray[Any], ...]:
+    """The entries of P as arrays: pair s*A + a, next state, probability, reward, and whether it terminates."""
+    pairs: list[int] = []
+    targets: list[int] = []
+    masses: list[float] = []
+    rewards: list[float] = []
+    ends: list[bool] = []
+    for s in range(S):
+        for a in _keys(P[s], f"{title}: P[{s}]"):
+            for entry in P[s][a]:
+                try:
+                    mass, target, reward, *rest = entry
+                    number = int(target)
+                    masses.append(float(mass))
+                    rewards.append(float(reward))
+                    ends.append(bool(rest and rest[0]))
+                except (TypeError, ValueError) as error:
+                    raise InvalidMDPError(
+                        f"{title}: P[{s}][{a}] contains {entry!r}",
+                        name="P",
+                        found=entry,
+                        expected="(probability, next state, reward, terminated)",
+                    ) from error
+                if a < 0 or not 0 <= number < S:
+                    raise InvalidMDPError(
+                        f"{title}: P[{s}][{a}] moves to state {number}",
+                        name="P",
+                        found=number,
+                        expected=f"0 … {S - 1}",
+                    )
+                pairs.append(s * A + a)
+                targets.append(number)
+    if not pairs:
+        raise InvalidMDPError(f"{title}: P has no transitions", name="P", found=P)
+    return tuple(np.array(column) for column in (pairs, targets, masses, rewards, ends))
 
 
 def _keys(table: Any, place: str) -> list[int]:

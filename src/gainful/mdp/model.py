@@ -505,22 +505,27 @@ class MDP:
         if units.objective not in get_args(Objective):
             raise InvalidArgumentError("objective", units.objective, "'reward' or 'cost'")
         self.units, self.name = units, name
-        law = reward_law if reward_law is not None else ("deterministic" if entry_rewards is None else "transition")
-        if law not in get_args(RewardLaw):
-            raise InvalidArgumentError("reward_law", law, f"one of {', '.join(get_args(RewardLaw))}")
-        if law == "transition" and entry_rewards is None:
-            raise InvalidMDPError(
-                "reward_law 'transition' needs one reward per transition",
-                name="reward_law",
-                found=law,
-                hint="give R (S, A, S) or a table",
-            )
+        self.reward_law = _checked_law(reward_law, entry_rewards)
         if entry_rewards is not None and user_rewards:  # before rows are sorted, which is by internal rewards too
             entry_rewards = units.sign * entry_rewards - units.offset + 0.0
         rows = checked_rows(indptr, indices, probabilities, n_states, self._pair_in_message, entry_rewards)
+        rows = self._set_allowed(rows, allowed)
+        self._set_rewards(rows, pair_rewards, user_rewards)
+        if rows.entry_rewards is not None and self.reward_law != "transition":
+            # next states that are listed with several rewards become one entry
+            rows = merged(TransitionRows(rows.indptr, rows.indices, rows.probabilities, None))
+        self.indptr, self.indices, self.probabilities = rows.indptr, rows.indices, rows.probabilities
+        self.start = self._start_distribution(start)
+        arrays = (self.indptr, self.indices, self.probabilities, self.pair_rewards, self.allowed, self.start)
+        for array in (*arrays, *(() if self.entry_rewards is None else (self.entry_rewards,))):
+            array.flags.writeable = False
+        object.__setattr__(self, "_frozen", True)
+
+    def _set_allowed(self, rows: TransitionRows, allowed: ArrayLike | None) -> TransitionRows:
+        """Set `allowed` from the mask, or from the rows that are not empty; returns the rows of allowed pairs."""
         filled = rows.indptr[1:] > rows.indptr[:-1]
         if allowed is not None:
-            mask = _mask(allowed, n_states, n_actions).reshape(-1)
+            mask = _mask(allowed, self.n_states, self.n_actions).reshape(-1)
             if np.any(mask & ~filled):
                 k = int(np.flatnonzero(mask & ~filled)[0])
                 raise InvalidMDPError(
@@ -532,28 +537,29 @@ class MDP:
                 )
             rows = _only(rows, mask)
             filled = mask
-        self.allowed = filled.reshape(n_states, n_actions).copy()
+        self.allowed = filled.reshape(self.n_states, self.n_actions).copy()
         without = np.flatnonzero(~self.allowed.any(axis=1))
         if without.size:
             raise InvalidMDPError(
                 f"state {self.state_name(int(without[0]))} has no action (all its rows are empty); "
-                f"{without.size} of {n_states} states",
+                f"{without.size} of {self.n_states} states",
                 name="P",
                 found=self.state_name(int(without[0])),
                 hint="a state that ends the process can loop on itself or restart",
             )
-        entries = rows.entry_rewards
+        return rows
+
+    def _set_rewards(self, rows: TransitionRows, pair_rewards: NDArray[np.float64], user_rewards: bool) -> None:
+        """Set the internal rewards of pairs and transitions, and check them."""
+        entries, filled, units = rows.entry_rewards, self.allowed.reshape(-1), self.units
         if entries is not None:
-            pair_rewards = np.zeros(n_states * n_actions)
+            pair_rewards = np.zeros(self.n_states * self.n_actions)
             inside = np.flatnonzero(filled)
             pair_rewards[inside] = np.add.reduceat(rows.probabilities * entries, rows.indptr[inside])
         else:
             pair_rewards = np.where(filled, pair_rewards, 0.0)
             if user_rewards:
                 pair_rewards = np.where(filled, units.sign * pair_rewards - units.offset + 0.0, 0.0)
-        if entries is not None and law != "transition":  # next states listed with several rewards are one again
-            rows = merged(TransitionRows(rows.indptr, rows.indices, rows.probabilities, None))
-        self.indptr, self.indices, self.probabilities = rows.indptr, rows.indices, rows.probabilities
         bad = np.flatnonzero(~np.isfinite(pair_rewards))
         if bad.size:
             raise InvalidMDPError(
@@ -563,7 +569,7 @@ class MDP:
                 expected="a finite number",
                 hint=f"{bad.size} of {int(filled.sum())} pairs are wrong",
             )
-        if law == "bernoulli":
+        if self.reward_law == "bernoulli":
             mean = units.reward(pair_rewards)[filled]
             if mean.min() < 0.0 or mean.max() > 1.0:
                 k = int(np.flatnonzero(filled)[np.flatnonzero((mean < 0.0) | (mean > 1.0))[0]])
@@ -574,14 +580,8 @@ class MDP:
                     found=found,
                     expected="a number in [0, 1] for Bernoulli rewards",
                 )
-        self.reward_law = law
-        self.entry_rewards = entries if law == "transition" else None
+        self.entry_rewards = entries if self.reward_law == "transition" else None
         self.pair_rewards = np.ascontiguousarray(pair_rewards)
-        self.start = self._start_distribution(start)
-        arrays = (self.indptr, self.indices, self.probabilities, self.pair_rewards, self.allowed, self.start)
-        for array in (*arrays, *(() if self.entry_rewards is None else (self.entry_rewards,))):
-            array.flags.writeable = False
-        object.__setattr__(self, "_frozen", True)
 
     def _start_distribution(self, start: Start) -> NDArray[np.float64]:
         S = self.n_states
@@ -1027,6 +1027,21 @@ def require_mdp(mdp: object) -> None:
 
 
 # ---------------------------------------------------------------------- helpers
+
+
+def _checked_law(given: RewardLaw | None, entry_rewards: NDArray[np.float64] | None) -> RewardLaw:
+    """The reward law, or the one that follows from the kind of rewards."""
+    law = given if given is not None else ("deterministic" if entry_rewards is None else "transition")
+    if law not in get_args(RewardLaw):
+        raise InvalidArgumentError("reward_law", law, f"one of {', '.join(get_args(RewardLaw))}")
+    if law == "transition" and entry_rewards is None:
+        raise InvalidMDPError(
+            "reward_law 'transition' needs one reward per transition",
+            name="reward_law",
+            found=law,
+            hint="give R (S, A, S) or a table",
+        )
+    return law
 
 
 def _mask(allowed: ArrayLike, n_states: int, n_actions: int) -> NDArray[np.bool_]:

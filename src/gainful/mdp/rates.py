@@ -116,23 +116,7 @@ def from_rates(
         jumps = _from_arrays(rates, rewards, costs, jump_rewards, jump_costs, allowed, state_labels, action_labels)
     S, A = jumps.n_states, jumps.n_actions
     total = np.bincount(jumps.pair, weights=jumps.rate, minlength=S * A)
-    fastest = float(total.max(initial=0.0))
-    if fastest <= 0.0:
-        raise InvalidMDPError(
-            "all rates are 0, so nothing ever happens", name="rates", found=0.0, expected="at least one positive rate"
-        )
-    scale = fastest if uniformization is None else float(uniformization)
-    if not np.isfinite(scale) or scale < fastest * (1.0 - _ROUNDING):
-        s, a = divmod(int(total.argmax()), A)
-        state = s if jumps.state_labels is None else f"'{jumps.state_labels[s]}'"
-        action = a if jumps.action_labels is None else f"'{jumps.action_labels[a]}'"
-        raise InvalidArgumentError(
-            "uniformization",
-            scale,
-            f"at least {fastest:.10g}, the total rate of state {state}, action {action}",
-            "leave it out to use that rate",
-            problem=f"uniformization is {scale:.10g}",
-        )
+    scale = _checked_uniformization(uniformization, jumps, total)
     # the rest of each pair's step: nothing happens
     rest = np.where(jumps.allowed, (scale - total) / scale, 0.0)
     idle = np.flatnonzero(rest > _ROUNDING)
@@ -161,6 +145,28 @@ def from_rates(
         user_rewards=True,
     )
     return mdp
+
+
+def _checked_uniformization(given: float | None, jumps: _Jumps, total: NDArray[Any]) -> float:
+    """Λ, which must be at least the largest total rate of a pair."""
+    fastest = float(total.max(initial=0.0))
+    if fastest <= 0.0:
+        raise InvalidMDPError(
+            "all rates are 0, so nothing ever happens", name="rates", found=0.0, expected="at least one positive rate"
+        )
+    scale = fastest if given is None else float(given)
+    if not np.isfinite(scale) or scale < fastest * (1.0 - _ROUNDING):
+        s, a = divmod(int(total.argmax()), jumps.n_actions)
+        state = s if jumps.state_labels is None else f"'{jumps.state_labels[s]}'"
+        action = a if jumps.action_labels is None else f"'{jumps.action_labels[a]}'"
+        raise InvalidArgumentError(
+            "uniformization",
+            scale,
+            f"at least {fastest:.10g}, the total rate of state {state}, action {action}",
+            "leave it out to use that rate",
+            problem=f"uniformization is {scale:.10g}",
+        )
+    return scale
 
 
 def _is_frame(value: Any) -> bool:
