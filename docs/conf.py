@@ -28,7 +28,10 @@ project_copyright = author
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build", "Thumbs.db", ".DS_Store"]
-suppress_warnings = ["myst.header"]  # tables written by benchmarks have their own level of headings
+suppress_warnings = [
+    "myst.header",  # tables written by benchmarks have their own level of headings
+    "ref.python",  # the words of a type, such as (n_states,), are also names of attributes
+]
 
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
 myst_heading_anchors = 4  # `page.md#a-heading` works here as it does on GitHub
