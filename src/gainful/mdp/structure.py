@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from gainful._compiled import kernel
+from gainful._compiled import inlined, kernel
 from gainful.mdp.model import MDP
 
 _SHOWN_STATES = 8
@@ -234,6 +234,38 @@ def _groups(label: NDArray[Any]) -> tuple[tuple[NDArray[np.int64], ...], NDArray
 # ---------------------------------------------------------------------- end components
 
 
+class Graph(NamedTuple):
+    """Which state each pair s*A + a can move to, as CSR."""
+
+    indptr: Any
+    indices: Any
+    n_actions: Any
+
+
+class PredecessorLists(NamedTuple):
+    """The pairs that can move to each state: `pointers` (S+1,) into `pairs`."""
+
+    pointers: Any
+    pairs: Any
+
+
+class _SearchSpace(NamedTuple):
+    """Work space (S,) of the search for strong components."""
+
+    order: Any
+    """When each state was first seen; 0 before."""
+    low: Any
+    """The earliest state on the stack that is known to be reachable."""
+    stack: Any
+    """States whose component is not complete."""
+    calls: Any
+    """The path from the root to the present state."""
+    pair: Any
+    """Where the search stands at each state: the pair, and"""
+    entry: Any
+    """its transition."""
+
+
 class _EndComponents:
     """The pairs still usable while end components are looked for, and the work space of the kernels."""
 
@@ -243,16 +275,19 @@ class _EndComponents:
         self.alive = mdp.allowed.reshape(-1).copy()  # (S*A,) pairs not dropped yet
         self.count = mdp.allowed.sum(axis=1).astype(np.int32)  # (S,) such pairs of each state
         self.label = np.full(S, -1, dtype=np.int32)  # (S,) one state of its component; -1 without pairs
-        self._order = np.zeros(S, dtype=np.int32)
-        self._low = np.empty(S, dtype=np.int32)
-        self._stack = np.empty(S, dtype=np.int32)
-        self._calls = np.empty(S, dtype=np.int32)
-        self._pair = np.empty(S, dtype=np.int64)
-        self._entry = np.empty(S, dtype=np.int64)
-        self._before: tuple[NDArray[np.int64], NDArray[Any]] | None = None
+        self._graph = Graph(mdp.indptr, mdp.indices, mdp.n_actions)
+        self._space = _SearchSpace(
+            order=np.zeros(S, dtype=np.int32),
+            low=np.empty(S, dtype=np.int32),
+            stack=np.empty(S, dtype=np.int32),
+            calls=np.empty(S, dtype=np.int32),
+            pair=np.empty(S, dtype=np.int64),
+            entry=np.empty(S, dtype=np.int64),
+        )
+        self._before: PredecessorLists | None = None
 
     @property
-    def before(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    def before(self) -> PredecessorLists:
         if self._before is None:
             self._before = predecessors(self.mdp)
         return self._before
@@ -260,23 +295,8 @@ class _EndComponents:
     def components(self, alive: NDArray[np.bool_], roots: NDArray[np.int64], only_first: bool = False) -> int:
         """Label the strong components reached from `roots` through the pairs `alive`; how many."""
         self.label[roots] = -1
-        self._order[roots] = 0
-        mdp = self.mdp
-        found = _strong_components(
-            mdp.indptr,
-            mdp.indices,
-            mdp.n_actions,
-            alive,
-            roots,
-            self.label,
-            self._order,
-            self._low,
-            self._stack,
-            self._calls,
-            self._pair,
-            self._entry,
-            only_first,
-        )
+        self._space.order[roots] = 0
+        found = _strong_components(self._graph, alive, roots, self.label, self._space, only_first)
         return int(found)
 
     def maximal(self) -> bool:
@@ -289,11 +309,9 @@ class _EndComponents:
         stack = np.empty(mdp.n_states, dtype=np.int32)
         changed = np.zeros(mdp.n_states, dtype=bool)  # by label
         while roots.size:
-            depth = _drop_leaving(
-                mdp.indptr, mdp.indices, mdp.n_actions, self.alive, self.label, roots, self.count, touched, stack
-            )
+            depth = _drop_leaving(self._graph, self.alive, self.label, roots, self.count, touched, stack)
             if depth:
-                _cascade(*self.before, mdp.n_actions, self.alive, self.count, touched, stack, depth)
+                _cascade(self.before, mdp.n_actions, self.alive, self.count, touched, stack, depth)
             changed[self.label[roots[touched[roots]]]] = True
             again = roots[changed[self.label[roots]]]
             changed[self.label[roots]] = False
@@ -308,7 +326,7 @@ class _EndComponents:
         """Pairs and states from which `states` can be avoided for ever (every end component that does is inside)."""
         alive, count = self.alive.copy(), self.count.copy()
         stack = np.empty(self.mdp.n_states, dtype=np.int32)
-        _avoid(*self.before, self.mdp.n_actions, alive, count, states, stack)
+        _avoid(self.before, self.mdp.n_actions, alive, count, states, stack)
         return alive, count > 0
 
     def unichain(self) -> bool | None:
@@ -317,7 +335,7 @@ class _EndComponents:
         if mdp.n_states == 1:
             return True
         inside = self.count > 0
-        popular = np.diff(self.before[0])  # a state many pairs can move to is hard to avoid
+        popular = np.diff(self.before.pointers)  # a state many pairs can move to is hard to avoid
         hits = np.where(inside, 0, -1)
         tried = np.zeros(mdp.n_states, dtype=bool)
         rounds = max(3, min(_ROUNDS, _WORK // max(1, mdp.n_transitions)))
@@ -370,7 +388,7 @@ class _EndComponents:
         one[np.arange(mdp.n_states) * A + chosen] = True
         one &= alive
         saved = self.label.copy()
-        self._order[:] = 0
+        self._space.order[:] = 0
         self.label[:] = -1
         self.components(one, np.array([state]), only_first=True)
         found = np.flatnonzero(self.label >= 0)
@@ -378,14 +396,14 @@ class _EndComponents:
         return found
 
 
-def predecessors(mdp: MDP) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def predecessors(mdp: MDP) -> PredecessorLists:
     """The pairs s*A + a that can move to each state: `pointers` (S+1,) into `pairs`."""
     pointers = np.zeros(mdp.n_states + 1, dtype=np.int64)
     np.cumsum(np.bincount(mdp.indices.view(np.int32), minlength=mdp.n_states), out=pointers[1:])
     small = mdp.n_states * mdp.n_actions < 2**32
     pairs = np.empty(mdp.n_transitions, dtype=np.uint32 if small else np.int64)
     _fill_predecessors(mdp.indptr, mdp.indices, pointers[:-1].copy(), pairs)
-    return pointers, pairs
+    return PredecessorLists(pointers, pairs)
 
 
 @kernel
@@ -401,24 +419,18 @@ def _fill_predecessors(
 
 @kernel
 def _strong_components(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.uint32],
-    n_actions: int,
+    graph: Graph,
     alive: NDArray[np.bool_],
     roots: NDArray[np.int64],
     label: NDArray[np.int32],
-    order: NDArray[np.int32],
-    low: NDArray[np.int32],
-    stack: NDArray[np.int32],
-    calls: NDArray[np.int32],
-    pair: NDArray[np.int64],
-    entry: NDArray[np.int64],
+    space: _SearchSpace,
     only_first: bool,
 ) -> int:
     """Tarjan (1972) without recursion, reading alive pairs only.
 
     A component is labelled by the state it was entered through. The first one completed has no way out.
     """
+    order, low, stack, calls, pair, entry = space
     found = 0
     visited = 0
     height = 0
@@ -436,56 +448,66 @@ def _strong_components(
                 low[s] = visited
                 stack[height] = s
                 height += 1
-                pair[s] = s * n_actions
-                entry[s] = indptr[pair[s]]
-                fresh = False
-            last = (s + 1) * n_actions
-            k = pair[s]
-            j = entry[s]
-            lowest = low[s]
-            while k < last:
-                end = indptr[k + 1]
-                if alive[k]:
-                    while j < end:
-                        t = indices[j]
-                        j += 1
-                        if order[t] == 0:
-                            calls[depth] = t
-                            depth += 1
-                            fresh = True
-                            break
-                        if label[t] < 0 and order[t] < lowest:  # still on the stack
-                            lowest = order[t]
-                    if fresh:
-                        break
-                j = end
-                k += 1
-            pair[s] = k
-            entry[s] = j
-            low[s] = lowest
+                pair[s] = s * graph.n_actions
+                entry[s] = graph.indptr[pair[s]]
+            new = _next_unseen(graph, alive, label, space, s)
+            fresh = bool(new >= 0)
             if fresh:
+                calls[depth] = new
+                depth += 1
                 continue
             depth -= 1
-            if lowest == order[s]:
+            if low[s] == order[s]:
                 found += 1
-                while True:
-                    height -= 1
-                    t2 = stack[height]
-                    label[t2] = s
-                    if t2 == s:
-                        break
+                height = _complete(stack, height, label, s)
                 if only_first:
                     return found
-            elif low[calls[depth - 1]] > lowest:
-                low[calls[depth - 1]] = lowest
+            elif low[calls[depth - 1]] > low[s]:
+                low[calls[depth - 1]] = low[s]
     return found
+
+
+@inlined
+def _next_unseen(
+    graph: Graph, alive: NDArray[np.bool_], label: NDArray[np.int32], space: _SearchSpace, s: np.int64
+) -> np.int64:
+    """Go on with the transitions of s to the first state not seen before; -1 where there is none left."""
+    order, low, _, _, pair, entry = space
+    indptr, indices, n_actions = graph
+    last = (s + 1) * n_actions
+    k, j, lowest = pair[s], entry[s], low[s]
+    new = np.int64(-1)
+    while k < last and new < 0:
+        end = indptr[k + 1]
+        if alive[k]:
+            while j < end:
+                t = indices[j]
+                j += 1
+                if order[t] == 0:
+                    new = np.int64(t)
+                    break
+                if label[t] < 0 and order[t] < lowest:  # still on the stack
+                    lowest = order[t]
+        if new < 0:
+            j = end
+            k += 1
+    pair[s], entry[s], low[s] = k, j, lowest
+    return new
+
+
+@inlined
+def _complete(stack: NDArray[np.int32], height: int, label: NDArray[np.int32], s: np.int64) -> int:
+    """Label the component entered through s, which is on top of the stack; returns the height that is left."""
+    while True:
+        height -= 1
+        label[stack[height]] = s
+        if stack[height] == s:
+            return height
 
 
 @kernel
 def _drop_leaving(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.uint32],
-    n_actions: int,
+    graph: Graph,
     alive: NDArray[np.bool_],
     label: NDArray[np.int32],
     roots: NDArray[np.int64],
@@ -494,6 +516,7 @@ def _drop_leaving(
     stack: NDArray[np.int32],
 ) -> int:
     """Drop the pairs of `roots` that can leave their component; states left without pairs go on the stack."""
+    indptr, indices, n_actions = graph
     depth = 0
     for s in roots:
         own = label[s]
@@ -514,8 +537,7 @@ def _drop_leaving(
 
 @kernel
 def _cascade(
-    pointers: NDArray[np.int64],
-    pairs: NDArray[Any],
+    before: PredecessorLists,
     n_actions: int,
     alive: NDArray[np.bool_],
     count: NDArray[np.int32],
@@ -524,6 +546,7 @@ def _cascade(
     depth: int,
 ) -> None:
     """Drop the pairs that can move to a state on the stack, which takes in the states this leaves without pairs."""
+    pointers, pairs = before
     while depth > 0:
         depth -= 1
         t = stack[depth]
@@ -541,8 +564,7 @@ def _cascade(
 
 @kernel
 def _avoid(
-    pointers: NDArray[np.int64],
-    pairs: NDArray[Any],
+    before: PredecessorLists,
     n_actions: int,
     alive: NDArray[np.bool_],
     count: NDArray[np.int32],
@@ -558,15 +580,4 @@ def _avoid(
             count[x] = 0
             stack[depth] = x
             depth += 1
-    while depth > 0:
-        depth -= 1
-        t = stack[depth]
-        for j in range(pointers[t], pointers[t + 1]):
-            k = np.int64(pairs[j])
-            if alive[k]:
-                alive[k] = False
-                s = k // n_actions
-                count[s] -= 1
-                if count[s] == 0:
-                    stack[depth] = s
-                    depth += 1
+    _cascade(before, n_actions, alive, count, np.zeros(count.size, dtype=np.bool_), stack, depth)

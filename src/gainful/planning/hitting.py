@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gainful._compiled import kernel
+from gainful._compiled import inlined, kernel
 from gainful.errors import InvalidArgumentError, NotConvergedError, PrecisionError, TooLargeError
 from gainful.mdp.model import MDP, require_mdp
-from gainful.mdp.structure import predecessors, structure
+from gainful.mdp.structure import Graph, PredecessorLists, predecessors, structure
+from gainful.planning.bellman import SparseModel, sparse_model
 from gainful.planning.evaluation import Linear, chain_of
 from gainful.planning.rounding import UNIT_ROUNDOFF
 
@@ -104,7 +105,8 @@ class _ShortestPaths:
     def __init__(self, mdp: MDP) -> None:
         self.mdp = mdp
         S, A = mdp.n_states, mdp.n_actions
-        self._pointers, self._pairs = predecessors(mdp)
+        self._graph, self._before = Graph(mdp.indptr, mdp.indices, A), predecessors(mdp)
+        self._model = sparse_model(mdp)
         self._rows = np.diff(mdp.indptr)
         self._last: NDArray[np.int64] | None = None
         # the usual residual's rounding, relative to sum p|v(s) - v(s')|: the dot product and rows that sum to nearly 1
@@ -116,11 +118,11 @@ class _ShortestPaths:
     def solve(self, target: int, precision: float, enough: float = -1.0) -> _Found:
         """Policy iteration for `target`; given up once some policy is certified to need at most `enough` steps."""
         mdp = self.mdp
-        S, A = mdp.n_states, mdp.n_actions
+        S = mdp.n_states
         usable = mdp.allowed.reshape(-1).copy()
         actions = np.empty(S, dtype=np.int64)
         last = np.full(S, -1, dtype=np.int64) if self._last is None else self._last
-        _proper_policy(mdp.indptr, mdp.indices, self._pointers, self._pairs, A, target, usable, last, actions)
+        _proper_policy(self._graph, self._before, target, usable, last, actions)
         inside = actions >= 0  # where the target is reached with probability 1, itself excepted
         v = np.zeros(S)
         e1 = e2 = 0.0
@@ -130,9 +132,7 @@ class _ShortestPaths:
             for _ in range(_MAX_POLICIES):
                 v = self._times_of(actions, inside)
                 better = actions.copy()
-                e1, e2, changes = _improve(
-                    mdp.indptr, mdp.indices, mdp.probabilities, A, usable, v, self._unit, precision / 4, better
-                )
+                e1, e2, changes = _improve(self._model, usable, v, self._unit, precision / 4, better)
                 if e1 < 1.0 and v.max() / (1.0 - e1) <= enough:
                     break
                 if changes == 0:
@@ -160,7 +160,7 @@ class _ShortestPaths:
     def _times_of(self, actions: NDArray[np.int64], inside: NDArray[np.bool_]) -> NDArray[np.float64]:
         """The solution of (I - P_d) v = 1 on the states `inside`, 0 elsewhere, after one step of refinement."""
         mdp = self.mdp
-        S, A = mdp.n_states, mdp.n_actions
+        S = mdp.n_states
         ones = inside.astype(np.float64)
         if self._dense is not None:
             M = self._dense[np.arange(S), np.maximum(actions, 0)]
@@ -170,7 +170,7 @@ class _ShortestPaths:
             M[np.arange(S), np.arange(S)] += 1.0
             _factor(M)
             v: NDArray[np.float64] = _substitute(M, ones)
-            rest = _remainder(mdp.indptr, mdp.indices, mdp.probabilities, A, actions, v)
+            rest = _remainder(self._model, actions, v)
             v = v + _substitute(M, rest)
         else:
             played = np.where(inside, actions, mdp.allowed.argmax(axis=1))
@@ -180,7 +180,7 @@ class _ShortestPaths:
             solver = Linear(sp.csr_array(sp.eye_array(where.size, format="csr") - block))
             v = np.zeros(S)
             v[where] = solver.solve(np.ones(where.size))
-            rest = _remainder(mdp.indptr, mdp.indices, mdp.probabilities, A, actions, v)
+            rest = _remainder(self._model, actions, v)
             v[where] += solver.solve(rest[where])
         v[~inside] = 0.0
         np.maximum(v, 0.0, out=v)
@@ -189,11 +189,8 @@ class _ShortestPaths:
 
 @kernel
 def _proper_policy(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.uint32],
-    pointers: NDArray[np.int64],
-    pairs: NDArray[Any],
-    n_actions: int,
+    graph: Graph,
+    before: PredecessorLists,
     target: int,
     usable: NDArray[np.bool_],
     last: NDArray[np.int64],
@@ -205,77 +202,84 @@ def _proper_policy(
     cleared from `usable`); repeated until nothing is lost. Where following `last` alone reaches the target with
     probability 1 it is kept; elsewhere a state takes a pair that may move closer in the search.
     """
-    n = actions.size
-    found = np.zeros(n, dtype=np.bool_)
-    lost = np.zeros(n, dtype=np.bool_)
-    queue = np.empty(n, dtype=np.int64)
+    n_actions = graph.n_actions
+    lost = np.zeros(actions.size, dtype=np.bool_)
     for own in range(target * n_actions, (target + 1) * n_actions):
         usable[own] = False
     while True:
-        found[:] = False
-        actions[:] = -1
-        found[target] = True
-        queue[0] = target
-        head = 0
-        tail = 1
-        while head < tail:
-            x = queue[head]
-            head += 1
-            for j in range(pointers[x], pointers[x + 1]):
-                k = np.int64(pairs[j])
-                s = k // n_actions
-                if usable[k] and not found[s]:
-                    found[s] = True
-                    actions[s] = k - s * n_actions
-                    queue[tail] = s
-                    tail += 1
+        found = _search_back(before, n_actions, target, usable, actions)
         losses = 0
-        for t in range(n):
+        for t in range(actions.size):
             if not found[t] and not lost[t]:
                 lost[t] = True
                 losses += 1
-                for j in range(pointers[t], pointers[t + 1]):
-                    usable[np.int64(pairs[j])] = False
+                for j in range(before.pointers[t], before.pointers[t + 1]):
+                    usable[np.int64(before.pairs[j])] = False
         if losses == 0:
             break
-    # where `last` reaches the target: the same, with one pair per state
-    follows = np.zeros(n, dtype=np.bool_)
+    _keep_where_it_leads(graph, before, target, usable, last, actions)
+
+
+@kernel
+def _search_back(
+    before: PredecessorLists, n_actions: int, target: int, usable: NDArray[np.bool_], actions: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """The states from which usable pairs lead to `target`; their actions are the pairs by which they were found."""
+    found = np.zeros(actions.size, dtype=np.bool_)
+    queue = np.empty(actions.size, dtype=np.int64)
+    actions[:] = -1
+    found[target] = True
+    queue[0] = target
+    head, tail = 0, 1
+    while head < tail:
+        x = queue[head]
+        head += 1
+        for j in range(before.pointers[x], before.pointers[x + 1]):
+            k = np.int64(before.pairs[j])
+            s = k // n_actions
+            if usable[k] and not found[s]:
+                found[s] = True
+                actions[s] = k - s * n_actions
+                queue[tail] = s
+                tail += 1
+    return found
+
+
+@kernel
+def _keep_where_it_leads(
+    graph: Graph,
+    before: PredecessorLists,
+    target: int,
+    usable: NDArray[np.bool_],
+    last: NDArray[np.int64],
+    actions: NDArray[np.int64],
+) -> None:
+    """Set actions[s] = last[s] where following `last` alone reaches the target with probability 1."""
+    n, n_actions = actions.size, graph.n_actions
+    follows = np.zeros(n * n_actions, dtype=np.bool_)  # one usable pair per state
     for i in range(n):
-        a = last[i]
-        follows[i] = a >= 0 and not lost[i] and i != target and usable[i * n_actions + a]
+        if last[i] >= 0 and actions[i] >= 0:
+            follows[i * n_actions + last[i]] = usable[i * n_actions + last[i]]
+    leading = np.empty(n, dtype=np.int64)
     while True:
-        found[:] = False
-        found[target] = True
-        queue[0] = target
-        head = 0
-        tail = 1
-        while head < tail:
-            x = queue[head]
-            head += 1
-            for j in range(pointers[x], pointers[x + 1]):
-                k = np.int64(pairs[j])
-                s = k // n_actions
-                if follows[s] and not found[s] and last[s] == k - s * n_actions:
-                    found[s] = True
-                    queue[tail] = s
-                    tail += 1
+        found = _search_back(before, n_actions, target, follows, leading)
         losses = 0
         for i in range(n):
-            if not follows[i]:
+            played = i * n_actions + max(last[i], 0)
+            if last[i] < 0 or not follows[played]:
                 continue
             if found[i]:
-                played = i * n_actions + last[i]
-                for j in range(indptr[played], indptr[played + 1]):
-                    if not found[indices[j]]:
+                for j in range(graph.indptr[played], graph.indptr[played + 1]):
+                    if not found[graph.indices[j]]:
                         found[i] = False
                         break
             if not found[i]:
-                follows[i] = False
+                follows[played] = False
                 losses += 1
         if losses == 0:
             break
     for i in range(n):
-        if follows[i]:
+        if last[i] >= 0 and follows[i * n_actions + last[i]]:
             actions[i] = last[i]
 
 
@@ -341,32 +345,31 @@ def _substitute(lu: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.f
 
 
 @kernel
-def _remainder(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.uint32],
-    probabilities: NDArray[np.float64],
-    n_actions: int,
-    actions: NDArray[np.int64],
-    v: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _remainder(model: SparseModel, actions: NDArray[np.int64], v: NDArray[np.float64]) -> NDArray[np.float64]:
     """1 - (v - P_d v) where a policy is defined, from differences so that large times cancel exactly."""
+    n_actions = np.int64(model.n_actions)
     out = np.zeros(v.size)
     for s in range(v.size):
         if actions[s] >= 0:
-            k = s * n_actions + actions[s]
-            drop = 0.0
-            for j in range(indptr[k], indptr[k + 1]):
-                drop += probabilities[j] * (v[s] - v[indices[j]])
+            drop, _ = _drop(model, v, s, s * n_actions + actions[s])
             out[s] = 1.0 - drop
     return out
 
 
+@inlined
+def _drop(model: SparseModel, v: NDArray[np.float64], s: int, k: int) -> tuple[float, float]:
+    """v(s) - p(·|s,a)·v of pair k of state s, and the sum of the absolute values of its terms."""
+    drop, size = 0.0, 0.0
+    for j in range(model.indptr[k], model.indptr[k + 1]):
+        move = model.probabilities[j] * (v[s] - v[model.indices[j]])
+        drop += move
+        size += abs(move)
+    return drop, size
+
+
 @kernel
 def _improve(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.uint32],
-    probabilities: NDArray[np.float64],
-    n_actions: int,
+    model: SparseModel,
     usable: NDArray[np.bool_],
     v: NDArray[np.float64],
     unit: float,
@@ -378,35 +381,24 @@ def _improve(
     The drop v(s) - p(·|s,a)·v is 1 for the policy's own action and at most 1 for every other when v is optimal; an
     action with a drop larger by more than rounding and `tolerance` replaces it.
     """
-    e1 = 0.0
-    e2 = 0.0
-    changes = 0
+    n_actions = np.int64(model.n_actions)
+    e1, e2, changes = 0.0, 0.0, 0
     for s in range(v.size):
         if actions[s] < 0:
             continue
         own = s * n_actions + actions[s]
-        best_drop = -np.inf
-        best = own
-        own_drop = 0.0
-        own_slack = 0.0
+        best, best_drop, best_slack = own, -np.inf, 0.0
+        own_drop, own_slack = 0.0, 0.0
         for k in range(s * n_actions, (s + 1) * n_actions):
             if not usable[k]:
                 continue
-            drop = 0.0
-            size = 0.0
-            for j in range(indptr[k], indptr[k + 1]):
-                move = probabilities[j] * (v[s] - v[indices[j]])
-                drop += move
-                size += abs(move)
+            drop, size = _drop(model, v, s, k)
             slack = unit * (size + 1.0)
             e2 = max(e2, drop + slack - 1.0)
             if k == own:
-                own_drop = drop
-                own_slack = slack
+                own_drop, own_slack = drop, slack
             if drop > best_drop:
-                best_drop = drop
-                best = k
-                best_slack = slack
+                best, best_drop, best_slack = k, drop, slack
         e1 = max(e1, 1.0 - own_drop + own_slack)
         if best_drop > own_drop + own_slack + best_slack + tolerance:
             actions[s] = best - s * n_actions
