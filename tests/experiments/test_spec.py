@@ -235,15 +235,15 @@ def test_a_file_a_dict_and_a_byte_order_mark(tmp_path: Path) -> None:
         (FOR + '"regal"\n', "is not implementable"),
         (SHORT + 'label = "{bonus_scal}"\n', "did you mean 'bonus_scale'?"),
         (SHORT + 'label = "{bonus_scale:f}"\n', "write the name alone"),
-        (SHORT + 'label = "{"\n', "a brace itself is written twice"),
+        (SHORT + 'label = "{"\n', "write a literal brace twice"),
         (SHORT + 'label = " "\n', "is empty"),
         (
             SHORT + 'label = "x"\nbonus_scales = [1, 2]\n',
-            "label 'x' is that of bonus_scale = 1 and of bonus_scale = 2; put {bonus_scale} into it",
+            "label 'x' stands for bonus_scale = 1 and for bonus_scale = 2; put {bonus_scale} into it",
         ),
         (
             SHORT + '[[agents]]\nname = "scal"\nlabel = "scal-plus"\n',
-            "line 7: agents[1]: label 'scal-plus' is that of agents[0] too",
+            "line 7: agents[1]: label 'scal-plus' is also the label of agents[0]",
         ),
         (SHORT + SCAL_PLUS + 'label = "x"\nparameters.delta = 0.05\n', "'x' is the same as agents[0]"),
         (HEAD + RIVER + RIVER + 'label = "x"\n' + SCAL_PLUS, "'x' is the same as environments[0]"),

@@ -40,19 +40,19 @@ if TYPE_CHECKING:
 MAX_RUNS = 1_000_000
 """A sweep of more runs is refused."""
 MAX_CHECKED_ENVIRONMENTS = 500
-"""Environments made to see whether they can be; of more, an even choice."""
+"""Environments that are made to check them; of more, an even selection."""
 MAX_CHECKED_PAIRS = 5_000
-"""Pairs of agent and environment tried; of more, an even choice."""
+"""Pairs of agent and environment that are checked; of more, an even selection."""
 MAX_CHECKED_ENTRIES = 20_000_000
-"""Environments with more entries are made by the workers only."""
+"""Environments with more entries are not made when a spec is checked."""
 MAX_TRIAL_PAIRS = 200_000
-"""Agents for more pairs of state and action are tried on a small problem."""
+"""Agents for more pairs of state and action are checked on a small problem instead."""
 MAX_SHOWN_PROBLEMS = 25
-"""Problems shown of one file."""
+"""The most problems that an error lists."""
 
 
 class Labels(NamedTuple):
-    """What a run is called where results are shown."""
+    """The names of a run's environment and agent in tables and plots."""
 
     environment: str
     agent: str
@@ -63,7 +63,7 @@ class _Point:
     """One environment or agent of the spec, with one choice of its swept parameters."""
 
     place: KeyPath
-    """("agents", 1): its entry."""
+    """The path of its entry, such as ("agents", 1)."""
     name: str
     given: dict[str, Any]
     origin: dict[str, KeyPath]
@@ -149,7 +149,7 @@ class ResolvedSpec:
         self.problems.append((path, message))
 
     def _too_many(self, path: KeyPath, runs: int, of: str) -> None:
-        self._problem(path, f"{runs:,} runs ({of}), more than {MAX_RUNS:,}; take shorter lists or fewer seeds")
+        self._problem(path, f"{runs:,} runs ({of}), more than {MAX_RUNS:,}; use shorter lists or fewer seeds")
 
     def _points(self, place: KeyPath, entry: Entry, sweeps: dict[str, tuple[KeyPath, list[Any]]]) -> Iterator[_Point]:
         """Every combination of the sweeps, zipped ones side by side; none if they contradict each other."""
@@ -272,10 +272,10 @@ class ResolvedSpec:
                     return None
                 label += shown(known[name])
         except ValueError as error:
-            self._problem(path, f"{toml_text(entry.label)}: {error}; a brace itself is written twice")
+            self._problem(path, f"{toml_text(entry.label)}: {error}; write a literal brace twice")
             return None
         if not label.strip():
-            self._problem(path, "is empty; leave it out or write a text")
+            self._problem(path, "is empty; leave it out or write some text")
             return None
         return label
 
@@ -288,7 +288,7 @@ class ResolvedSpec:
             if first is not point:
                 where = path_text(first.place) if first.place != point.place else "another value of the sweep"
                 at = point.path(point.swept[0]) if point.swept else point.place
-                self._problem(at, f"'{point.label}' is the same as {where}; keep one")
+                self._problem(at, f"'{point.label}' is the same as {where}; keep one of the two")
                 continue
             first = seen.setdefault(point.label, point)
             if first is point:
@@ -297,13 +297,13 @@ class ResolvedSpec:
                 told = "".join(f"{{{p}}}" for p in point.swept if first.given[p] != point.given[p])
                 self._problem(
                     (*point.place, "label"),
-                    f"label '{point.label}' is that of {first.settings} and of {point.settings}; put {told} into it",
+                    f"label '{point.label}' stands for {first.settings} and for {point.settings}; put {told} into it",
                 )
             else:
                 self._problem(
                     point.place,
-                    f"label '{point.label}' is that of {path_text(first.place)} too, which differs; give one of the "
-                    f"two {kind} another label",
+                    f"label '{point.label}' is also the label of {path_text(first.place)}, which differs; give one "
+                    f"of the two {kind} another label",
                 )
 
     # ------------------------------------------------------------------ pairs
@@ -379,7 +379,7 @@ class ResolvedSpec:
                 self._problem(
                     second.place,
                     f"'{agent.label}' in '{environment.label}' is the same run as '{by.label}' in '{there.label}' "
-                    f"({path_text(first.place)}); keep one",
+                    f"({path_text(first.place)}); keep one of the two",
                 )
 
     # ------------------------------------------------------------------ made once
@@ -406,7 +406,7 @@ class ResolvedSpec:
                     refused.add(id(agent))  # the same would be said in every environment
 
     def _made(self, point: _Point, make: Callable[..., Any], *arguments: Any) -> Any:
-        """What `make` makes, or None and a problem where the parameter is written that the error names."""
+        """What `make` makes; None after an error, which is recorded at the parameter that it names."""
         try:
             return make(*arguments)
         except GainfulError as error:
