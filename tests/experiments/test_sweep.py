@@ -190,7 +190,7 @@ def test_a_worker_that_is_always_killed_is_given_up(tmp_path: Path) -> None:
     assert driver.returncode == 1, said
     assert killed >= 2
     assert "was killed by SIGKILL" in said
-    assert "try 2 follows" in said
+    assert "starting try 2" in said
     assert "Next: repeat the command" in said
 
 
