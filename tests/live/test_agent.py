@@ -471,11 +471,16 @@ def test_a_batch_is_the_same_as_its_rows_one_by_one(name: str, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        (0, S, r"states\[2\] is 7"), (1, -1, r"actions\[2\] is -1"), (2, 1.5, r"rewards\[2\] is 1.5"),
-        (2, float("nan"), r"rewards\[2\] is nan"), (3, 0.5, r"next_states\[2\] is 0.5"), (0, "x", "states"),
-        (1, None, "actions"), (3, 10**30, "next_states"),
+        (0, S, r"states\[2\] is 7"),
+        (1, -1, r"actions\[2\] is -1"),
+        (2, 1.5, r"rewards\[2\] is 1.5"),
+        (2, float("nan"), r"rewards\[2\] is nan"),
+        (3, 0.5, r"next_states\[2\] is 0.5"),
+        (0, "x", "states"),
+        (1, None, "actions"),
+        (3, 10**30, "next_states"),
     ],
-)  # fmt: skip
+)
 def test_a_batch_with_a_bad_row_changes_nothing(column: int, value: Any, message: str, tmp_path: Path) -> None:
     columns: list[list[Any]] = [[0, 1, 2], [0, 1, 2], [0.5, 0.5, 0.5], [1, 2, 3]]
     columns[column][2] = value
@@ -568,13 +573,16 @@ def test_a_config_that_contradicts_the_folder_is_refused_with_the_difference(tmp
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"n_states": 2}, "config\\['agent'\\]"), ({"agent": "scal-plus"}, "lacks 'n_states'"),
+        ({"n_states": 2}, "config\\['agent'\\]"),
+        ({"agent": "scal-plus"}, "lacks 'n_states'"),
         (7, "expected a dictionary"),
-        ({**CONFIG, "spam": 1}, "'spam'"), ({**CONFIG, "prior_weight": 1}, "expected both or neither"),
-        ({**CONFIG, "prior": 1, "prior_weight": 1}, "expected an MDP"), ({**CONFIG, "span": -1}, "span is -1"),
+        ({**CONFIG, "spam": 1}, "'spam'"),
+        ({**CONFIG, "prior_weight": 1}, "expected both or neither"),
+        ({**CONFIG, "prior": 1, "prior_weight": 1}, "expected an MDP"),
+        ({**CONFIG, "span": -1}, "span is -1"),
         ("scal-plus", "expected a dictionary"),
     ],
-)  # fmt: skip
+)
 def test_a_config_that_cannot_be_leaves_no_folder(config: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         opened(tmp_path / "a", config)
@@ -602,10 +610,18 @@ def test_an_unknown_agent(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"fsync": "always"}, {"fsync": 0}, {"fsync": -1}, {"fsync": float("nan")}, {"planning": "later"},
-        {"snapshot_every": 0}, {"snapshot_every": 1.5}, {"remember": 0}, {"max_pending": "x"}, {"keep_history": 1},
+        {"fsync": "always"},
+        {"fsync": 0},
+        {"fsync": -1},
+        {"fsync": float("nan")},
+        {"planning": "later"},
+        {"snapshot_every": 0},
+        {"snapshot_every": 1.5},
+        {"remember": 0},
+        {"max_pending": "x"},
+        {"keep_history": 1},
     ],
-)  # fmt: skip
+)
 def test_options_that_cannot_be(options: Any, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=next(iter(options))):
         opened(tmp_path / "a", CONFIG, **options)
@@ -683,11 +699,13 @@ def test_a_log_with_labels_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("state", 7, "row 2, column 'state': found 7"), ("action", -1, "row 2, column 'action'"),
-        ("reward", 2.0, "row 2, column 'reward': found 2.0"), ("reward", float("nan"), "row 2, column 'reward'"),
+        ("state", 7, "row 2, column 'state': found 7"),
+        ("action", -1, "row 2, column 'action'"),
+        ("reward", 2.0, "row 2, column 'reward': found 2.0"),
+        ("reward", float("nan"), "row 2, column 'reward'"),
         ("next_state", 99, "row 2, column 'next_state'"),
     ],
-)  # fmt: skip
+)
 def test_a_log_with_a_bad_row(column: str, value: Any, message: str) -> None:
     bad: dict[str, list[Any]] = {name: list(values) for name, values in LOG.items()}
     bad[column][2] = value

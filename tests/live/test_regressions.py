@@ -40,8 +40,13 @@ from tests.live.test_failures import Failing, input_output, no_space
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["tests.live.victim"])
 POINTS: dict[str, Any] = {
-    "agent": "c-scal-plus", "n_actions": 2, "span": 1.0, "lipschitz": 1.0, "holder": 1.0, "dim": 1,
-}  # fmt: skip
+    "agent": "c-scal-plus",
+    "n_actions": 2,
+    "span": 1.0,
+    "lipschitz": 1.0,
+    "holder": 1.0,
+    "dim": 1,
+}
 
 
 # ---------------------------------------------------------------------- one folder, many who begin it
@@ -572,15 +577,19 @@ def test_numbers_that_are_text_or_truth_values(tmp_path: Path) -> None:
     with opened(tmp_path / "a", CONFIG) as agent, warnings.catch_warnings():
         warnings.simplefilter("error")
         wrong: list[Any] = [
-            lambda: agent.act(True), lambda: agent.act(np.True_), lambda: agent.observe(True, 0, 0.5, 1),
-            lambda: agent.observe(0, True, 0.5, 1), lambda: agent.observe(0, 0, 0.5, False),
-            lambda: agent.observe(0, 0, text, 1), lambda: agent.observe(0, 0, text.encode(), 1),
+            lambda: agent.act(True),
+            lambda: agent.act(np.True_),
+            lambda: agent.observe(True, 0, 0.5, 1),
+            lambda: agent.observe(0, True, 0.5, 1),
+            lambda: agent.observe(0, 0, 0.5, False),
+            lambda: agent.observe(0, 0, text, 1),
+            lambda: agent.observe(0, 0, text.encode(), 1),
             lambda: agent.observe_many([0, 1], [0, 0], ["0.5", "1"], [1, 1]),
             lambda: agent.observe_many([0, 1], [0, 0], np.array([0.5, "1"], dtype=object), [1, 1]),
             lambda: agent.observe_many(["0"], [0], [0.5], [1]),
             lambda: agent.observe_many([True], [0], [0.5], [1]),
             lambda: agent.observe_many([0, nan], [0, 0], [0.5, 0.5], [1, 1]),
-        ]  # fmt: skip
+        ]
         for call in wrong:
             with pytest.raises(InvalidArgumentError):
                 call()

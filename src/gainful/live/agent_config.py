@@ -13,12 +13,9 @@ from numpy.typing import NDArray
 from gainful.agents import registry
 from gainful.agents.episodic import EpisodicAgent
 from gainful.agents.partitioned import PartitionedAgent
-from gainful.agents.stepwise import StepwiseAgent
-from gainful.arguments import whole
 from gainful.errors import InvalidArgumentError, UnknownAgentError, suggestion
+from gainful.live.prior_model import observe_prior
 from gainful.mdp.model import MDP
-
-MAX_PRIOR_WEIGHT = 10**6
 
 
 def make_agent(config: Any) -> tuple[Any, dict[str, Any] | None]:
@@ -106,9 +103,6 @@ def rebuild_agent(name: str, settings: dict[str, Any], allowed: NDArray[np.bool_
     return class_named(name)(**settings, **({} if allowed is None else {"allowed": allowed}))
 
 
-# ---------------------------------------------------------------------- a prior model
-
-
 def _fill_from(prior: Any, given: dict[str, Any], made: Any) -> None:
     if not isinstance(prior, MDP):
         raise InvalidArgumentError("config['prior']", prior, "an MDP", "gf.MDP.from_table reads a table")
@@ -125,54 +119,6 @@ def _fill_from(prior: Any, given: dict[str, Any], made: Any) -> None:
     for name, value in values.items():
         if name in known:
             given.setdefault(name, value)
-
-
-def observe_prior(agent: Any, prior: MDP, weight: Any) -> None:
-    """Count `weight` observations of every pair, as the model would have them.
-
-    N(s,a) grows by n = `weight`; the n next states are shared out as n·p(s'|s,a) by largest remainder (ties to the
-    lowest state), so that counts stay whole; the rewards are n times the mean r(s,a). The clock t counts them too. They
-    are invented, not seen: no theorem covers what is learned from them.
-    """
-    n, core = whole("config['prior_weight']", weight, 1, MAX_PRIOR_WEIGHT), agent.core
-    if isinstance(core, StepwiseAgent) or agent.log is not None:
-        raise InvalidArgumentError(f"{type(agent).__name__} keeps more than counts, and cannot begin with a prior")
-    if (prior.n_states, prior.n_actions) != (core.n_states, core.n_actions):
-        raise InvalidArgumentError(
-            f"the prior has {prior.n_states} states and {prior.n_actions} actions, the agent {core.n_states} and "
-            f"{core.n_actions}"
-        )
-    low, high = prior.reward_min, prior.reward_max
-    if low < core.reward_min or high > core.reward_max:
-        raise InvalidArgumentError(
-            f"the prior's rewards are in [{low:g}, {high:g}], the agent's in [{core.reward_min:g}, "
-            f"{core.reward_max:g}]; give the agent a range that holds both"
-        )
-    pairs = core.n_states * core.n_actions
-    visits, length = np.zeros(pairs, dtype=np.int64), np.zeros(pairs, dtype=np.int64)
-    to, count = [], []
-    for k in range(pairs):
-        row = slice(int(prior.indptr[k]), int(prior.indptr[k + 1]))
-        if row.start == row.stop or not core.allowed[k // core.n_actions, k % core.n_actions]:
-            continue
-        states, where = np.unique(prior.indices[row], return_inverse=True)
-        share = n * np.bincount(where, weights=prior.probabilities[row])
-        counts = np.floor(share).astype(np.int64)
-        order = np.argsort(counts - share, kind="stable")
-        counts[order[: n - int(counts.sum())]] += 1
-        visits[k], length[k] = n, np.count_nonzero(counts)
-        to.append(states[counts > 0])
-        count.append(counts[counts > 0])
-    reward = np.where(visits > 0, prior.pair_rewards - core.reward_min, 0.0)
-    core.statistics.from_arrays(
-        {
-            "visits": visits, "reward_sum": n * reward, "reward_squares": n * reward * reward, "length": length,
-            "next_state": np.concatenate(to).astype(np.uint32), "count": np.concatenate(count),
-        }
-    )  # fmt: skip
-    core.reset_limits()
-    core.visited[:] = visits.reshape(core.allowed.shape).sum(axis=1) > 0
-    core.t = int(visits.sum())
 
 
 # ---------------------------------------------------------------------- is it the same?

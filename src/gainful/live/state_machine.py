@@ -144,6 +144,7 @@ class AgentStateMachine:
         action = -1
         if kind == RecordKind.DECISION:
             state, action = self.layout.one_decision(payload)
+            self.agent.cell(state)  # raises for what is not a state
             self.refine_if_due()
             self.differing_decisions += self._draw(self.cell(state)) != action
             self.apply_decision(sequence, state, action)
@@ -186,8 +187,9 @@ class AgentStateMachine:
     # ------------------------------------------------------------------ deciding
 
     def cell(self, state: Any) -> int:
-        """The number of a state, or of the cell of a point."""
-        return int(self.agent.cell(state))
+        """The number of a valid state, or of the cell of a point."""
+        found: int = self.agent.cell(state) if self.points else state
+        return found
 
     def same(self, one: Any, other: Any) -> bool:
         """Whether two states are the same."""
@@ -195,8 +197,9 @@ class AgentStateMachine:
 
     def refine_if_due(self) -> None:
         """Refine the partition where a stage is over (C-SCAL+ without a horizon)."""
-        self.agent.refine()
-        self.core = self.agent.core
+        if self.points:
+            self.agent.refine()
+            self.core = self.agent.core
 
     def choose(self, s: int, begin_plans: bool) -> int:
         """The action in cell s, after adopting a plan that is finished, and beginning one that is due."""
@@ -297,7 +300,7 @@ class AgentStateMachine:
         else:
             self._foreign += 1
         core = self.core
-        here, there = (self.cell(s), self.cell(to)) if self.points else (s, to)
+        here, there = self.cell(s), self.cell(to)
         if self.planner is not None:
             self.planner.observe(here * core.n_actions + a, there, r - core.reward_min)
         core.learn(here, a, r, there)
