@@ -1,9 +1,9 @@
-"""Requests per second and latency of `gainful serve`: real client processes over loopback HTTP.
+"""Requests per second and latency of `gainful serve`, with real client processes over loopback HTTP.
 
     python benchmarks/serve.py [--seconds 6] [--agents 1 10 100]
 
-Every agent has one connection of its own, on which a client asks for an action and reports its outcome, one request
-after the other, each with a request id. The last rows let many connections share one agent, and so its disk syncs.
+Every agent has its own connection, on which a client asks for an action and reports its outcome, one request after
+another, each with a request id. In the last rows many connections share one agent, and therefore its disk syncs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, head: 
     return json.loads(told)
 
 
-async def live(port: int, agent: str, key: str, number: int, until: float, times: list[float]) -> None:
+async def act_and_observe(port: int, agent: str, key: str, number: int, until: float, times: list[float]) -> None:
     """Act and observe on one connection until the time is over."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     heads = [
@@ -65,13 +65,15 @@ async def live(port: int, agent: str, key: str, number: int, until: float, times
     writer.close()
 
 
-def client(port: int, lives: list[tuple[str, str, int]], seconds: float, results: Any) -> None:
-    """A client process with a connection for each of its lives."""
+def client(port: int, connections: list[tuple[str, str, int]], seconds: float, results: Any) -> None:
+    """A client process with its own connections."""
 
     async def all_of_them() -> list[float]:
         times: list[float] = []
         until = time.monotonic() + seconds
-        await asyncio.gather(*(live(port, agent, key, number, until, times) for agent, key, number in lives))
+        await asyncio.gather(
+            *(act_and_observe(port, agent, key, number, until, times) for agent, key, number in connections)
+        )
         return times
 
     results.put(asyncio.run(all_of_them()))
@@ -91,15 +93,15 @@ def cell(agents: int, connections: int, fsync: str, seconds: float, place: str) 
         facts = json.loads(server.stdout.readline())
         admin, port = Path(facts["admin_key"]).read_text().strip(), int(facts["url"].rsplit(":", 1)[1])
         made = [post(f"{facts['url']}/agents", admin, {"config": {**CONFIG, "seed": i}}) for i in range(agents)]
-        lives = [(made[i % agents]["id"], made[i % agents]["key"], i) for i in range(connections)]
-        for agent, key, number in lives[:agents]:  # plans are compiled, threads started
+        clients = [(made[i % agents]["id"], made[i % agents]["key"], i) for i in range(connections)]
+        for agent, key, number in clients[:agents]:  # plans are compiled, threads started
             decision = post(f"{facts['url']}/agents/{agent}/act", key, {"state": 0})
             told = {"decision_id": decision["decision_id"], "reward": 0.5, "next_state": number % 6}
             post(f"{facts['url']}/agents/{agent}/observe", key, told)
         results: Any = multiprocessing.Queue()
         n = min(CLIENTS, connections)
         processes = [
-            multiprocessing.Process(target=client, args=(port, lives[i::n], seconds, results)) for i in range(n)
+            multiprocessing.Process(target=client, args=(port, clients[i::n], seconds, results)) for i in range(n)
         ]
         cpu = _cpu(server.pid)
         for process in processes:

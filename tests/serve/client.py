@@ -1,8 +1,8 @@
 """A client in a process of its own: python client.py URL AGENT KEY NUMBER HOW, until its input ends.
 
-It lives one life on one agent. Every request is sent until it is answered, with the same id. What was acknowledged is
-written to standard output, a line of JSON each. HOW says how outcomes are told: by "id", by "state" and action, or in
-turns. Needs nothing but Python.
+It follows one trajectory of one agent. Every request is sent with the same id until it is answered. What was
+acknowledged is written to standard output, one line of JSON each. HOW says how outcomes are reported: by "id", by
+"state" and action, or alternately ("turns"). It needs only the standard library.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 
 class Client:
-    """One connection, renewed where it breaks."""
+    """One connection, opened again when it breaks."""
 
     def __init__(self, url: str, agent: str, key: str) -> None:
         self._address, self._agent = urlsplit(url).netloc, agent
@@ -27,7 +27,7 @@ class Client:
         self.retries = 0
 
     def ask(self, verb: str, body: dict[str, Any]) -> Any:
-        """The answer, however long it takes."""
+        """Send a request until it is answered."""
         while True:
             try:
                 if self._line is None:
@@ -49,12 +49,12 @@ class Client:
 
 
 def say(**facts: Any) -> None:
-    """One line."""
+    """Print one line of JSON."""
     print(json.dumps(facts), flush=True)
 
 
 def main(url: str, agent: str, key: str, number: str, how: str) -> None:
-    """Act and tell the outcome until standard input ends."""
+    """Act and report outcomes until standard input ends."""
     over = threading.Event()
 
     def wait() -> None:
@@ -75,7 +75,7 @@ def main(url: str, agent: str, key: str, number: str, how: str) -> None:
             body |= {"state": state, "action": decision["action"]}
         receipt = client.ask("observe", body)
         say(told=[receipt["sequence"], state, reward, to])
-        if chance.random() < 0.1:  # an impatient client sends what was answered already
+        if chance.random() < 0.1:  # an impatient client repeats a request that was answered
             again = client.ask("observe", body)
             if again != {"sequence": receipt["sequence"], "repeated": True}:
                 say(wrong=f"{body} gave {receipt}, then {again}")

@@ -1,4 +1,4 @@
-"""One service for the tests that only ask it."""
+"""One service shared by the tests that only send requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.serve.service import Running, served
 
 @pytest.fixture(scope="package")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A service whose every agent belongs to the test that made it."""
+    """A service in which every agent belongs to the test that created it."""
     with served(tmp_path_factory.mktemp("service") / "agents", "--max-body", "20KB", "--max-pending", "5") as running:
         yield running
         assert running.stop() == 0

@@ -1,4 +1,4 @@
-"""A real service in a process of its own, and a client that counts what it was promised."""
+"""A real service in its own process, and a client for it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Running:
     said: list[str] = field(default_factory=list)
 
     def ask(self, method: str, path: str, key: str | None = None, **options: Any) -> httpx.Response:
-        """One request; without a key of its own with the admin key."""
+        """Send one request, with the admin key unless another one is given."""
         headers = dict(options.pop("headers", {}))
         if key != "":
             headers.setdefault("Authorization", f"Bearer {self.admin if key is None else key}")
@@ -41,7 +41,7 @@ class Running:
         return self.ask("POST", path, key, json=value)
 
     def make(self, agent_id: str, **config: Any) -> str:
-        """A new agent; its key."""
+        """Create an agent and return its key."""
         made = self.post("/agents", {"id": agent_id, "config": {**CONFIG, **config}})
         assert made.status_code == 201, made.text
         return str(made.json()["key"])
@@ -50,7 +50,7 @@ class Running:
         return self.folder / "agents" / agent_id / "journal"
 
     def bytes_of(self, agent_id: str) -> dict[str, bytes]:
-        """All files of its journal."""
+        """The contents of all files of its journal."""
         return {p.name: p.read_bytes() for p in sorted(self.journal(agent_id).iterdir())}
 
     def kill(self) -> None:
@@ -63,7 +63,7 @@ class Running:
 
 
 def start(folder: Path, *options: str) -> Running:
-    """`gainful serve` on a free port, once it listens."""
+    """Start `gainful serve` on a free port and wait until it listens."""
     command = [sys.executable, "-m", "gainful", "serve", str(folder), "--port", "0", "--json", *options]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
@@ -83,7 +83,7 @@ def start(folder: Path, *options: str) -> Running:
 
 @contextmanager
 def served(folder: Path, *options: str) -> Iterator[Running]:
-    """A service for the length of a block."""
+    """Run a service for the duration of a block."""
     running = start(folder, *options)
     try:
         yield running

@@ -1,4 +1,4 @@
-"""Requests of one agent share their syncs; a failed one is told to all; a slow agent holds up no other."""
+"""Requests of one agent share syncs; a failed sync is reported to all of them; a slow agent delays no other."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def test_every_agent_can_be_shown(name: str, tmp_path: Path) -> None:
 
 def test_an_agent_closed_while_agents_are_listed_is_listed_all_the_same(tmp_path: Path) -> None:
     class Closing:
-        """A slot whose agent is there for one look only."""
+        """A slot whose agent is closed after the first look."""
 
         trouble, looks = "", 0
 

@@ -16,7 +16,7 @@ from tests.serve.service import CONFIG, served
 WANTED = {"request_id": "make", "config": CONFIG}
 
 
-def lived(path: Path) -> None:
+def durable_agent(path: Path) -> None:
     """A durable agent with a past."""
     with open_agent(path, CONFIG) as agent:
         for n in range(20):
@@ -59,16 +59,16 @@ def begun_by_hand(place: Path) -> None:
 
 def backup(place: Path) -> None:
     record(place)
-    lived(place / "backup")
+    durable_agent(place / "backup")
 
 
 def linked(place: Path) -> None:
-    lived(place.parent.parent / "elsewhere")
+    durable_agent(place.parent.parent / "elsewhere")
     place.symlink_to(place.parent.parent / "elsewhere")
 
 
 HELD: dict[str, Callable[[Path], None]] = {
-    "agent": lived,
+    "agent": durable_agent,
     "notes": with_notes,
     "hidden": with_a_hidden_file,
     "by-hand": begun_by_hand,
@@ -89,7 +89,7 @@ def test_making_an_agent_deletes_nothing_that_was_stored(tmp_path: Path) -> None
             assert answer.status_code == 409, (name, answer.text)
             assert answer.json()["found"]
         running.journal("later").parent.mkdir()  # while it is served
-        lived(places / "later" / "journal")
+        durable_agent(places / "later" / "journal")
         later = files(places / "later")
         assert running.post("/agents", {"id": "later", "config": CONFIG}).status_code == 409
         assert files(places / "later") == later

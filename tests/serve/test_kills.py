@@ -21,8 +21,8 @@ from tests.serve.service import Running, served, start
 
 KILLS = int(os.environ.get("GAINFUL_KILLS", "3"))
 AGENTS = {"a": ("id", "id"), "b": ("state", "state"), "c": ("turns",)}
-"""How the clients of each agent tell outcomes; those that share one alike, as a state and an action may be those of
-another's decision too."""
+"""How the clients of each agent report outcomes. Clients that share an agent report alike, because a state and action
+may also be those of another client's decision."""
 
 
 class Process:

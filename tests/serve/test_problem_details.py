@@ -1,4 +1,4 @@
-"""Requests that are not granted: the right status, words that help, and nothing changed."""
+"""Rejected requests get the right status and a helpful message, and change nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Kept = tuple[str, str, dict[str, bytes]]
 
 @pytest.fixture(scope="module")
 def kept(service: Running) -> Kept:
-    """An agent with a decision that waits: its key, the key of another agent, its files."""
+    """An agent with a pending decision: its key, the key of another agent, its files."""
     key, other = service.make("kept"), service.make("other")
     service.post("/agents/kept/act", {"state": 0, "request_id": "first"}, key)
     service.post("/agents/kept/observe", {**GOOD, "request_id": "told"}, key)
@@ -25,7 +25,7 @@ def kept(service: Running) -> Kept:
 
 
 def check(service: Running, kept: Kept, answer: Any, status: int) -> dict[str, Any]:
-    """It was refused like that, says why, and left every byte of the journal as it was."""
+    """Check that a request was rejected with this status and left every byte of the journal unchanged."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     problem: dict[str, Any] = answer.json()

@@ -1,4 +1,4 @@
-"""The whole life of an agent over HTTP."""
+"""The service over HTTP: agents, decisions, observations, metrics, shutdown."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from gainful.theory.regret import regret_bound
 from tests.serve.service import CONFIG, Running, served
 
 
-def test_a_life_from_making_to_the_archive(service: Running) -> None:
-    key = service.make("whole-life")
-    first = service.post("/agents/whole-life/act", {"state": 0}, key).json()
-    late = service.post("/agents/whole-life/act", {"state": 3}, key).json()
+def test_an_agent_from_creation_to_the_archive(service: Running) -> None:
+    key = service.make("complete")
+    first = service.post("/agents/complete/act", {"state": 0}, key).json()
+    late = service.post("/agents/complete/act", {"state": 3}, key).json()
     assert first["action"] in (0, 1)
-    waiting = service.ask("GET", "/agents/whole-life/pending", key).json()
+    waiting = service.ask("GET", "/agents/complete/pending", key).json()
     assert [w["decision_id"] for w in waiting["pending"]] == [first["decision_id"], late["decision_id"]]
     told = {"decision_id": late["decision_id"], "reward": 1.0, "next_state": 4}
-    receipt = service.post("/agents/whole-life/observe", told, key).json()
+    receipt = service.post("/agents/complete/observe", told, key).json()
     assert receipt == {"sequence": receipt["sequence"], "repeated": False}
-    assert service.post("/agents/whole-life/observe", told, key).json() == {**receipt, "repeated": True}
-    service.post("/agents/whole-life/abandon", {"decision_id": first["decision_id"]}, key)
+    assert service.post("/agents/complete/observe", told, key).json() == {**receipt, "repeated": True}
+    service.post("/agents/complete/abandon", {"decision_id": first["decision_id"]}, key)
     plain = {"state": 4, "action": 1, "reward": 0.5, "next_state": 5}
-    assert service.post("/agents/whole-life/observe", plain, key).status_code == 200
+    assert service.post("/agents/complete/observe", plain, key).status_code == 200
     many = {"transitions": [plain, {**plain, "reward": 0.0, "next_state": 0}]}
-    assert service.post("/agents/whole-life/observe", many, key).status_code == 200
-    found = service.ask("GET", "/agents/whole-life", key).json()
+    assert service.post("/agents/complete/observe", many, key).status_code == 200
+    found = service.ask("GET", "/agents/complete", key).json()
     assert found["observations"] == 4
     assert found["pending"] == 0
     assert found["mean_reward"] == pytest.approx((1.0 + 0.5 + 0.5 + 0.0) / 4, rel=0, abs=1e-12)
@@ -48,13 +48,13 @@ def test_a_life_from_making_to_the_archive(service: Running) -> None:
     assert found["gain"]["low"] <= found["gain"]["estimate"] <= found["gain"]["high"]
     assert found["confidence"]["pairs"] == 12
     assert found["confidence"]["pairs_visited"] == 2
-    episodes = service.ask("GET", "/agents/whole-life/episodes", key).json()
+    episodes = service.ask("GET", "/agents/complete/episodes", key).json()
     assert episodes["of"] == found["episodes"] == len(episodes["step"])
-    frame = read_journal(service.journal("whole-life"))
+    frame = read_journal(service.journal("complete"))
     assert (frame.kind == "observation").sum() == 4
-    gone = service.ask("DELETE", "/agents/whole-life").json()["done"].split()[-1]
-    assert service.ask("GET", "/agents/whole-life").status_code == 404
-    assert service.ask("GET", "/agents/whole-life", key).status_code == 401
+    gone = service.ask("DELETE", "/agents/complete").json()["done"].split()[-1]
+    assert service.ask("GET", "/agents/complete").status_code == 404
+    assert service.ask("GET", "/agents/complete", key).status_code == 401
     with open_agent(service.folder / "archive" / gone / "journal") as agent:
         assert agent.t == 4
 
