@@ -1,7 +1,7 @@
 """Lives that are killed at random instants go on as if nothing had happened.
 
-Three kills here; GAINFUL_KILLS sets their number, and `make soak` makes 200. They land in observations, snapshots,
-compactions and in writes that fail for want of room; each is a SIGKILL.
+Three kills in `make test`, 20 in `make test-all`, 200 in `make soak`; GAINFUL_KILLS sets their number. They
+land in observations, snapshots, compactions and in writes that fail for want of room; each is a SIGKILL.
 """
 
 from __future__ import annotations
@@ -21,7 +21,12 @@ from gainful.live import open_agent, read_journal
 from gainful.live.agent_config import make_agent
 from tests.live.lives import CONFIG, bits, lived, replayed_from_the_beginning, reward_at, state_at
 
-KILLS = int(os.environ.get("GAINFUL_KILLS", "3"))
+FEW, MANY = 3, 20
+KILLS = (
+    [int(os.environ["GAINFUL_KILLS"])]
+    if "GAINFUL_KILLS" in os.environ
+    else [FEW, pytest.param(MANY, marks=pytest.mark.slow)]
+)
 NAMES = {0: "between", 1: "snapshot", 2: "compaction"}
 
 
@@ -42,8 +47,9 @@ def check_table(path: Path, acknowledged: int) -> int:
     return n
 
 
+@pytest.mark.parametrize("least", KILLS)
 @pytest.mark.parametrize(("planning", "fsync"), [("inline", "off"), ("inline", "record"), ("background", 3)])
-def test_kills_at_random_instants_lose_nothing(planning: Any, fsync: Any, tmp_path: Path) -> None:
+def test_kills_at_random_instants_lose_nothing(planning: Any, fsync: Any, least: int, tmp_path: Path) -> None:
     from tests.live.victim import ACKNOWLEDGED, FAILURES, OPENED, STAGE, WRONG, Board, life
 
     server = multiprocessing.get_context("forkserver")
@@ -55,7 +61,7 @@ def test_kills_at_random_instants_lose_nothing(planning: Any, fsync: Any, tmp_pa
     chance, where = random.Random(7), Counter[str]()
     kills = 0
     never = 10**9
-    while kills < KILLS or (KILLS >= 20 and not (where["snapshot"] and where["compaction"] and board[FAILURES])):
+    while kills < least or (least >= MANY and not (where["snapshot"] and where["compaction"] and board[FAILURES])):
         known = board[ACKNOWLEDGED]
         board[OPENED], board[STAGE] = never, 0
         arguments = (path, tmp_path / "board", kills, options, never)
@@ -80,7 +86,7 @@ def test_kills_at_random_instants_lose_nothing(planning: Any, fsync: Any, tmp_pa
         kills += 1
         where[NAMES[board[STAGE]]] += 1
         check_table(path, board[ACKNOWLEDGED])
-        assert kills < 20 * KILLS + 200
+        assert kills < 20 * least + 200
     print(f"{kills} kills: {dict(where)}, {board[FAILURES]} writes failed, {board[ACKNOWLEDGED]} observations")
     with open_agent(path, **options) as agent:
         until = (agent.t // 100 + 1) * 100
@@ -98,7 +104,8 @@ def test_kills_at_random_instants_lose_nothing(planning: Any, fsync: Any, tmp_pa
         assert bits(again) == found
 
 
-def test_a_folder_is_begun_whole_or_not_at_all(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", KILLS)
+def test_a_folder_is_begun_whole_or_not_at_all(kills: int, tmp_path: Path) -> None:
     """Killed while it is made, the folder is begun anew."""
     from tests.live.victim import Board, life
 
@@ -106,7 +113,7 @@ def test_a_folder_is_begun_whole_or_not_at_all(tmp_path: Path) -> None:
     server.set_forkserver_preload(["tests.live.victim"])
     chance, unfinished = random.Random(3), 0
     Board(tmp_path / "board")
-    for i in range(KILLS):
+    for i in range(kills):
         path = tmp_path / f"agent {i}"
         options = {"fsync": "record", "planning": "inline"}
         process = server.Process(target=life, args=(path, tmp_path / "board", i, options, 1), daemon=True)
@@ -120,4 +127,4 @@ def test_a_folder_is_begun_whole_or_not_at_all(tmp_path: Path) -> None:
         with open_agent(path, CONFIG, planning="inline", fsync="off") as agent:
             assert agent.t <= 1
             lived(agent, 3)
-    assert unfinished or KILLS < 20  # a few kills may all miss the moment
+    assert unfinished or kills < MANY  # a few kills may all miss the moment

@@ -92,7 +92,7 @@ class DecisionLedger:
         self._packed: dict[int, bytes] = {}  # of every decision waiting, for a snapshot
         self._alike: dict[tuple[int, Any], dict[int, None]] = {}  # action and state -> decisions waiting, in order
         self.reported: RecentEntries[int, tuple[int, bytes]] = RecentEntries(remember)
-        """Decision id -> the record that told its outcome, and the outcome; empty for one that was abandoned."""
+        """Decision id -> the record of its outcome, and the outcome itself; empty if the decision was abandoned."""
         self.requests: RecentEntries[bytes, RecordedAnswer] = RecentEntries(remember)
 
     def decision_made(self, decision_id: int, state: Any, action: int, t: int) -> None:
@@ -105,7 +105,7 @@ class DecisionLedger:
             self.closed(next(iter(self.pending)), 0, b"")
 
     def closed(self, decision_id: int, sequence: int, outcome: bytes) -> None:
-        """Record `sequence` told its outcome, or that it will never be known (empty)."""
+        """Close a decision by record `sequence`: with its outcome, or with none (empty) if that will never be known."""
         waiting = self.pending.pop(decision_id)
         del self._packed[decision_id]
         key = self._key(waiting.state, waiting.action)

@@ -1,6 +1,6 @@
 """The folder of a durable agent: which files it has, and what its description says.
 
-agent.json           what the agent is; written last when a folder is made: without it the agent was never begun
+agent.json           what the agent is; written last when a folder is made: without it there is no agent
 journal-000001.log   segments of the journal, in order; a header of 32 bytes, then records (`gainful.live.records`)
 history-1-900.gz     records 1 … 900, compressed: what compaction makes of segments that a snapshot covers
 snapshot-900.npz     the whole state after record 900 (`gainful.archive`); the last two are kept

@@ -14,7 +14,7 @@ from gainful.live.state_machine import AgentStateMachine, Planning
 
 
 class Loaded(NamedTuple):
-    """A state that was read, what it was read from, and what its owner should be told."""
+    """A state that was read, what it was read from, and the notices for its owner."""
 
     machine: AgentStateMachine
     sequence: int

@@ -17,7 +17,7 @@ _OBSERVATION, _BATCH, _ABANDONED = int(RecordKind.OBSERVATION), int(RecordKind.B
 
 
 class OutcomeRecorder:
-    """Records what a session is told, and has the agent learn from it."""
+    """Records the observations of a session, and has the agent learn from them."""
 
     def __init__(self, session: JournalSession) -> None:
         self._session = session
@@ -56,7 +56,7 @@ class OutcomeRecorder:
         return self._record(s, a, r, to, told, 0, request_id)
 
     def report(self, decision_id: Any, reward: Any, next_state: Any, request_id: str | None) -> Receipt:
-        """Record the outcome of a decision; the same outcome told again changes nothing."""
+        """Record the outcome of a decision; the same outcome reported again changes nothing."""
         session = self._session
         machine, i = session.machine, decision_number(decision_id)
         r, to = checked_outcome(machine.agent, reward, next_state)
@@ -123,7 +123,7 @@ class OutcomeRecorder:
                 f"{before}, now with {reward:g} and {next_state}",
                 name="decision_id",
                 found=i,
-                hint="an outcome is told once",
+                hint="a decision has one outcome",
             )
         return Receipt(sequence, True)
 

@@ -46,7 +46,7 @@ RECORD_KINDS = frozenset(int(kind) for kind in RecordKind)
 FROM_HISTORY = 1
 """Flag of a batch: rows of a log from before the agent was live."""
 BY_REPORT = 2
-"""Flag of an observation: it was told by `report`, so its state and action are those of the decision."""
+"""Flag of an observation: it was made by `report`, so its state and action are those of the decision."""
 TWO_NUMBERS = struct.Struct("<QQ")
 
 

@@ -1,4 +1,4 @@
-"""When snapshots are due, and how they are written beside the calls: durable first, then the journal is compacted."""
+"""When snapshots are due, and how they are written in the background: once one is durable, the journal is compacted."""
 
 from __future__ import annotations
 
