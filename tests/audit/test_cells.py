@@ -340,7 +340,7 @@ def test_a_small_bonus_breaks_the_lemma_and_optimism_and_says_where() -> None:
 
 def test_an_environment_that_states_too_small_a_constant_is_caught() -> None:
     env = replace(truth_for("lqg").environment, reward_lipschitz=1e-3, transition_lipschitz=1e-3)
-    truth = replace(truth_for("lqg"), environment=env, _tables={})
+    truth = replace(truth_for("lqg"), environment=env)
     found = audit_run(learner(env, 2), env, 10**5, 0, truth=truth)
     assert found.failed == ["bonus-bias", "bonus-values", "bonus-all-values"]
     for name in found.failed:
@@ -399,7 +399,7 @@ def test_edges_are_the_doubles_nearest_to_fractions(bins: int) -> None:
     ("options", "names", "reason"),
     [
         ({"lipschitz": None}, OF_THE_LEMMA, "lipschitz not given"),
-        ({"lipschitz": 6.0}, OF_THE_LEMMA, "told L = 6, α = 1, the environment has 6.38308"),
+        ({"lipschitz": 6.0}, OF_THE_LEMMA, "given L = 6, α = 1, the environment has 6.38308"),
         ({"span": 0.5}, {"bonus-bias", "optimism", "decomposition", "regret-bound"}, "more than c = 0.5"),
         ({"partition": gf.Partition.uniform(bins=8, outside="clip")}, OF_THE_LEMMA, "outside is 'clip'"),
         ({"mixture": "min-action"}, {"decomposition"}, "draws its actions"),

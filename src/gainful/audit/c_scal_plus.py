@@ -475,12 +475,15 @@ class CellsAuditor:
             say(agent.smoothness.reason_void, *of_the_lemma)
         elif agent.lipschitz < least * (1.0 - 1e-12) or agent.holder > env.holder:
             say(
-                f"the agent was told L = {agent.lipschitz:.6g}, α = {agent.holder:g}, the environment has "
+                f"the agent was given L = {agent.lipschitz:.6g}, α = {agent.holder:g}, the environment has "
                 f"{least:.6g} and {env.holder:g}: the theorem assumes an L at least, and an α at most, the true one",
                 *of_the_lemma,
             )
         if self.partition.outside == "clip":
-            say("outside is 'clip': the end cells hold states farther apart than their sides", *of_the_lemma)
+            say(
+                "outside is 'clip': the outermost cells hold states that are farther apart than their width",
+                *of_the_lemma,
+            )
         if truth.span is not None and truth.span > agent.span * (1.0 + 1e-9):
             say(
                 f"the optimal bias has span {truth.span:.6g}, more than c = {agent.span:g}: the theorem does not apply",
@@ -488,26 +491,26 @@ class CellsAuditor:
                 *optimal,
             )
         if not agent.allowed.all():
-            say("the agent may not take every action in every cell, and g* is that of all", *optimal)
+            say("the agent may not take every action in every cell, and g* is the gain with all of them", *optimal)
         if core.mixture != "copy":
             say("the policy draws its actions: the inequality holds in expectation over them", "decomposition")
             if core.bonus != "appendix":
                 say("with drawn actions the bound is for the appendix's bonus", "regret-bound")
         if not self._law_known:
             say(
-                f"p(J|x,a) has no polynomials in x that are right between their points (to {self._law_error:.1e})",
+                f"no polynomials in x approximate p(J|x,a) well enough (their error is {self._law_error:.1e})",
                 "term-martingale",
                 "decomposition",
             )
         if agent.doubling:
             fixed = ("term-bonus", "term-deviation", "term-precision", "regret-bound")
-            say("the agent refines its cells, and the explicit bound is that of fixed ones", *fixed)
+            say("the agent refines its cells, and the explicit bound is for fixed cells", *fixed)
         if agent.bonus_scale > 1.0:
             say(f"bonus_scale is {agent.bonus_scale:g}: b is larger than the theorem's", "term-bonus")
         return reasons
 
     def _of_cells(self, step: Floats) -> Finding:
-        """Points at and beside every edge, and in every episode all visits so far, in the right cells."""
+        """Whether points at and beside every edge, and all visits up to each episode, are in the right cells."""
         wrong, cells, when = [], [], []
         for began, told, right in self._indexed:
             wrong.append(np.abs(told - right))
@@ -523,7 +526,7 @@ class CellsAuditor:
     def _of_sums(self, step: Floats) -> tuple[dict[str, Finding], dict[str, Any]]:
         """What episodes add up to: the rule that ends them, their number, and the terms of the regret.
 
-        Regret is compared by the proven lower end of g*: a violation is one for every g* that is possible.
+        Regret is measured against the proven lower end of g*: a violation is one for every possible g*.
         """
         agent, simulation, truth = self.agent, self.simulation, self.truth
         sums, run = joined(self._sums), simulation.run()
@@ -557,7 +560,7 @@ class CellsAuditor:
 
 
 def checked_cells(partition: Partition, edges: list[Floats]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """What `index` says of every edge, of the doubles beside it and of the ends of the box, and the right cells.
+    """The cells that `index` returns at every edge, the doubles beside it and the ends of the box; and the right ones.
 
     On [0, 1] an edge is the double nearest to k/n, and belongs to the cell at its left. On other boxes edges are the
     result of several operations: the partition's own must be within 4 roundings of the exact fractions, and stand for

@@ -69,7 +69,7 @@ class CellsTruth:
     """sp(h), or None."""
     solution: OracleSolution | None = field(repr=False, default=None)
     """None where the law is unknown: statements about the true model then are not applicable."""
-    _tables: dict[Partition, CellTables] = field(repr=False, default_factory=dict)
+    _tables: dict[Partition, CellTables] = field(init=False, repr=False, default_factory=dict)
 
     @classmethod
     def of(cls, env: ContinuousEnvironment, bins: int | None = None) -> CellsTruth:

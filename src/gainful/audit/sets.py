@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ from gainful.theory.sets import (
 )
 
 SHOWN = 60
-"""Episodes, at most, whose operator is held against the true one: each costs a sweep."""
+"""Episodes, at most, whose operator is compared with the true one: each costs a sweep."""
 EVERYTHING = 2.0  # no two distributions are farther apart in ℓ₁
 UNBOUNDED = 1e300  # in place of an infinite radius, which cannot be subtracted
 
@@ -243,32 +244,50 @@ def within_reach(
 # ---------------------------------------------------------------------- the auditor
 
 
-START = np.dtype(
-    [
-        ("step", "f8"),
-        ("low", "f8"),
-        ("high", "f8"),
-        ("span", "f8"),
-        ("wrong", "f8"),
-        ("wrong_pair", "i8"),
-        ("r_found", "f8"),
-        ("r_allowed", "f8"),
-        ("r_pair", "i8"),
-        ("p_found", "f8"),
-        ("p_allowed", "f8"),
-        ("p_pair", "i8"),
-        ("truncates", "?"),
-        ("known", "i8"),
-    ]
-)
-"""Of the beginning of an episode: t_k, the bracket, sp(v_k), the largest error of the set in use, the reward and the
-row nearest to the edge of their sets, whether a transition of the true MDP is forbidden (TUCRL), how many states are
-known.
-"""
+class Nearest(NamedTuple):
+    """The pair of an episode where found/allowed is largest; -1 where there is none."""
+
+    found: float
+    allowed: float
+    pair: int
+
+
+@dataclass(frozen=True)
+class SetRecord:
+    """What was found as an episode began."""
+
+    step: int
+    low: float
+    high: float
+    """The planner's bracket of the gain."""
+    span: float
+    """sp(v_k)."""
+    formula: Nearest
+    """The largest error of the set in use."""
+    reward: Nearest
+    """The true mean reward that is nearest to the edge of its interval."""
+    row: Nearest
+    """The true row that is nearest to the edge of its set."""
+    truncates: bool
+    """Whether TUCRL forbids a transition that the true MDP has."""
+    known: int
+    """The number of states visited so far."""
+
+
+class ExecutionRecord(NamedTuple):
+    """What an episode executed."""
+
+    ratio: float
+    """The largest ν/max{1, N}."""
+    pair: int
+    full: bool
+    """Whether some pair was executed max{1, N} times."""
+    steps: int
+    new_states: int
 
 
 class SetsAuditor:
-    """Looks at every episode of one agent with confidence sets in one MDP.
+    """Checks every episode of one agent with confidence sets in one MDP.
 
     Set `agent.on_episode = auditor.see` before the run, and ask for `findings()` when it is over.
 
@@ -298,10 +317,8 @@ class SetsAuditor:
         self._true_r = truth.rewards - agent.reward_min
         self._rows = TrueRows(*truth.rows)
         self._distances = RowDistances(*(np.empty(pairs) for _ in RowDistances._fields))
-        self._starts: list[tuple[Any, ...]] = []
-        """See `START`."""
-        self._sums: list[tuple[float, int, bool, int, int]] = []
-        """Per episode that is over: largest ν/max{1,N}, where, whether one is 1, steps, new states."""
+        self._records: list[SetRecord] = []
+        self._executed: list[ExecutionRecord] = []
         self._before = np.zeros(pairs, dtype=np.int64)
         self._marks = np.geomspace(1.0, float(max(2, simulation.grid[-1])), SHOWN - 1)
         self._last: EpisodeView | None = None
@@ -310,44 +327,43 @@ class SetsAuditor:
         """Pair and next state of the true transitions from states within reach (TUCRL)."""
 
     def see(self, view: EpisodeView) -> None:
-        """One episode begins: the last one is settled, the new one examined."""
+        """Examine an episode that begins, and close the one before."""
         agent, plan, t = self.agent, view.plan, view.step
         seen = Seen.of(view.statistics)
         known = seen.states(agent.n_states)
         known[int(self.simulation.clock[0])] = True
-        if self._starts:
-            self._settle(seen.visits, known)
+        if self._records:
+            self._close(seen.visits, known)
         widths = widths_of(agent, seen, t)
         wrong = formula_errors(agent, plan, seen, widths, t)
-        at = int(np.argmax(wrong))
-        visited = seen.visits > 0
-        reward = nearest(np.abs(self._true_r - seen.mean), widths.rewards, visited)
-        distances(seen, widths, self._rows, self._distances)
-        if isinstance(agent, UCRL2):
-            row = nearest(self._distances.l1, np.minimum(EVERYTHING, widths.radius), visited)
-        elif isinstance(agent, KLUCRL):
-            row = nearest(np.maximum(self._distances.kl, 0.0), widths.radius, visited)
-        else:
-            row = nearest(self._distances.found, self._distances.allowed, visited)
         low, high = plan.gain_bounds
-        self._starts.append(
-            (
-                t,
-                low,
-                high,
-                float(np.ptp(plan.values)),
-                float(wrong[at]),
-                at,
-                *reward,
-                *row,
-                self._truncates(plan),
-                int(known.sum()),
+        self._records.append(
+            SetRecord(
+                step=t,
+                low=low,
+                high=high,
+                span=float(np.ptp(plan.values)),
+                formula=Nearest(float(wrong.max()), 0.0, int(np.argmax(wrong))),
+                reward=nearest(np.abs(self._true_r - seen.mean), widths.rewards, seen.visits > 0),
+                row=self._nearest_row(seen, widths),
+                truncates=self._truncates(plan),
+                known=int(known.sum()),
             )
         )
         self._last = view
         if t >= self._marks[0]:
             self._marks = np.append(self._marks[self._marks > t], np.inf)
             self._measure(view)
+
+    def _nearest_row(self, seen: Seen, widths: Widths) -> Nearest:
+        """The true row that is nearest to the edge of its set."""
+        visited, out = seen.visits > 0, self._distances
+        distances(seen, widths, self._rows, out)
+        if isinstance(self.agent, UCRL2):
+            return nearest(out.l1, np.minimum(EVERYTHING, widths.radius), visited)
+        if isinstance(self.agent, KLUCRL):
+            return nearest(np.maximum(out.kl, 0.0), widths.radius, visited)
+        return nearest(out.found, out.allowed, visited)
 
     def _truncates(self, plan: EpisodePlan) -> bool:
         """Whether the set of this plan forbids a transition that the true MDP has."""
@@ -370,69 +386,86 @@ class SetsAuditor:
         for name, value in (("step", view.step), ("mean", float(gap.mean())), ("largest", float(gap.max()))):
             self._tightness[name].append(value)
 
-    def _settle(self, visits: NDArray[np.int64], known: NDArray[np.bool_]) -> None:
-        """The episode that is over: what it has executed."""
+    def _close(self, visits: NDArray[np.int64], known: NDArray[np.bool_]) -> None:
+        """Note what the episode that is over executed."""
         nu = visits - self._before
         ratio = nu / np.maximum(1, self._before)
         at = int(np.argmax(ratio))
-        new = int(known.sum()) - self._starts[-1][-1]
-        self._sums.append((float(ratio[at]), at, bool(np.any(ratio == 1.0)), int(nu.sum()), new))
+        new = int(known.sum()) - self._records[-1].known
+        full = bool(np.any(ratio == 1.0))
+        self._executed.append(ExecutionRecord(float(ratio[at]), at, full, int(nu.sum()), new))
         self._before = visits
+
+    # ------------------------------------------------------------------ findings
 
     def findings(self) -> tuple[dict[str, Finding], dict[str, Any]]:
         """Each statement's finding, and the tightness of optimism over time to show."""
-        agent, truth = self.agent, self.truth
-        if len(self._sums) < len(self._starts):
+        agent = self.agent
+        if len(self._executed) < len(self._records):
             seen = Seen.of(agent.statistics)
             known = seen.states(agent.n_states)
             known[self.simulation.state] = True
-            self._settle(seen.visits, known)
+            self._close(seen.visits, known)
         if self._last is not None and self._tightness["step"][-1] != self._last.step:
             self._measure(self._last)
-        kept = np.array(self._starts, dtype=START)
-        step, low, high = kept["step"], kept["low"], kept["high"]
-        A, r_max, numbers = agent.n_actions, agent.reward_range, np.arange(1, step.size + 1)
+        step = np.array([record.step for record in self._records], dtype=np.float64)
         promised = step <= agent.horizon if isinstance(agent, KLUCRL) else np.ones(step.size, dtype=bool)
-
-        def some(left: Any, right: Any, which: NDArray[np.bool_], pairs: Any = None, **options: Any) -> Finding:
-            if pairs is not None:
-                options |= {"states": pairs[which] // A, "actions": pairs[which] % A}
-            left, right = np.broadcast_to(left, step.shape)[which], np.broadcast_to(right, step.shape)[which]
-            return compared(left, right, step[which], episodes=numbers[which], **options)
-
-        every = np.ones(step.size, dtype=bool)
-        lowered = np.minimum(agent.span, r_max / step) if isinstance(agent, SCAL) else 0.0
-        inside = {"rewards-in-set": ("r", 1e-12 * r_max), "rows-in-set": ("p", 1e-12)}
+        r_max, records = agent.reward_range, self._records
+        width = [record.high - record.low for record in records]
         found = {
-            "set-formula": some(kept["wrong"], 0.0, every, kept["wrong_pair"], rounding=1e-12),
-            "optimism": some(truth.gain_low, high + lowered, promised & ~kept["truncates"], rounding=1e-9 * r_max),
-            "precision": some(high - low, r_max / np.sqrt(step), every, rounding=1e-12 * r_max),
+            "set-formula": self._at_pairs([record.formula for record in records], step > 0, step, 1e-12),
+            "rewards-in-set": self._at_pairs([record.reward for record in records], promised, step, 1e-12 * r_max),
+            "rows-in-set": self._at_pairs([record.row for record in records], promised, step, 1e-12),
+            "optimism": self._optimism(promised, step),
+            "precision": compared(width, r_max / np.sqrt(step), step, rounding=1e-12 * r_max),
+            **self._episodes(step),
         }
-        for name, (x, rounding) in inside.items():
-            pairs = kept[f"{x}_pair"]
-            found[name] = some(
-                kept[f"{x}_found"], kept[f"{x}_allowed"], promised & (pairs >= 0), pairs, rounding=rounding
-            )
-        if kept["truncates"].all():
-            found["optimism"] = not_applicable("in every episode truncation forbids a transition that the true MDP has")
         if isinstance(agent, SCAL):
-            c = agent.span
-            found["span"] = some(kept["span"], c, every, rounding=1e-12 * (c + r_max))
-            if truth.span > c * (1.0 + 1e-9):
-                found["optimism"] = not_applicable(
-                    f"the optimal bias has span {truth.span:.6g}, more than c = {c:g}: the theorem does not apply"
-                )
-        ratio, pair, full, lived, new = np.array(self._sums, dtype=np.float64).T
-        after = np.maximum(np.cumsum(lived), 1.0)
-        extra = agent.n_states - 1 if isinstance(agent, TUCRL) else 0  # a state is new once, the first one never
-        found["episode-rule"] = episode_rule(step, ratio, pair, full, A, new if isinstance(agent, TUCRL) else None)
-        found["episode-count"] = compared(numbers, episodes_at(after, agent.n_states * A) + extra, step)
+            spans = [record.span for record in records]
+            found["span"] = compared(spans, agent.span, step, rounding=1e-12 * (agent.span + r_max))
         return {name: found[name] for name in self.names}, {"tightness": self._tightness}
 
+    def _at_pairs(self, cases: list[Nearest], which: NDArray[np.bool_], step: Floats, rounding: float) -> Finding:
+        """Compare found with allowed in some of the episodes, where a pair was visited."""
+        left, right, pair = np.array(cases).T
+        at, A = np.flatnonzero(which & (pair >= 0)), self.agent.n_actions
+        places = {"states": pair[at] // A, "actions": pair[at] % A}
+        return compared(left[at], right[at], step[at], episodes=at + 1, rounding=rounding, **places)
 
-def nearest(found: Floats, allowed: Floats, which: NDArray[np.bool_]) -> tuple[float, float, int]:
-    """Where found/allowed is largest among some pairs: both numbers and the pair; (0, 1, -1) of none."""
+    def _optimism(self, promised: NDArray[np.bool_], step: Floats) -> Finding:
+        """The planned gain is at least g*, in the episodes in which that is promised."""
+        agent, truth = self.agent, self.truth
+        truncates = np.array([record.truncates for record in self._records])
+        if isinstance(agent, SCAL) and truth.span > agent.span * (1.0 + 1e-9):
+            return not_applicable(
+                f"the optimal bias has span {truth.span:.6g}, more than c = {agent.span:g}: the theorem does not apply"
+            )
+        if truncates.all():
+            return not_applicable("in every episode truncation forbids a transition that the true MDP has")
+        high = np.array([record.high for record in self._records])
+        if isinstance(agent, SCAL):
+            high = high + np.minimum(agent.span, agent.reward_range / step)
+        at = np.flatnonzero(promised & ~truncates)
+        gain = np.full(at.size, truth.gain_low)
+        return compared(gain, high[at], step[at], episodes=at + 1, rounding=1e-9 * agent.reward_range)
+
+    def _episodes(self, step: Floats) -> dict[str, Finding]:
+        """The rule that ends episodes, and their number."""
+        agent = self.agent
+        tucrl, pairs = isinstance(agent, TUCRL), agent.n_states * agent.n_actions
+        ratio, pair, full, steps, new = np.array(self._executed, dtype=np.float64).T
+        most = episodes_at(np.maximum(np.cumsum(steps), 1.0), pairs)
+        if tucrl:
+            most = most + agent.n_states - 1  # each state but the first is new once
+        return {
+            "episode-rule": episode_rule(step, ratio, pair, full, agent.n_actions, new if tucrl else None),
+            "episode-count": compared(np.arange(1, step.size + 1), most, step),
+        }
+
+
+def nearest(found: Floats, allowed: Floats, which: NDArray[np.bool_]) -> Nearest:
+    """Where found/allowed is largest among some pairs."""
     if not which.any():
-        return 0.0, 1.0, -1
+        return Nearest(0.0, 1.0, -1)
     k = int(np.argmax(np.where(which, found / np.maximum(allowed, 1e-300), -1.0)))
-    return float(found[k]), float(allowed[k]), k
+    return Nearest(float(found[k]), float(allowed[k]), k)
