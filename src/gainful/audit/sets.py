@@ -320,7 +320,7 @@ class SetsAuditor:
         self._records: list[SetRecord] = []
         self._executed: list[ExecutionRecord] = []
         self._before = np.zeros(pairs, dtype=np.int64)
-        self._marks = np.geomspace(1.0, float(max(2, simulation.grid[-1])), SHOWN - 1)
+        self._marks = np.geomspace(1.0, float(max(2, simulation.checkpoints[-1])), SHOWN - 1)
         self._last: EpisodeView | None = None
         self._tightness: dict[str, list[Any]] = {"step": [], "mean": [], "largest": []}
         self._entries: tuple[NDArray[Any], NDArray[Any]] | None = None

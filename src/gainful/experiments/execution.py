@@ -130,7 +130,7 @@ def execute(
 
     if progress is not None:
         progress(simulation.t, configuration.horizon)  # where it starts, or resumes
-    if not simulation.over:
+    if not simulation.finished:
         simulation.finish(progress, pause=pause)
     return packed(simulation, factory, task, time.perf_counter() - began)
 

@@ -1,4 +1,4 @@
-"""What every run has in common: an agent, checkpoints, the way to the last of them, and what a file keeps of it."""
+"""What all simulations have in common: an agent, checkpoints, and the state that a file keeps."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ PAUSE = 1 << 24
 
 
 class Simulation:
-    """One agent's run: what it has earned at each checkpoint. Subclasses say how it advances, and where it is."""
+    """One agent's run and its total reward at each checkpoint. A subclass says how it advances, and where it is.
+
+    The agent had observed `steps_before` steps before the run.
+    """
 
     def __init__(self, agent: Any, seed: int, grid: NDArray[np.int64]) -> None:
-        self.agent, self.seed, self.grid, self.lived = agent, seed, grid, agent.t
-        self.passed = 0  # checkpoints
+        self.agent, self.seed, self.checkpoints, self.steps_before = agent, seed, grid, agent.t
+        self.checkpoints_passed = 0
         self.planning_seconds = self.acting_seconds = 0.0
         self.rewards = np.zeros(grid.size)
 
@@ -32,76 +35,78 @@ class Simulation:
         raise NotImplementedError
 
     def advance(self, target: int) -> None:
-        """To step `target`, or not so far; then the agent knows all that was lived."""
+        """Go on to step `target`, or not so far; afterwards the agent has counted every step made."""
         raise NotImplementedError
 
     @property
-    def over(self) -> bool:
+    def finished(self) -> bool:
         """Whether the last checkpoint has been passed."""
-        return self.passed == self.grid.size
+        return self.checkpoints_passed == self.checkpoints.size
 
     @property
     def next_checkpoint(self) -> int:
         """The step of the next checkpoint."""
-        return int(self.grid[self.passed])
+        return int(self.checkpoints[self.checkpoints_passed])
 
-    def note(self) -> None:
-        """What has been earned, if this is a checkpoint."""
-        if not self.over and self.t == self.grid[self.passed]:
-            self.rewards[self.passed] = self.total
-            self.passed += 1
+    def record_checkpoint(self) -> None:
+        """Record the total reward, if this is a checkpoint."""
+        if not self.finished and self.t == self.checkpoints[self.checkpoints_passed]:
+            self.rewards[self.checkpoints_passed] = self.total
+            self.checkpoints_passed += 1
 
     def finish(
         self, progress: Callable[[int, int], None] | None = None, pause: Callable[[], None] | None = None
     ) -> None:
-        """Run to the last checkpoint; `pause()` is called between two advances, when the agent knows all."""
-        while not self.over:
+        """Run to the last checkpoint; `pause()` is called between advances, when the agent is up to date."""
+        while not self.finished:
             self.advance(min(self.next_checkpoint, self.t + PAUSE))
-            self.note()
+            self.record_checkpoint()
             if progress is not None:
-                progress(self.t, int(self.grid[-1]))
+                progress(self.t, int(self.checkpoints[-1]))
             if pause is not None:
                 pause()
 
 
 class ResumableSimulation(Simulation):
-    """A run that a file can keep: `kept` are the arrays that say where it is, beside the agent."""
+    """A simulation that a file can keep: `state_arrays` say where it is, beside the agent."""
 
     @property
     def fingerprint(self) -> str:
         """A digest of everything in the environment that a run depends on."""
         raise NotImplementedError
 
-    def kept(self) -> dict[str, NDArray[Any]]:
-        """The arrays of this run, to be filled in place from a file."""
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays that say where the run is; resuming fills them in place."""
         raise NotImplementedError
 
-    def step_in(self, arrays: dict[str, NDArray[Any]]) -> int:
-        """The step at which such arrays are; ValueError where they are those of no run."""
+    def step_of(self, arrays: dict[str, NDArray[Any]]) -> int:
+        """The step at which such arrays are; a ValueError if no run can have them."""
         raise NotImplementedError
 
-    def progress_made(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Where the run is, beside the agent: what `take_up` needs."""
+    def state_to_save(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Where the run is, beside the agent, as a header and arrays: what `resume_from` needs."""
         header = {
-            "lived": self.lived, "passed": self.passed, "planning_seconds": self.planning_seconds,
+            "lived": self.steps_before,
+            "passed": self.checkpoints_passed,
+            "planning_seconds": self.planning_seconds,
             "acting_seconds": self.acting_seconds,
-        }  # fmt: skip
-        return header, self.kept()
+        }
+        return header, self.state_arrays()
 
     def check(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]], agent_t: int) -> None:
-        """ValueError unless this is what `progress_made` tells of such a run with an agent at step `agent_t`."""
-        for name, array in self.kept().items():
+        """A ValueError unless `state_to_save` of such a run, with an agent at step `agent_t`, can have given this."""
+        for name, array in self.state_arrays().items():
             if arrays[name].shape != array.shape or arrays[name].dtype != array.dtype:
                 raise ValueError(f"array '{name}' has shape {arrays[name].shape} and dtype {arrays[name].dtype}")
-        t, passed = self.step_in(arrays), int(header["passed"])
-        if not 0 <= t <= self.grid[-1]:
+        t, passed = self.step_of(arrays), int(header["passed"])
+        if not 0 <= t <= self.checkpoints[-1]:
             raise ValueError(f"the clock says {arrays['clock'].tolist()}")
-        if passed != int(np.searchsorted(self.grid, t, side="right")) or agent_t != int(header["lived"]) + t:
+        if passed != int(np.searchsorted(self.checkpoints, t, side="right")) or agent_t != int(header["lived"]) + t:
             raise ValueError(f"{passed} checkpoints passed at step {t}, the agent is at {agent_t}")
 
-    def take_up(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Go on where `progress_made` was told; `check` has seen it, and the agent has been taken up already."""
-        for name, array in self.kept().items():
+    def resume_from(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """Go on from what `state_to_save` gave and `check` has accepted; the agent has been restored already."""
+        for name, array in self.state_arrays().items():
             array[...] = arrays[name]
-        self.lived, self.passed = int(header["lived"]), int(header["passed"])
+        self.steps_before, self.checkpoints_passed = int(header["lived"]), int(header["passed"])
         self.planning_seconds, self.acting_seconds = float(header["planning_seconds"]), float(header["acting_seconds"])

@@ -1,4 +1,4 @@
-"""A run in the middle of its life, in one plain file from which it continues to the same bits.
+"""An unfinished run in one plain file, from which it continues to the same bits.
 
 The file holds the agent (as `agent.save` writes it), where the run is, and what identifies it: seed, checkpoints, the
 environment's fingerprint and the agent's settings. It is replaced as a whole: a kill at any moment leaves the last one.
@@ -22,63 +22,98 @@ RUN_FILE = Format("gainful-run", 1, "run", "simulate(checkpoint_file=...)", Inva
 
 
 class Checkpoint:
-    """Where a life that has not begun is to be kept, and how often."""
+    """The file that keeps a simulation.
 
-    def __init__(self, life: ResumableSimulation, path: str | Path, every: float) -> None:
-        self.life, self.path, self.every = life, Path(path), every
+    Parameters
+    ----------
+    simulation : ResumableSimulation
+        The simulation, which has not begun.
+    path : str or Path
+        The file.
+    every : float
+        Seconds between two versions of the file, see `write_if_due`.
+    """
+
+    def __init__(self, simulation: ResumableSimulation, path: str | Path, every: float) -> None:
+        self.simulation, self.path, self.every = simulation, Path(path), every
         self._last = time.monotonic()
         self.identity: dict[str, Any] = {
-            "agent": type(life.agent).__name__, "settings": life.agent.settings(), "seed": life.seed,
-            "grid": hashlib.sha256(life.grid.tobytes()).hexdigest(), "horizon": int(life.grid[-1]),
-            "environment": life.fingerprint, "lived": life.lived,
-        }  # fmt: skip
+            "agent": type(simulation.agent).__name__,
+            "settings": simulation.agent.settings(),
+            "seed": simulation.seed,
+            "grid": hashlib.sha256(simulation.checkpoints.tobytes()).hexdigest(),
+            "horizon": int(simulation.checkpoints[-1]),
+            "environment": simulation.fingerprint,
+            "lived": simulation.steps_before,
+        }
         """What must be the same for a file to belong to this run: known before it begins."""
 
     def write(self) -> None:
         """Replace the file by the present state."""
-        life = self.life
-        agent_header, agent_arrays = agent_state(life.agent)
-        header, arrays = life.progress_made()
+        agent_header, agent_arrays = agent_state(self.simulation.agent)
+        header, arrays = self.simulation.state_to_save()
         write_archive(
-            RUN_FILE, self.path, {"identity": self.identity, "run": header, "agent": agent_header},
+            RUN_FILE,
+            self.path,
+            {"identity": self.identity, "run": header, "agent": agent_header},
             arrays | {f"agent_{name}": array for name, array in agent_arrays.items()},
-        )  # fmt: skip
+        )
         self._last = time.monotonic()
 
     def write_if_due(self) -> None:
-        """Replace the file if the last one is `every` seconds old."""
+        """Replace the file if it was written `every` seconds ago or earlier."""
         if time.monotonic() - self._last >= self.every:
             self.write()
 
     def resume(self) -> bool:
-        """Take up the life in the file; False where there is none. Another run's file is an InvalidRunError."""
+        """Continue from the file.
+
+        Returns
+        -------
+        bool
+            Whether there is a file.
+
+        Raises
+        ------
+        InvalidRunError
+            If the file belongs to another run, or is damaged.
+        """
         if not self.path.exists():
             return False
         header, arrays = read_archive(RUN_FILE, self.path)
-        life, wanted = self.life, json.loads(json.dumps(self.identity))
-        found = header.get("identity", {})
-        for key, value in wanted.items():
-            if found.get(key) != value:
-                raise InvalidRunError(
-                    f"{self.path}: belongs to another run: its {_WORDS[key]} is {_short(found.get(key))}, here it is "
-                    f"{_short(value)}; give another checkpoint_file, or delete this one to start anew"
-                )
+        self._check_identity(header.get("identity", {}))
+        simulation = self.simulation
         try:
-            life.check(header["run"], arrays, int(header["agent"]["t"]))
-            take_state(
-                life.agent, header["agent"],
-                {name.removeprefix("agent_"): a for name, a in arrays.items() if name.startswith("agent_")},
-            )  # fmt: skip
-            life.take_up(header["run"], arrays)
+            simulation.check(header["run"], arrays, int(header["agent"]["t"]))
+            agent_arrays = {name.removeprefix("agent_"): a for name, a in arrays.items() if name.startswith("agent_")}
+            take_state(simulation.agent, header["agent"], agent_arrays)
+            simulation.resume_from(header["run"], arrays)
         except (KeyError, TypeError, ValueError, IndexError, OverflowError, MemoryError) as error:
             raise RUN_FILE.damaged(self.path, f"{type(error).__name__}: {error}") from error
         return True
 
+    def _check_identity(self, found: dict[str, Any]) -> None:
+        """An error if a file with the identity `found` belongs to another run."""
+        for key, value in json.loads(json.dumps(self.identity)).items():
+            if found.get(key) != value:
+                raise InvalidRunError(
+                    f"{self.path}: belongs to another run: its {_WORDS[key]} is {_short(found.get(key))}, here it is "
+                    f"{_short(value)}",
+                    name=str(self.path),
+                    found=found.get(key),
+                    hint="give another checkpoint_file, or delete this one to start anew",
+                )
+
 
 _WORDS = {
-    "agent": "agent", "settings": "agent's settings", "seed": "seed", "grid": "list of checkpoints",
-    "horizon": "horizon", "environment": "environment", "lived": "number of steps lived before",
-}  # fmt: skip
+    "agent": "agent",
+    "settings": "agent's settings",
+    "seed": "seed",
+    "grid": "list of checkpoints",
+    "horizon": "horizon",
+    "environment": "environment",
+    "lived": "number of steps before the run",
+}
 
 
 def _short(value: Any) -> str:
@@ -87,13 +122,13 @@ def _short(value: Any) -> str:
 
 
 def finish_with_checkpoints(
-    life: ResumableSimulation, path: str | Path, every: float, progress: Callable[[int, int], None] | None
+    simulation: ResumableSimulation, path: str | Path, every: float, progress: Callable[[int, int], None] | None
 ) -> None:
-    """Run to the end, from the file where there is one, keeping it up to date; the finished run stays in it."""
-    kept = Checkpoint(life, path, every)
-    kept.resume()
-    if life.over:
+    """Run to the end, from the file if there is one, and keep it up to date; the finished run stays in it."""
+    checkpoint = Checkpoint(simulation, path, every)
+    checkpoint.resume()
+    if simulation.finished:
         return
-    kept.write()  # a file that cannot be written is better known now than in an hour
-    life.finish(progress, pause=kept.write_if_due)
-    kept.write()
+    checkpoint.write()  # if the file cannot be written, say so now and not in an hour
+    simulation.finish(progress, pause=checkpoint.write_if_due)
+    checkpoint.write()

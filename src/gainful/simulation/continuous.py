@@ -304,7 +304,7 @@ class ContinuousSimulation(ResumableSimulation):
         began = time.thread_time()
         inner, plan, log, env = agent.core, agent.current, agent.log, self.env
         assert plan is not None
-        until = min(target, plan.last_step - self.lived, agent.refines_at - self.lived)
+        until = min(target, plan.last_step - self.steps_before, agent.refines_at - self.steps_before)
         sink = _no_sink(env.dim)
         if log is not None:
             until = min(until, self.t + LOGGED_PAUSE)
@@ -317,13 +317,13 @@ class ContinuousSimulation(ResumableSimulation):
                 (agent.partition.arrays, *self._environment),
                 inner.counts(),
                 learner_of(inner),
-                inner.policy_in_force(self.lived),
+                inner.policy_in_force(self.steps_before),
                 sink,
                 (self.x, self._clock, self._earned),
                 until,
             )
-        finally:  # whatever happens, Ctrl-C too: what was lived is known to the agent
-            inner.t = self.lived + self.t
+        finally:  # whatever happens, Ctrl-C too: the agent has counted every step
+            inner.t = self.steps_before + self.t
             if log is not None:
                 log.n += self.t - t
             status = int(self._clock[STATUS])
@@ -367,11 +367,11 @@ class ContinuousSimulation(ResumableSimulation):
             digest.update("\n".join(_described(env.function, set())).encode())
         return digest.hexdigest()
 
-    def kept(self) -> dict[str, NDArray[Any]]:
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
         """Clock, rewards, and the point in the unit cube."""
         return {"clock": self._clock, "earned": self._earned, "rewards": self.rewards, "point": self.x}
 
-    def step_in(self, arrays: dict[str, NDArray[Any]]) -> int:
+    def step_of(self, arrays: dict[str, NDArray[Any]]) -> int:
         """The clock's; the point must be one of the unit cube."""
         t = int(arrays["clock"][STEP])
         if not np.all((arrays["point"] >= 0.0) & (arrays["point"] <= 1.0)):
@@ -380,9 +380,9 @@ class ContinuousSimulation(ResumableSimulation):
 
     def run(self) -> ContinuousRun:
         """The result, once over."""
-        regret = self.grid * self.gain - self.rewards
+        regret = self.checkpoints * self.gain - self.rewards
         return ContinuousRun(
-            steps=self.grid, rewards=self.rewards, regret=regret, pseudo_regret=regret.copy(), gain=self.gain,
+            steps=self.checkpoints, rewards=self.rewards, regret=regret, pseudo_regret=regret.copy(), gain=self.gain,
             episodes=self.agent.episodes, final_state=self.agent.partition.index(self.point), seed=self.seed,
             planning_seconds=self.planning_seconds, acting_seconds=self.acting_seconds, final_point=self.point,
             gain_source=self.gain_source, vacuous=self.agent.vacuous,

@@ -126,8 +126,8 @@ class GymnasiumSimulation(Simulation):
         agent, inner, plan = self.agent, self.core, self.core.current
         assert plan is not None
         log, refines_at = agent.log, agent.refines_at
-        t, lived, total = self.t, self.lived, self.total
-        until = min(target, plan.last_step - lived, refines_at - lived, t + BLOCK)
+        t, steps_before, total = self.t, self.steps_before, self.total
+        until = min(target, plan.last_step - steps_before, refines_at - steps_before, t + BLOCK)
         arrays: tuple[Any, ...] = (plan.actions, inner.visited)
         actions, visited = (memoryview(a) for a in arrays)  # one by one they are quicker than an array
         n_actions, first_action, low, high = inner.n_actions, self._first_action, inner.reward_min, inner.reward_max
@@ -147,7 +147,7 @@ class GymnasiumSimulation(Simulation):
         try:
             while t < until:
                 if mixed:
-                    action = int(choose(cumulative, state, inner.key, np.uint64(2 * (lived + t) + planned)))
+                    action = int(choose(cumulative, state, inner.key, np.uint64(2 * (steps_before + t) + planned)))
                     planned = False
                 else:
                     action = actions[state]
@@ -188,7 +188,7 @@ class GymnasiumSimulation(Simulation):
                     state = cell(observation)
                 if interrupted or state < 0:
                     break
-        finally:  # whatever happens, Ctrl-C and an error of the environment too: what was lived is known to the agent
+        finally:  # whatever happens, Ctrl-C and an error of the environment too: the agent counts every step
             n = len(targets)  # the last of the three to grow
             inner.count_many(
                 np.array(pairs[:n], dtype=np.int64),
@@ -197,7 +197,7 @@ class GymnasiumSimulation(Simulation):
             )
             inner.interrupted = interrupted
             self._t, self._total, self.observation = self.t + len(targets), total, observation
-            inner.t = lived + self.t
+            inner.t = steps_before + self.t
             if log is not None:
                 log.n = inner.t
         if lost:
@@ -261,9 +261,9 @@ class GymnasiumSimulation(Simulation):
 
     def run(self) -> ContinuousRun:
         """The result, once over."""
-        regret = self.grid * self.gain - self.rewards
+        regret = self.checkpoints * self.gain - self.rewards
         return ContinuousRun(
-            steps=self.grid, rewards=self.rewards, regret=regret, pseudo_regret=np.full(regret.size, np.nan),
+            steps=self.checkpoints, rewards=self.rewards, regret=regret, pseudo_regret=np.full(regret.size, np.nan),
             gain=self.gain, episodes=self.agent.episodes, final_state=self.state_of(self.observation), seed=self.seed,
             planning_seconds=self.planning_seconds, acting_seconds=self.acting_seconds,
             final_point=np.array(self.observation, dtype=np.float64).reshape(-1), gain_source=self.gain_source,

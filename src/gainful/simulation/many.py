@@ -139,19 +139,19 @@ def simulate_many(
     for agent in agents:
         check_fit(agent, mdp)
     gain, compiled = optimal_gain(mdp), (TransitionTable.of(mdp), RewardLaw.of(mdp))
-    lives = [
+    simulations = [
         TabularSimulation(agent, mdp, seed, grid, gain, compiled) for agent, seed in zip(agents, numbers, strict=True)
     ]
-    cores = min(threads or available_cores(), max(1, len(lives)))
-    size = min(LANES, -(-len(lives) // cores)) if lives else 1
-    groups = [lives[i : i + size] for i in range(0, len(lives), size)]
+    cores = min(threads or available_cores(), max(1, len(simulations)))
+    size = min(LANES, -(-len(simulations) // cores)) if simulations else 1
+    groups = [simulations[i : i + size] for i in range(0, len(simulations), size)]
     done = [0]
 
     def work(group: list[TabularSimulation]) -> None:
         for count in _together(group):
             done[0] += count
             if progress is not None:
-                progress(done[0], steps * len(lives))
+                progress(done[0], steps * len(simulations))
 
     if cores == 1 or len(groups) == 1:
         for group in groups:
@@ -159,25 +159,25 @@ def simulate_many(
     else:
         with ThreadPoolExecutor(cores) as pool:
             list(pool.map(work, groups))
-    return [life.run() for life in lives]
+    return [simulation.run() for simulation in simulations]
 
 
 def _together(group: list[TabularSimulation]) -> Iterator[int]:
     """Advance all runs of a group to their end, from one common step to the next; yields the number of steps made."""
     lanes = Lanes(group) if len(group) == LANES and group[0].table.padding else None
     long = False
-    while not group[0].over:
+    while not group[0].finished:
         t = group[0].t
         target = min(group[0].next_checkpoint, t + PAUSE)
-        episodes = sum(len(life.agent.records) for life in group)
+        episodes = sum(len(simulation.agent.records) for simulation in group)
         if lanes is not None and long:
             lanes.advance(target)
-        for life in group:
-            while life.t < target:
-                life.advance(target)
-            life.note()
+        for simulation in group:
+            while simulation.t < target:
+                simulation.advance(target)
+            simulation.record_checkpoint()
         made = len(group) * (target - t)
-        long = made >= LONG * (sum(len(life.agent.records) for life in group) - episodes)
+        long = made >= LONG * (sum(len(simulation.agent.records) for simulation in group) - episodes)
         yield made
 
 
@@ -225,7 +225,7 @@ class Lanes:
                     if plan.multiplier != self._multipliers[i]:
                         simulation.agent.write_limits()
                         self._multipliers[i] = plan.multiplier
-                    plans.doubling[i], last_step[i] = plan.doubling, plan.last_step - simulation.lived
+                    plans.doubling[i], last_step[i] = plan.doubling, plan.last_step - simulation.steps_before
                 plans.stopped[:] = False
                 began = time.thread_time()
                 run_lanes(*self._groups, min(target, int(last_step.min())))

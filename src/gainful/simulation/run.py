@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.arguments import finite
-from gainful.errors import InvalidArgumentError
+from gainful.errors import InvalidArgumentError, describe
 
 MAX_HORIZON = 10**18
 """Steps of the longest run."""
@@ -17,24 +17,39 @@ MAX_HORIZON = 10**18
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One agent in one environment; arrays have one entry per checkpoint. Rewards are maximised (costs negated)."""
+    """What one agent earned in one environment: the result of `simulate`.
+
+    Arrays have one entry per checkpoint. Rewards are to be maximised: costs are negated.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> mdp = gf.environments.riverswim(6)
+    >>> run = gf.simulate(gf.UCRL2(n_states=6, n_actions=2), mdp, horizon=100, seed=1, checkpoints=[10, 100])
+    >>> run.steps.tolist(), bool(run.regret[-1] == 100 * run.gain - run.rewards[-1])
+    ([10, 100], True)
+    """
 
     steps: NDArray[np.int64]
+    """The checkpoints: numbers of steps, increasing; the last is the horizon."""
     rewards: NDArray[np.float64] = field(repr=False)
-    """Total reward after so many steps."""
+    """The total reward Σ r_t after so many steps."""
     regret: NDArray[np.float64] = field(repr=False)
-    """T·g* - Σ r_t."""
+    """The regret T·g* - Σ r_t; NaN if g* is unknown."""
     pseudo_regret: NDArray[np.float64] = field(repr=False)
-    """Σ (g* - r(s_t,a_t)) with mean rewards."""
+    """Σ (g* - r(s_t,a_t)) with mean rewards; for runs that are not in an MDP see `ContinuousRun`."""
     gain: float
-    """g* per step, in the units of the rewards."""
+    """The optimal gain g* per step, in the units of the rewards."""
     episodes: NDArray[Any] = field(repr=False)
-    """One record per episode of the agent (all of its life): see `agents.episodic.EPISODE_RECORD`."""
+    """One record per episode of the agent, also of earlier runs: see `agents.episodic.EPISODE_RECORD`."""
     final_state: int
+    """The state in which the run ended."""
     seed: int
+    """The seed of the environment's randomness."""
     planning_seconds: float
+    """CPU time of planning; outside the promise that the same seed gives the same bits."""
     acting_seconds: float
-    """CPU time; outside the promise that the same seed gives the same bits."""
+    """CPU time of acting and counting; outside the promise, too."""
     vacuous: bool = False
     """Whether, at the end, the agent's bounds were still so wide that its plan ignored the data."""
 
@@ -89,7 +104,7 @@ def log_checkpoints(horizon: int, per_decade: int = 20) -> NDArray[np.int64]:
 def checked_horizon(horizon: float) -> int:
     """A number of steps, at least 1; 1e7 is accepted as an integer."""
     if not (finite(horizon) and 1 <= horizon <= MAX_HORIZON and int(horizon) == horizon):
-        raise InvalidArgumentError(f"horizon is {horizon!r}, expected a whole number of steps, from 1 to 1e18")
+        raise InvalidArgumentError("horizon", horizon, "a whole number of steps, from 1 to 1e18")
     return int(horizon)
 
 
@@ -99,8 +114,18 @@ def checked_checkpoints(checkpoints: Any, horizon: int) -> NDArray[np.int64]:
         return log_checkpoints(horizon)
     given = np.asarray(checkpoints)
     if given.dtype.kind not in "iuf" or not np.all(np.abs(given) <= MAX_HORIZON) or np.any(given != np.rint(given)):
-        raise InvalidArgumentError(f"checkpoints are {checkpoints!r}, expected whole numbers of steps")
+        raise InvalidArgumentError(
+            "checkpoints",
+            checkpoints,
+            "whole numbers of steps",
+            problem=f"checkpoints are {describe(checkpoints)}",
+        )
     steps = np.unique(np.append(given.astype(np.int64), horizon))
     if steps[0] < 1 or steps[-1] > horizon:
-        raise InvalidArgumentError(f"checkpoints {steps[0]} … {steps[-1]}, expected steps in 1 … {horizon}")
+        raise InvalidArgumentError(
+            "checkpoints",
+            checkpoints,
+            f"steps in 1 … {horizon}",
+            problem=f"checkpoints {steps[0]} … {steps[-1]}",
+        )
     return steps

@@ -30,59 +30,123 @@ Progress = Callable[[int, int], None] | None
 
 @overload
 def simulate(
-    agent: EpisodicAgent, environment: MDP, horizon: float, seed: int = 0, *, checkpoints: ArrayLike | None = None,
-    progress: Progress = None, gain: float | OracleGain | None = None, checkpoint_file: str | Path | None = None,
+    agent: EpisodicAgent,
+    environment: MDP,
+    horizon: float,
+    seed: int = 0,
+    *,
+    checkpoints: ArrayLike | None = None,
+    progress: Progress = None,
+    gain: float | OracleGain | None = None,
+    checkpoint_file: str | Path | None = None,
     checkpoint_every: float = 30.0,
-) -> Run: ...  # fmt: skip
+) -> Run: ...
 @overload
 def simulate(
-    agent: EpisodicAgent | PartitionedAgent, environment: ContinuousEnvironment | gymnasium.Env[Any, Any],
-    horizon: float, seed: int = 0, *, checkpoints: ArrayLike | None = None, progress: Progress = None,
-    gain: float | OracleGain | None = None, checkpoint_file: str | Path | None = None, checkpoint_every: float = 30.0,
-) -> ContinuousRun: ...  # fmt: skip
-def simulate(
-    agent: Any, environment: Any, horizon: float, seed: int = 0, *, checkpoints: ArrayLike | None = None,
-    progress: Progress = None, gain: float | OracleGain | None = None, checkpoint_file: str | Path | None = None,
+    agent: EpisodicAgent | PartitionedAgent,
+    environment: ContinuousEnvironment | gymnasium.Env[Any, Any],
+    horizon: float,
+    seed: int = 0,
+    *,
+    checkpoints: ArrayLike | None = None,
+    progress: Progress = None,
+    gain: float | OracleGain | None = None,
+    checkpoint_file: str | Path | None = None,
     checkpoint_every: float = 30.0,
-) -> Run:  # fmt: skip
-    """Let `agent` live in `environment` for `horizon` steps and measure its regret against the optimal gain.
+) -> ContinuousRun: ...
+def simulate(
+    agent: Any,
+    environment: Any,
+    horizon: float,
+    seed: int = 0,
+    *,
+    checkpoints: ArrayLike | None = None,
+    progress: Progress = None,
+    gain: float | OracleGain | None = None,
+    checkpoint_file: str | Path | None = None,
+    checkpoint_every: float = 30.0,
+) -> Run:
+    """Run `agent` in `environment` for `horizon` steps and measure its regret against the optimal gain.
 
-    The environment is an MDP, one of gainful's continuous environments, or any Gymnasium environment with Discrete
-    actions and Discrete or Box observations (points are for agents on a partition: `CSCALPlus`, `UCCRL`,
-    `Discretized`). The trace is that of stepping `agent.act`, the environment and `agent.observe`, to the bit. An agent
-    that has lived before goes on learning. Checkpoints of the regret are about 20 per decade unless given.
-    `progress(step, horizon)` is called now and then. The optimal gain per step, to be maximised, is computed unless it
-    is given as `gain`; where nobody knows it the regret is NaN, and `run.gain_source` says so.
+    The trace is that of stepping `agent.act`, the environment and `agent.observe`, to the bit. MDPs and continuous
+    environments are compiled. An agent that has learned before goes on learning.
 
-    *MDPs and continuous environments* are compiled. An agent sees the points of a continuous environment in the unit
-    cube if its partition is of the unit cube, and else in the environment's own units. With a `checkpoint_file` the run
-    is kept there every `checkpoint_every` seconds and at its end; called again with the same arguments (and a new
-    agent) after a kill, it continues from that file to the same bits. A file of another run is refused.
+    Parameters
+    ----------
+    agent : agent
+        A tabular agent such as `SCALPlus` for an MDP; an agent on a partition (`CSCALPlus`, `UCCRL`, `Discretized`)
+        for states that are points. It sees the points of a continuous environment in the unit cube if its partition is
+        of the unit cube, and otherwise in the environment's own units.
+    environment : MDP, ContinuousEnvironment or gymnasium.Env
+        A Gymnasium environment has Discrete actions and Discrete or Box observations.
+    horizon : int
+        The number of steps; 1e7 is accepted as an integer.
+    seed : int
+        The seed of the environment's randomness.
+    checkpoints : array_like of int, optional
+        The steps at which the regret is recorded; about 20 per decade by default. The horizon is always one.
+    progress : callable, optional
+        `progress(step, horizon)` is called now and then.
+    gain : float or OracleGain, optional
+        The optimal gain g* per step, to be maximised. By default it is computed; where it is unknown the regret is NaN,
+        and `run.gain_source` says so.
+    checkpoint_file : str or Path, optional
+        The run is kept in this file every `checkpoint_every` seconds and at its end. Called again with the same
+        arguments (and a new agent) after a kill, `simulate` continues from the file to the same bits.
+    checkpoint_every : float
+        Seconds between two versions of the file.
 
-    *Gymnasium.* The run begins with `env.reset(seed=seed)`. A step that terminates leads back to the beginning: the
-    agent is told that its next state is the first observation of `env.reset()`, as `MDP.from_gymnasium` has it, so the
-    task goes on for ever and average reward makes sense. (Where every step pays the same, as in CartPole, restarts cost
+    Returns
+    -------
+    Run
+        Rewards and regret at the checkpoints, and the episodes of the agent; a `ContinuousRun` for environments
+        other than MDPs.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the agent was made for other states, actions or rewards than those of the environment.
+    InvalidRunError
+        If the checkpoint file belongs to another run, or is damaged.
+
+    Notes
+    -----
+    A Gymnasium run begins with `env.reset(seed=seed)`. A step that terminates leads back to the beginning: the agent
+    is told that its next state is the first observation of `env.reset()`, as `MDP.from_gymnasium` has it, so the task
+    goes on for ever and average reward makes sense. (Where every step pays the same, as in CartPole, restarts cost
     nothing: give it a reward that tells them apart, such as `gymnasium.make("CartPole-v1", sutton_barto_reward=True)`.)
-    A step that only truncates (a limit of time) is told as it was, and the run goes on from `env.reset()`, a jump that
-    is no transition and is not told. Such a run cannot be kept in a file.
+    A step that only truncates (a time limit) is told as it was, and the run goes on from `env.reset()`, a jump that is
+    not a transition and is not told. Such a run cannot be kept in a file.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> mdp = gf.environments.riverswim(6)
+    >>> run = gf.simulate(gf.SCALPlus(n_states=6, n_actions=2, span=7.0), mdp, horizon=1000, seed=1)
+    >>> run.horizon, round(run.gain, 4)
+    (1000, 0.4286)
     """
     steps = checked_horizon(horizon)
-    life = new_simulation(agent, environment, steps, seed, checkpoints=checkpoints, gain=gain)
-    run_simulation(life, progress=progress, checkpoint_file=checkpoint_file, checkpoint_every=checkpoint_every)
-    return life.run()
+    simulation = new_simulation(agent, environment, steps, seed, checkpoints=checkpoints, gain=gain)
+    run_simulation(simulation, progress=progress, checkpoint_file=checkpoint_file, checkpoint_every=checkpoint_every)
+    return simulation.run()
 
 
 def new_simulation(
-    agent: Any, environment: Any, horizon: int, seed: int, *, checkpoints: ArrayLike | None = None,
+    agent: Any,
+    environment: Any,
+    horizon: int,
+    seed: int,
+    *,
+    checkpoints: ArrayLike | None = None,
     gain: float | OracleGain | None = None,
-) -> TabularSimulation | ContinuousSimulation | GymnasiumSimulation:  # fmt: skip
-    """A life about to begin, of the kind the environment asks for."""
+) -> TabularSimulation | ContinuousSimulation | GymnasiumSimulation:
+    """A simulation that has not begun, of the kind that the environment needs."""
     grid = checked_checkpoints(checkpoints, horizon)
     if isinstance(environment, MDP):
         check_fit(agent, environment)
-        return TabularSimulation(
-            agent, environment, seed, grid, optimal_gain(environment) if gain is None else _number(gain)
-        )
+        best = optimal_gain(environment) if gain is None else _number(gain)
+        return TabularSimulation(agent, environment, seed, grid, best)
     from gainful.environments.continuous.environment import ContinuousEnvironment
     from gainful.simulation.continuous import ContinuousSimulation, check_points_fit, known_gain
 
@@ -96,25 +160,30 @@ def new_simulation(
 
 
 def run_simulation(
-    life: TabularSimulation | ContinuousSimulation | GymnasiumSimulation, *, progress: Progress = None,
-    checkpoint_file: str | Path | None = None, checkpoint_every: float = 30.0,
-) -> None:  # fmt: skip
+    simulation: TabularSimulation | ContinuousSimulation | GymnasiumSimulation,
+    *,
+    progress: Progress = None,
+    checkpoint_file: str | Path | None = None,
+    checkpoint_every: float = 30.0,
+) -> None:
     """Run to the end, from and into the checkpoint file if there is one."""
     if checkpoint_file is None:
-        life.finish(progress)
+        simulation.finish(progress)
         return
     from gainful.simulation.gymnasium_loop import GymnasiumSimulation
 
-    if isinstance(life, GymnasiumSimulation):
+    if isinstance(simulation, GymnasiumSimulation):
         raise InvalidArgumentError(
-            "checkpoint_file: a Gymnasium environment does not tell its state, so a run in it cannot be continued; "
-            "leave checkpoint_file out, and keep the agent with agent.save"
+            "checkpoint_file",
+            checkpoint_file,
+            hint="leave checkpoint_file out, and keep the agent with agent.save",
+            problem="checkpoint_file: a Gymnasium environment does not tell its state, so its run cannot be continued",
         )
-    finish_with_checkpoints(life, checkpoint_file, checkpoint_every, progress)
+    finish_with_checkpoints(simulation, checkpoint_file, checkpoint_every, progress)
 
 
 def _number(gain: float | OracleGain) -> float:
     value = gain if isinstance(gain, (int, float)) else getattr(gain, "gain", math.nan)
     if not math.isfinite(value):
-        raise InvalidArgumentError(f"gain is {gain}, expected a finite number, or None")
+        raise InvalidArgumentError("gain", gain, "a finite number, or None")
     return float(value)

@@ -258,24 +258,24 @@ class TabularSimulation(ResumableSimulation):
         now, (table, _, counters) = self._clock.now, self._where
         while now[TOUCHED] > 0 and not fold(table, counters, self.agent.counts(), now):
             self.agent.statistics.enlarge()
-        self.agent.t = self.lived + int(now[STEP])
+        self.agent.t = self.steps_before + int(now[STEP])
 
-    def note(self) -> None:
+    def record_checkpoint(self) -> None:
         """Once the agent is up to date: what has been earned, if this is a checkpoint."""
-        if self.over or self.t != self.grid[self.passed]:
+        if self.finished or self.t != self.checkpoints[self.checkpoints_passed]:
             return
-        self.rewards[self.passed] = self.means[self.passed] = self.total
+        self.rewards[self.checkpoints_passed] = self.means[self.checkpoints_passed] = self.total
         if len(self.law.kind) != DETERMINISTIC:
             visits = self.agent.statistics.visits
-            self.means[self.passed] = total_of_means(visits, self._visits_before, self.law.means)
-        self.passed += 1
+            self.means[self.checkpoints_passed] = total_of_means(visits, self._visits_before, self.law.means)
+        self.checkpoints_passed += 1
 
     def advance(self, target: int) -> None:
         """One kernel call: to step `target`, or to the end of the episode."""
         agent, plan = self.agent, self.prepare()
         began = time.thread_time()
-        until = min(target, plan.last_step - self.lived)
-        policy, learner = agent.policy_in_force(self.lived), learner_of(agent)
+        until = min(target, plan.last_step - self.steps_before)
+        policy, learner = agent.policy_in_force(self.steps_before), learner_of(agent)
         try:
             run_steps(*self._where, agent.counts(), learner, policy, tuple(self._clock), until)
         finally:  # whatever happens, Ctrl-C too: the agent learns all that was counted
@@ -302,7 +302,7 @@ class TabularSimulation(ResumableSimulation):
         digest.update(repr((mdp.reward_law, mdp.n_actions, units.sign, units.offset, units.step_duration)).encode())
         return digest.hexdigest()
 
-    def kept(self) -> dict[str, NDArray[Any]]:
+    def state_arrays(self) -> dict[str, NDArray[Any]]:
         """Clock, rewards, and the visits from which mean rewards count."""
         return {
             "clock": self.clock,
@@ -312,7 +312,7 @@ class TabularSimulation(ResumableSimulation):
             "visits_before": self._visits_before,
         }
 
-    def step_in(self, arrays: dict[str, NDArray[Any]]) -> int:
+    def step_of(self, arrays: dict[str, NDArray[Any]]) -> int:
         """The clock's; its state must be one, and nothing left to fold."""
         state, t, touched = (int(x) for x in arrays["clock"][:3])
         if not (0 <= state < self.mdp.n_states and touched == 0):
@@ -322,8 +322,8 @@ class TabularSimulation(ResumableSimulation):
     def run(self) -> Run:
         """The result, once over."""
         return Run(
-            steps=self.grid, rewards=self.rewards, regret=self.grid * self.gain - self.rewards,
-            pseudo_regret=self.grid * self.gain - self.means, gain=self.gain, episodes=self.agent.episodes,
+            steps=self.checkpoints, rewards=self.rewards, regret=self.checkpoints * self.gain - self.rewards,
+            pseudo_regret=self.checkpoints * self.gain - self.means, gain=self.gain, episodes=self.agent.episodes,
             final_state=self.state, seed=self.seed, planning_seconds=self.planning_seconds,
             acting_seconds=self.acting_seconds, vacuous=self.agent.vacuous,
         )  # fmt: skip
