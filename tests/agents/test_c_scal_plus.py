@@ -243,9 +243,13 @@ def test_a_bad_point_cannot_be_acted_upon() -> None:
 )
 def test_bad_arguments_are_refused(options: dict[str, Any], message: str) -> None:
     given: dict[str, Any] = {
-        "partition": gf.Partition.uniform(bins=4), "n_actions": 3, "span": 1.0, "lipschitz": 1.0, "holder": 1.0,
+        "partition": gf.Partition.uniform(bins=4),
+        "n_actions": 3,
+        "span": 1.0,
+        "lipschitz": 1.0,
+        "holder": 1.0,
         **options,
-    }  # fmt: skip
+    }
     with pytest.raises(InvalidArgumentError, match=message):
         gf.CSCALPlus(**given)
 
@@ -313,9 +317,7 @@ def test_the_horizon_chooses_the_cells_of_any_box() -> None:
     assert made.partition.outside == "clip"
     assert made.partition.low == (-1.0, -2.0)
     with pytest.raises(InvalidArgumentError, match="dim is 3, but the box has 2 axes"):
-        gf.CSCALPlus(
-            n_actions=4, span=1.0, lipschitz=2.0, holder=1.0, horizon=10, box=box, low=-1.0, high=1.0, dim=3
-        )  # fmt: skip
+        gf.CSCALPlus(n_actions=4, span=1.0, lipschitz=2.0, holder=1.0, horizon=10, box=box, low=-1.0, high=1.0, dim=3)
 
 
 @pytest.mark.parametrize("dim", [1, 2])
@@ -380,8 +382,13 @@ def test_what_was_accepted_as_float32_can_be_counted_again() -> None:
 @given(st.integers(1, 3 * FIRST_HORIZON), st.sampled_from(["fixed", "horizon", "doubling", "mixed", "local"]))
 def test_a_saved_agent_goes_on_to_the_same_bits(tmp_path_factory: pytest.TempPathFactory, cut: int, kind: str) -> None:
     options: dict[str, Any] = {
-        "n_actions": 3, "span": 0.2, "lipschitz": 1.0, "holder": 1.0, "bonus_scale": 0.05, "seed": 4,
-    }  # fmt: skip
+        "n_actions": 3,
+        "span": 0.2,
+        "lipschitz": 1.0,
+        "holder": 1.0,
+        "bonus_scale": 0.05,
+        "seed": 4,
+    }
     if kind != "doubling":
         options |= {"horizon": 10**5} if kind == "horizon" else {"partition": gf.Partition.uniform(bins=12)}
     if kind in ("mixed", "local"):
@@ -432,9 +439,14 @@ def test_every_plan_is_optimistic_with_the_theorems_constants(name: str, bins: i
     env = gf.environments.make_continuous(name)
     oracle = gf.environments.oracle_gain(env)
     agent = gf.CSCALPlus(
-        partition=gf.Partition.uniform(bins=bins), n_actions=env.n_actions, span=1.001 * oracle.span,
-        lipschitz=env.lipschitz, holder=env.holder, reward_min=env.reward_min, reward_max=env.reward_max,
-    )  # fmt: skip
+        partition=gf.Partition.uniform(bins=bins),
+        n_actions=env.n_actions,
+        span=1.001 * oracle.span,
+        lipschitz=env.lipschitz,
+        holder=env.holder,
+        reward_min=env.reward_min,
+        reward_max=env.reward_max,
+    )
     run = gf.simulate(agent, env, 10**6, seed=1, gain=oracle.gain)
     assert oracle.bounds is not None
     assert agent.guarantee.holds

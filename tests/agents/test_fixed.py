@@ -33,9 +33,13 @@ def worlds() -> dict[str, gf.MDP]:
 def fitting(mdp: gf.MDP, seed: int) -> dict[str, Any]:
     """The arguments every agent takes, for this MDP."""
     return {
-        "n_states": mdp.n_states, "n_actions": mdp.n_actions, "reward_min": min(0.0, mdp.reward_min),
-        "reward_max": max(1.0, mdp.reward_max), "seed": seed, "allowed": mdp.allowed,
-    }  # fmt: skip
+        "n_states": mdp.n_states,
+        "n_actions": mdp.n_actions,
+        "reward_min": min(0.0, mdp.reward_min),
+        "reward_max": max(1.0, mdp.reward_max),
+        "seed": seed,
+        "allowed": mdp.allowed,
+    }
 
 
 def assert_same_agent(a: EpisodicAgent, b: EpisodicAgent) -> None:

@@ -74,7 +74,7 @@ def test_optimistic_rewards_at_no_visit_one_and_many() -> None:
 def test_samples_below_the_threshold_put_the_missing_mass_on_one_state() -> None:
     agent = gf.OptPSRL(3, 1, horizon=1000)
     counts, lower = np.zeros((3, 3)), np.array([[0.0, 0.0, 0.0], [0.2, 0.3, 0.1], [0.5, 0.0, 0.0]])
-    rows = agent._samples(counts, lower, np.zeros(3, dtype=bool), planning_generator(0, 0))
+    rows = agent.sample_rows(counts, lower, np.zeros(3, dtype=bool), planning_generator(0, 0))
     assert rows.shape == (3, agent.samples, 3)
     assert np.allclose(rows.sum(axis=2), 1.0, rtol=0, atol=1e-15)
     above = rows - lower[:, None, :]
@@ -86,7 +86,7 @@ def test_samples_above_the_threshold_come_from_the_flattened_posterior() -> None
     n = 20_000
     agent = gf.OptPSRL(3, 1, horizon=1000, samples=n)
     counts = np.array([[30.0, 10.0, 0.0]])
-    rows = agent._samples(counts, np.zeros((1, 3)), np.ones(1, dtype=bool), planning_generator(0, 0))[0]
+    rows = agent.sample_rows(counts, np.zeros((1, 3)), np.ones(1, dtype=bool), planning_generator(0, 0))[0]
     alpha = (counts[0] + agent.omega) / agent.omega
     mean = alpha / alpha.sum()
     assert np.all(np.abs(rows.mean(axis=0) - mean) <= 5 * np.sqrt(mean * (1 - mean) / (alpha.sum() + 1) / n))

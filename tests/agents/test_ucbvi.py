@@ -9,6 +9,8 @@ import pytest
 
 import gainful as gf
 from gainful.agents.episodic import EpisodicAgent
+from gainful.agents.files import AGENT_FILE
+from gainful.archive import read_archive, write_archive
 from gainful.errors import InvalidAgentError, InvalidArgumentError
 from gainful.optimism.ucbvi import bonus, confidence_log
 from tests.agents.test_fixed import assert_saved_goes_on, assert_stepped_equals_simulated, fitting, worlds
@@ -106,11 +108,12 @@ def test_it_learns_with_a_small_bonus() -> None:
     assert not agent.vacuous
 
 
-def test_a_damaged_table_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_table_is_refused(tmp_path: Path) -> None:
     agent = gf.UCBVI(2, 2, episode_length=3, horizon=100)
     agent.act(0)
-    monkeypatch.setattr(agent, "_table", agent._table[:2])
     agent.save(tmp_path / "agent")
+    header, arrays = read_archive(AGENT_FILE, tmp_path / "agent")
+    write_archive(AGENT_FILE, tmp_path / "agent", header, {**arrays, "own_table": arrays["own_table"][:2]})
     with pytest.raises(InvalidAgentError, match="'table' has shape"):
         gf.load_agent(tmp_path / "agent")
 

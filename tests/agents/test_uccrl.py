@@ -96,9 +96,13 @@ def test_the_horizon_chooses_the_cells() -> None:
 )
 def test_bad_arguments_are_refused(options: dict[str, Any], message: str) -> None:
     given: dict[str, Any] = {
-        "partition": gf.Partition.uniform(bins=4), "n_actions": 3, "span": 1.0, "lipschitz": 1.0, "holder": 1.0,
+        "partition": gf.Partition.uniform(bins=4),
+        "n_actions": 3,
+        "span": 1.0,
+        "lipschitz": 1.0,
+        "holder": 1.0,
         **options,
-    }  # fmt: skip
+    }
     with pytest.raises(InvalidArgumentError, match=message):
         gf.UCCRL(**given)
 

@@ -32,6 +32,7 @@ class Counts(NamedTuple):
 @kernel
 def fill_rows(counts: Counts, filler: int, rows: EmpiricalRows) -> None:
     """Divide the counts by the visits; a pair never visited goes to `filler`."""
+    counts, rows = Counts(*counts), EmpiricalRows(*rows)
     for k in range(counts.visits.size):
         at, first = rows.indptr[k], counts.begin[k]
         if rows.indptr[k + 1] > at and counts.visits[k] == 0:
@@ -48,5 +49,5 @@ def empirical_rows(statistics: Statistics, allowed: NDArray[np.bool_], filler: i
     np.cumsum(lengths, out=indptr[1:])
     rows = EmpiricalRows(indptr, np.empty(indptr[-1], dtype=np.uint32), np.empty(indptr[-1]))
     s = statistics
-    fill_rows(Counts(s.begin, s.length, s.next_state, s.count, s.visits), filler, rows)
+    fill_rows((s.begin, s.length, s.next_state, s.count, s.visits), filler, tuple(rows))
     return rows

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gainful.agents.empirical import EmpiricalRows, empirical_rows
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
-from gainful.agents.sets import SIMPLEX, Balls, EntryIntervals, SetConstants
+from gainful.agents.sets import SIMPLEX, Balls, EntryIntervals
 from gainful.agents.statistics import Statistics
 from gainful.arguments import positive_scale
 from gainful.errors import NotConvergedError
@@ -88,9 +88,9 @@ class ExtendedAgent(EpisodicAgent):
         return f"width_scale is {self.width_scale:g}, the theorem needs 1" if self.width_scale != 1.0 else ""
 
     @property
-    def set_constants(self) -> SetConstants:
-        """What the widths and radii depend on beside the step and the visits."""
-        return SetConstants(self.n_states, self.n_actions, self.delta, self.width_scale, self.reward_range)
+    def set_constants(self) -> tuple[Any, ...]:
+        """`SetConstants` as a plain tuple: what the widths depend on beside the step and the visits."""
+        return (self.n_states, self.n_actions, self.delta, self.width_scale, self.reward_range)
 
     def l1_models(self, statistics: Statistics, balls: Balls) -> PlausibleModels:
         """The models whose rows lie in these ℓ₁ balls around the empirical ones."""

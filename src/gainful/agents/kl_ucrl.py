@@ -25,7 +25,7 @@ UNINFORMATIVE = 2.0
 @kernel
 def kl_sets(sums: Sums, horizon: float, constants: SetConstants, out: Balls) -> None:
     """The KL radius and the optimistic reward of every pair."""
-    c = constants
+    sums, c, out = Sums(*sums), SetConstants(*constants), Balls(*out)
     of_rows = transition_constant(c.n_states, c.n_actions, horizon, c.delta)
     of_rewards = reward_constant(c.n_states, c.n_actions, horizon, c.delta)
     for k in range(sums.visits.size):
@@ -107,7 +107,7 @@ class KLUCRL(ExtendedAgent):
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
         """Extended value iteration over the Kullback-Leibler balls, to precision r_max/√t."""
         balls = empty_balls(statistics.visits.size)
-        kl_sets(sums_of(statistics), float(self.horizon), self.set_constants, balls)
+        kl_sets(sums_of(statistics), float(self.horizon), self.set_constants, tuple(balls))
         rows = empirical_rows(statistics, self.allowed)
         confidence = KLBall(balls.radius.reshape(self.n_states, self.n_actions))
         return self.plan_over(PlausibleModels(rows, confidence, balls.rewards, balls.radius >= UNINFORMATIVE), t)

@@ -27,7 +27,7 @@ def rewards_with_bonus(
     sums: Sums, m: int, discount: float, constants: SetConstants, bonuses: NDArray[Any], out: NDArray[Any]
 ) -> None:
     """r̄ + β/√N for every pair; the largest such number, r_max + β, where N = 0."""
-    c = constants
+    sums, c = Sums(*sums), SetConstants(*constants)
     beta = coefficient(confidence_log(c.n_states, c.n_actions, m, c.delta), discount, c.reward_max, c.scale)
     for k in range(sums.visits.size):
         n = sums.visits[k]
@@ -112,7 +112,7 @@ class MBIEEB(EpisodicAgent):
     def _optimistic_rewards(self, statistics: Statistics) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(S*A,) bonuses and rewards with them."""
         bonuses, r = np.empty(statistics.visits.size), np.empty(statistics.visits.size)
-        constants = SetConstants(self.n_states, self.n_actions, self.delta, self.bonus_scale, self.reward_range)
+        constants = (self.n_states, self.n_actions, self.delta, self.bonus_scale, self.reward_range)
         rewards_with_bonus(sums_of(statistics), self.m, self.discount, constants, bonuses, r)
         return bonuses, r
 

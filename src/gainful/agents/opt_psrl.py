@@ -61,7 +61,7 @@ def lower_rows(counts: NDArray[Any], visits: NDArray[Any], out: NDArray[Any]) ->
 @kernel
 def optimistic_means(sums: Sums, horizon: int, constants: SetConstants, out: NDArray[Any]) -> None:
     """min{ r̄ + r_max·sqrt(ln(SAT/δ)/(2N)), r_max }, r_max where N = 0 (Hoeffding, all pairs and visits at once)."""
-    c = constants
+    sums, c = Sums(*sums), SetConstants(*constants)
     log_term = math.log(float(c.n_states) * c.n_actions * horizon / c.delta)
     for k in range(sums.visits.size):
         n = max(1, sums.visits[k])
@@ -163,13 +163,13 @@ class OptPSRL(EpisodicAgent):
         counts = dense_counts(statistics)
         lower, known = self._evidence(statistics, counts)
         r = np.empty(S * A)
-        constants = SetConstants(S, A, self.delta, 1.0, self.reward_range)
+        constants = (S, A, self.delta, 1.0, self.reward_range)
         optimistic_means(sums_of(statistics), self.horizon, constants, r)
         rewards = np.repeat(r.reshape(S, A), psi, axis=1)
         rng = planning_generator(self.seed, len(self.records))
         for attempt in range(REDRAWS):
             model = MDP(
-                self._samples(counts, lower, known, rng).reshape(S, A * psi, S),
+                self.sample_rows(counts, lower, known, rng).reshape(S, A * psi, S),
                 rewards,
                 allowed=np.repeat(self.allowed, psi, axis=1),
             )
@@ -195,7 +195,7 @@ class OptPSRL(EpisodicAgent):
             details={"rewards": r, "samples": found.actions % psi},
         )
 
-    def _samples(
+    def sample_rows(
         self,
         counts: NDArray[np.float64],
         lower: NDArray[np.float64],

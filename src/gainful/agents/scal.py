@@ -39,7 +39,7 @@ def scal_sets(
     Where the lower bounds leave less than η_k for s̄ (narrow sets, a small c), they are shrunk by a common factor
     until they do not.
     """
-    c = constants
+    rows, sums, c, out = EmpiricalRows(*rows), Sums(*sums), SetConstants(*constants), EntryIntervals(*out)
     log, eta = log_term(c.n_states, c.n_actions, t, c.delta), perturbation(span, c.reward_max, t)
     for k in range(sums.visits.size):
         n = sums.visits[k]
@@ -132,6 +132,6 @@ class SCAL(ExtendedAgent):
         """Span-constrained extended value iteration over the perturbed intervals, to precision r_max/√t."""
         rows = empirical_rows(statistics, self.allowed)
         found = empty_intervals(statistics.visits.size, rows.p.size)
-        eta = scal_sets(rows, sums_of(statistics), t, self.span, self.set_constants, found)
+        eta = scal_sets(tuple(rows), sums_of(statistics), t, self.span, self.set_constants, tuple(found))
         models = self.interval_models(rows, found, floor_state=ATTRACTIVE, floor=float(eta))
         return self.plan_over(models, t, span=self.span)

@@ -25,7 +25,7 @@ def rewards_with_bonus(
     sums: Sums, episode_length: int, horizon: int, constants: SetConstants, bonuses: NDArray[Any], out: NDArray[Any]
 ) -> None:
     """r̄ + b for every pair; H·r_max, the cap of all values, where N = 0."""
-    c = constants
+    sums, c = Sums(*sums), SetConstants(*constants)
     log_term = confidence_log(c.n_states, c.n_actions, horizon, c.delta)
     for k in range(sums.visits.size):
         n = sums.visits[k]
@@ -150,7 +150,7 @@ class UCBVI(EpisodicAgent):
         """Backward induction over the next H steps; the plan of its first steps."""
         S, A, pairs, H = self.n_states, self.n_actions, statistics.visits.size, self.episode_length
         bonuses, r = np.empty(pairs), np.empty(pairs)
-        constants = SetConstants(S, A, self.delta, self.bonus_scale, self.reward_range)
+        constants = (S, A, self.delta, self.bonus_scale, self.reward_range)
         rewards_with_bonus(sums_of(statistics), H, self.horizon, constants, bonuses, r)
         # r = H·r_max alone puts an unvisited pair at the cap, wherever its row leads
         model = MDP.from_rows(*empirical_rows(statistics, self.allowed, 0), r.reshape(S, A))

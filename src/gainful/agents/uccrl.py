@@ -29,7 +29,7 @@ UNPROVEN = (
 @kernel
 def widened_sets(sums: Sums, t: int, widening: float, constants: SetConstants, out: Balls) -> None:
     """The ℓ₁ radius and the optimistic reward of every pair."""
-    c = constants
+    sums, c, out = Sums(*sums), SetConstants(*constants), Balls(*out)
     of_rewards, of_rows = reward_log(c.n_states, c.n_actions, t, c.delta), transition_log(c.n_actions, t, c.delta)
     for k in range(sums.visits.size):
         n = sums.visits[k]
@@ -55,7 +55,7 @@ class TabularUCCRL(ExtendedAgent):
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
         """Span-constrained extended value iteration over the widened balls, to precision r_max/√t."""
         balls = empty_balls(statistics.visits.size)
-        widened_sets(sums_of(statistics), t, self.widening, self.set_constants, balls)
+        widened_sets(sums_of(statistics), t, self.widening, self.set_constants, tuple(balls))
         return self.plan_over(self.l1_models(statistics, balls), t, span=self.span)
 
 

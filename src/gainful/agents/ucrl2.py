@@ -14,7 +14,7 @@ from gainful.optimism.ucrl2 import reward_log, reward_width, transition_log, tra
 @kernel
 def l1_sets(sums: Sums, t: int, constants: SetConstants, out: Balls) -> None:
     """The ℓ₁ radius and the optimistic reward of every pair."""
-    c = constants
+    sums, c, out = Sums(*sums), SetConstants(*constants), Balls(*out)
     of_rewards, of_rows = reward_log(c.n_states, c.n_actions, t, c.delta), transition_log(c.n_actions, t, c.delta)
     for k in range(sums.visits.size):
         n = sums.visits[k]
@@ -62,5 +62,5 @@ class UCRL2(ExtendedAgent):
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
         """Extended value iteration over the ℓ₁ balls, to precision r_max/√t."""
         balls = empty_balls(statistics.visits.size)
-        l1_sets(sums_of(statistics), t, self.set_constants, balls)
+        l1_sets(sums_of(statistics), t, self.set_constants, tuple(balls))
         return self.plan_over(self.l1_models(statistics, balls), t)

@@ -24,7 +24,7 @@ from gainful.optimism.bernstein import entry_variance, log_term, reward_variance
 @kernel
 def bernstein_sets(rows: EmpiricalRows, sums: Sums, constants: SetConstants, out: EntryIntervals) -> None:
     """Bounds of every entry of the rows, of the states that a row does not list, and optimistic rewards."""
-    c = constants
+    rows, sums, c, out = EmpiricalRows(*rows), Sums(*sums), SetConstants(*constants), EntryIntervals(*out)
     for k in range(sums.visits.size):
         n = sums.visits[k]
         if n == 0:
@@ -75,7 +75,7 @@ class UCRL2B(ExtendedAgent):
         """The empirical rows, those never visited leading to `filler`, and the bounds around them."""
         rows = empirical_rows(statistics, self.allowed, filler)
         found = empty_intervals(statistics.visits.size, rows.p.size)
-        bernstein_sets(rows, sums_of(statistics), self.set_constants, found)
+        bernstein_sets(tuple(rows), sums_of(statistics), self.set_constants, tuple(found))
         return rows, found
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
