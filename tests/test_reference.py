@@ -145,8 +145,14 @@ def test_every_page_is_in_the_index() -> None:
 THOUSANDS = r"\d{1,3}(?:[, ]\d{3})+"
 NUMBER = rf"{THOUSANDS}|\d+(?:\.\d+)?"
 SETTINGS: dict[str, Any] = {
-    "span": 1.0, "horizon": 10**7, "discount": 0.99, "m": 10**6, "episode_length": 50, "lipschitz": 1.0, "holder": 1.0,
-}  # fmt: skip
+    "span": 1.0,
+    "horizon": 10**7,
+    "discount": 0.99,
+    "m": 10**6,
+    "episode_length": 50,
+    "lipschitz": 1.0,
+    "holder": 1.0,
+}
 
 
 def built(name: str) -> Any:
@@ -177,9 +183,19 @@ def test_every_agent_has_a_card() -> None:
 def test_a_card_agrees_with_its_agent(name: str) -> None:
     card, agent = fields(cards("agents")[name]), built(name)
     assert list(card) == [
-        "Class", "Assumes", "Bound", "Source", "Needs", "Planning", "Memory", "Use it when", "Void when", "Constants",
-        "Measured", "Run",
-    ]  # fmt: skip
+        "Class",
+        "Assumes",
+        "Bound",
+        "Source",
+        "Needs",
+        "Planning",
+        "Memory",
+        "Use it when",
+        "Void when",
+        "Constants",
+        "Measured",
+        "Run",
+    ]
     assert imported(card["Class"].strip("`")) is type(agent)
     guarantee = agent.guarantee
     if name != "discretized":  # whose source is that of the agent inside
@@ -245,8 +261,16 @@ def test_every_environment_has_a_card() -> None:
 def test_the_numbers_of_an_environment(name: str) -> None:
     card, mdp = fields(cards("environments")[name]), make(name)
     assert list(card) == [
-        "States", "Actions", "Rewards", "Gain", "Span", "Diameter", "Structure", "For", "Gymnasium",
-    ]  # fmt: skip
+        "States",
+        "Actions",
+        "Rewards",
+        "Gain",
+        "Span",
+        "Diameter",
+        "Structure",
+        "For",
+        "Gymnasium",
+    ]
     assert int(number(card["States"])[0]) == mdp.n_states <= LARGEST
     assert int(number(card["Actions"])[0]) == mdp.n_actions
     pairs = re.search(r"\((\d+) pairs\)", card["Actions"])

@@ -90,10 +90,25 @@ def test_a_folder_that_cannot_be_written_is_one_message(gainful: Gainful, tmp_pa
 
 def test_a_worker_that_is_killed_costs_one_try_of_one_run(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "gainful", "audit", "riverswim", "--runs", "60", "--horizon", "1e6", "--jobs", "2",
-         "--json"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "gainful",
+            "audit",
+            "riverswim",
+            "--runs",
+            "60",
+            "--horizon",
+            "1e6",
+            "--jobs",
+            "2",
+            "--json",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
     killed = 0
     while process.poll() is None and killed < 3:
         time.sleep(0.7)

@@ -110,9 +110,15 @@ def test_a_continuous_environment_is_learned_on_cells(capsys: pytest.CaptureFixt
     found = json.loads(capsys.readouterr().out)
     env = gf.environments.lqg()
     agent = gf.CSCALPlus(
-        partition=gf.Partition.uniform(bins=8), n_actions=5, span=2.0, lipschitz=env.lipschitz, holder=env.holder,
-        reward_min=env.reward_min, reward_max=env.reward_max, bonus_scale=0.1,
-    )  # fmt: skip
+        partition=gf.Partition.uniform(bins=8),
+        n_actions=5,
+        span=2.0,
+        lipschitz=env.lipschitz,
+        holder=env.holder,
+        reward_min=env.reward_min,
+        reward_max=env.reward_max,
+        bonus_scale=0.1,
+    )
     assert found["agent"] == "c-scal-plus"
     assert np.array_equal(found["regret"], gf.simulate(agent, env, 3000).regret)
     assert run(command) == 0
@@ -128,9 +134,19 @@ def test_a_tabular_agent_is_put_on_cells(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_gymnasium_environment_without_a_table_is_lived_in(capsys: pytest.CaptureFixture[str]) -> None:
     command = [
-        "learn", "CartPole-v1", "--set", "sutton_barto_reward=true", "--agent-set", "reward_min=-1", "--span", "5",
-        "--bins", "3", "--horizon", "500",
-    ]  # fmt: skip
+        "learn",
+        "CartPole-v1",
+        "--set",
+        "sutton_barto_reward=true",
+        "--agent-set",
+        "reward_min=-1",
+        "--span",
+        "5",
+        "--bins",
+        "3",
+        "--horizon",
+        "500",
+    ]
     assert run(command) == 0
     captured = capsys.readouterr()
     assert "axis 1 from" in captured.err  # its velocities have no bounds

@@ -74,9 +74,11 @@ def test_costs_are_minimised_and_named(gainful: Gainful, write_table: WriteTable
 
 def test_a_table_of_rates(gainful: Gainful, write_table: WriteTable) -> None:
     table = write_table(
-        "idle,accept,busy,0.5,10", "busy,serve,idle,2,0", "idle,refuse,idle,0.5,0",
+        "idle,accept,busy,0.5,10",
+        "busy,serve,idle,2,0",
+        "idle,refuse,idle,0.5,0",
         header="state,action,next_state,rate,reward",
-    )  # fmt: skip
+    )
     data = gainful("solve", table, "--rates", "--json").data
     assert data["gain_is"] == "average reward per unit of time"
     assert data["gain"] == pytest.approx(10 / (1 / 0.5 + 1 / 2), abs=1e-8)

@@ -38,11 +38,17 @@ def frame_of(environments: tuple[str, ...] = ("E",), agents: int = 3, runs: int 
                 parts.append(
                     pd.DataFrame(
                         {
-                            "environment": e, "agent": f"agent {a}", "seed": seed, "run_id": f"{e}{a}/{seed}",
-                            "step": steps, "pseudo_regret": y, "regret": y + 1.0, "reward": steps - y,
+                            "environment": e,
+                            "agent": f"agent {a}",
+                            "seed": seed,
+                            "run_id": f"{e}{a}/{seed}",
+                            "step": steps,
+                            "pseudo_regret": y,
+                            "regret": y + 1.0,
+                            "reward": steps - y,
                         }
-                    )
-                )  # fmt: skip
+                    ),
+                )
     return pd.concat(parts, ignore_index=True).assign(**given)
 
 

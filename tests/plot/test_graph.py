@@ -18,9 +18,17 @@ from matplotlib.patches import Circle, FancyArrowPatch
 
 E = gf.environments
 SMALL = [
-    E.riverswim(6), E.frozen_lake(), E.toy3d(), E.two_state_toy(), E.machine_replacement(), E.garnet(12, 2, 3),
-    E.admission_control(), E.six_arms(), E.hard_family(), gf.MDP([[[1.0]]], [[0.5]]),
-]  # fmt: skip
+    E.riverswim(6),
+    E.frozen_lake(),
+    E.toy3d(),
+    E.two_state_toy(),
+    E.machine_replacement(),
+    E.garnet(12, 2, 3),
+    E.admission_control(),
+    E.six_arms(),
+    E.hard_family(),
+    gf.MDP([[[1.0]]], [[0.5]]),
+]
 
 
 def parts(figure: Any) -> tuple[list[Any], list[Any]]:

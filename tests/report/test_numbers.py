@@ -32,20 +32,27 @@ def recomputed(folder: Path, environment: str, agent: str) -> dict[str, float]:
     half = stats.t.ppf(0.975, n - 1) * final.std(ddof=1) / np.sqrt(n)
     one = frame.drop_duplicates("run_id")
     found = {
-        "runs": n, "final_step": steps[-1], "pseudo_regret_mean": final.mean(),
-        "pseudo_regret_mean_low": final.mean() - half, "pseudo_regret_mean_high": final.mean() + half,
-        "pseudo_regret_median": np.median(final), "pseudo_regret_per_step": final.mean() / steps[-1],
+        "runs": n,
+        "final_step": steps[-1],
+        "pseudo_regret_mean": final.mean(),
+        "pseudo_regret_mean_low": final.mean() - half,
+        "pseudo_regret_mean_high": final.mean() + half,
+        "pseudo_regret_median": np.median(final),
+        "pseudo_regret_per_step": final.mean() / steps[-1],
         "planning_share": (one.planning_seconds / (one.planning_seconds + one.acting_seconds)).mean(),
-        "episodes": one.episodes.mean(), "planning_seconds": one.planning_seconds.mean(),
+        "episodes": one.episodes.mean(),
+        "planning_seconds": one.planning_seconds.mean(),
         "acting_seconds": one.acting_seconds.mean(),
-    }  # fmt: skip
+    }
     window = steps >= steps[-1] / 10
     if (runs[:, window] > 0).all():
         slopes = np.array([np.polyfit(np.log(steps[window]), np.log(run[window]), 1)[0] for run in runs])
         half = stats.t.ppf(0.975, n - 1) * slopes.std(ddof=1) / np.sqrt(n)
         found |= {
-            "growth_exponent": slopes.mean(), "growth_low": slopes.mean() - half, "growth_high": slopes.mean() + half,
-        }  # fmt: skip
+            "growth_exponent": slopes.mean(),
+            "growth_low": slopes.mean() - half,
+            "growth_high": slopes.mean() + half,
+        }
     return found
 
 
@@ -71,8 +78,17 @@ def test_page_and_json_agree_with_plain_numpy(
         for key, value in recomputed(folder, environment, agent).items():
             assert row[key] == pytest.approx(value, rel=1e-9, abs=1e-9), key
         cells = seen[agent]
-        for key in ("runs", "pseudo_regret_mean", "pseudo_regret_per_step", "growth_exponent", "planning_share",
-                    "episodes", "planning_seconds", "acting_seconds", "sweeps_per_episode"):  # fmt: skip
+        for key in (
+            "runs",
+            "pseudo_regret_mean",
+            "pseudo_regret_per_step",
+            "growth_exponent",
+            "planning_share",
+            "episodes",
+            "planning_seconds",
+            "acting_seconds",
+            "sweeps_per_episode",
+        ):
             value, text = cells[key]
             if row[key] is None:
                 assert (value, text) in (("", "–"), ("", "unknown"))

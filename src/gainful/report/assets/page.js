@@ -142,7 +142,7 @@
       }
       lines.push(Object.assign({
         type: "scatter", mode: "lines", x: x, y: y, customdata: rest, line: { color: tint, width: 2.2, dash: dash(agent.index) },
-        hovertemplate: "step %{customdata[3]}<br>" + centre.name + " %{customdata[2]}<br>" + centre.band.replace("%", "&#37;") + " %{customdata[0]} … %{customdata[1]}<extra>%{fullData.name}</extra>",
+        hovertemplate: "step %{customdata[3]}<br>" + centre.name + " %{customdata[2]}<br>" + centre.band + " %{customdata[0]} … %{customdata[1]}<extra>%{fullData.name}</extra>",
       }, group));
     }
     const title = NAMES[measure] + (perStep ? " per step" : "");
@@ -292,7 +292,7 @@
       const circle = svg("circle", { cx: xs[s], cy: ys[s], r: radius[s], class: "state" + (binding.has(s) ? " binding" : ""), fill: mixed(paper, full, share) }, picture);
       svg("title", {}, circle, `${d.states[s]}: ${visits[s].toLocaleString("en")} visits, v = ${number(plan.values[s])}, plays ${d.actions[plan.actions[s]]}` + (binding.has(s) ? ", the span constraint is binding" : ""));
       const below = d.shape === "circle" ? ys[s] + (ys[s] >= 0 ? 1 : -1) * (radius[s] + 22) : ys[s] + radius[s] + 24;
-      if (named) svg("text", { x: xs[s], y: below, class: "name" }, picture, d.states[s].length > 16 ? d.states[s].slice(0, 15) + "…" : d.states[s]);
+      if (named && d.states[s] !== String(s)) svg("text", { x: xs[s], y: below, class: "name" }, picture, d.states[s].length > 16 ? d.states[s].slice(0, 15) + "…" : d.states[s]);
       const label = svg("text", { x: xs[s], y: ys[s] + 4 }, picture, String(s));
       label.style.fill = share > 0.55 && !dark() ? "#fff" : dark() && share > 0.6 ? "#0b0d10" : "";
       label.style.pointerEvents = "none";
