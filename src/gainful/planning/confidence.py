@@ -18,10 +18,22 @@ from gainful.mdp.model import MDP
 
 @dataclass(frozen=True, eq=False)
 class L1Ball:
-    """{p : ‖p - p̄(·|s,a)‖₁ <= radius[s,a]}: UCRL2 (Jaksch, Ortner & Auer 2010).
+    r"""{p : ‖p - p̄(·|s,a)‖₁ <= radius[s,a]}: UCRL2 (Jaksch, Ortner & Auer 2010).
 
-    A radius of 2 or more is the whole simplex, as for a pair never visited.
-    Pairs with `truncated[s,a]` may not move outside the states of `reachable` (S,) (TUCRL, Fruit et al. 2018).
+    Parameters
+    ----------
+    radius : array_like, shape (S, A)
+        2 or more is the whole simplex, as for a pair never visited.
+    reachable : array_like of bool, shape (S,), optional
+        The states that truncated pairs may move to (TUCRL, Fruit et al. 2018).
+    truncated : array_like of bool, shape (S, A), optional
+        The pairs that may not move outside `reachable`; given together with it.
+
+    Examples
+    --------
+    >>> L1Ball(np.full((2, 1), 0.2)).radius
+    array([[0.2],
+           [0.2]])
     """
 
     radius: NDArray[np.float64]
@@ -35,12 +47,29 @@ class L1Ball:
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """{p : lower <= p(s') <= upper on the row's entries, p(s') <= unseen[s,a] elsewhere, p(floor_state) >= floor}.
+    r"""{p : lower <= p(s') <= upper on the row's entries, p(s') <= unseen elsewhere, p(floor_state) >= floor}.
 
-    `lower` and `upper` have one number for each stored transition of the MDP (`mdp.indices`): UCRL2B and SCAL.
-    `unseen` (S,A) bounds each next state that the row does not list. With `floor` > 0 every member keeps at least
-    that mass on `floor_state` (SCAL's perturbation η_k: an upper bound below `floor` is raised to it), so that
-    1 - floor bounds the contraction. `reachable` and `truncated` are as in `L1Ball`.
+    The sets of UCRL2B and SCAL.
+
+    Parameters
+    ----------
+    lower, upper : array_like
+        One number for each stored transition of the MDP (`mdp.indices`).
+    unseen : array_like, shape (S, A)
+        Bounds each next state that the row does not list.
+    floor_state : int, optional
+        The state on which every member keeps mass.
+    floor : float
+        How much it keeps (SCAL's perturbation η_k: an upper bound below `floor` is raised to it), so that 1 - floor
+        bounds the contraction.
+    reachable, truncated : array_like of bool, optional
+        As in `L1Ball`.
+
+    Examples
+    --------
+    >>> mdp = MDP([[[0.9, 0.1]], [[0.5, 0.5]]], [[1.0], [0.0]])
+    >>> Intervals.around(mdp, 0.2, 0.2).upper
+    array([1. , 0.3, 0.7, 0.7])
     """
 
     lower: NDArray[np.float64]
@@ -56,27 +85,41 @@ class Intervals:
         _set(self, "upper", _numbers("upper", self.upper, 1))
         _set(self, "unseen", _numbers("unseen", self.unseen, 2))
         if self.lower.shape != self.upper.shape:
-            raise InvalidArgumentError(f"{self.lower.size} lower bounds but {self.upper.size} upper bounds")
+            raise InvalidArgumentError(
+                "upper",
+                self.upper.size,
+                hint="each entry needs one of both",
+                problem=f"{self.lower.size} lower bounds but {self.upper.size} upper bounds",
+            )
         for name, values in (("lower", self.lower), ("upper", self.upper), ("unseen", self.unseen)):
             if values.size and values.max() > 1.0:
                 where = _place(values, values > 1.0)
-                raise InvalidArgumentError(f"{name}{where} is {values.max():g}, expected a probability in [0, 1]")
+                raise InvalidArgumentError(f"{name}{where}", float(values.max()), "a probability in [0, 1]")
         if np.any(self.lower > self.upper):
             j = int(np.flatnonzero(self.lower > self.upper)[0])
-            raise InvalidArgumentError(f"lower[{j}] = {self.lower[j]:g} is above upper[{j}] = {self.upper[j]:g}")
+            raise InvalidArgumentError(
+                f"lower[{j}]",
+                float(self.lower[j]),
+                problem=f"lower[{j}] = {self.lower[j]:g} is above upper[{j}] = {self.upper[j]:g}",
+            )
         if not 0.0 <= self.floor <= 1.0:
-            raise InvalidArgumentError(f"floor is {self.floor}, expected a probability in [0, 1]")
+            raise InvalidArgumentError("floor", self.floor, "a probability in [0, 1]")
         if self.floor > 0.0 and self.floor_state is None:
             raise InvalidArgumentError(
-                f"floor is {self.floor:g} but floor_state is not given; say which state keeps it"
+                "floor_state",
+                None,
+                hint="say which state keeps it",
+                problem=f"floor is {self.floor:g} but floor_state is not given",
             )
         n_states = self.unseen.shape[0]
         if self.floor_state is not None and not 0 <= self.floor_state < n_states:
-            raise InvalidArgumentError(f"floor_state is {self.floor_state}, expected 0 … {n_states - 1}")
+            raise InvalidArgumentError("floor_state", self.floor_state, f"0 … {n_states - 1}")
         _truncation(self, self.unseen.shape)
         if self.floor > 0.0 and self.reachable is not None and not self.reachable[self.floor_state]:
             raise InvalidArgumentError(
-                f"floor_state {self.floor_state} is not reachable, so no row can keep mass on it"
+                "floor_state",
+                self.floor_state,
+                problem=f"floor_state {self.floor_state} is not reachable, so no row can keep mass on it",
             )
 
     @classmethod
@@ -97,10 +140,19 @@ class Intervals:
 
 @dataclass(frozen=True, eq=False)
 class KLBall:
-    """{p : KL(p̄(·|s,a), p) <= radius[s,a]}, KL(p̄, p) = Σ p̄ ln(p̄/p): KL-UCRL (Filippi, Cappé & Garivier 2010).
+    r"""{p : KL(p̄(·|s,a), p) <= radius[s,a]}, KL(p̄, p) = Σ p̄ ln(p̄/p): KL-UCRL (Filippi, Cappé & Garivier 2010).
 
-    The row is the first argument, so a member may put mass on states that the row does not list. An infinite
-    radius is the whole simplex.
+    The row is the first argument, so a member may put mass on states that the row does not list.
+
+    Parameters
+    ----------
+    radius : array_like, shape (S, A)
+        inf is the whole simplex.
+
+    Examples
+    --------
+    >>> KLBall(np.full((1, 2), 0.1)).radius
+    array([[0.1, 0.1]])
     """
 
     radius: NDArray[np.float64]
@@ -128,13 +180,15 @@ def _numbers(name: str, values: ArrayLike, ndim: int | None) -> NDArray[np.float
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(f"{name} is not an array of numbers: {error}") from error
+        raise InvalidArgumentError(
+            name, values, "an array of numbers", problem=f"{name} is not an array of numbers: {error}"
+        ) from error
     if ndim is not None and array.ndim != ndim:
         expected = "(S, A)" if ndim == 2 else "one number per stored transition"
-        raise InvalidArgumentError(f"{name} has shape {array.shape}, expected {expected}")
+        raise InvalidArgumentError(name, array.shape, expected, problem=f"{name} has shape {array.shape}")
     wrong = ~(array >= 0.0)  # also NaN
     if np.any(wrong):
-        raise InvalidArgumentError(f"{name}{_place(array, wrong)} is {array[wrong].flat[0]:g}, expected a number >= 0")
+        raise InvalidArgumentError(f"{name}{_place(array, wrong)}", float(array[wrong].flat[0]), "a number >= 0")
     array.flags.writeable = False
     return array
 
@@ -142,14 +196,23 @@ def _numbers(name: str, values: ArrayLike, ndim: int | None) -> NDArray[np.float
 def _truncation(owner: L1Ball | Intervals, shape: tuple[int, ...]) -> None:
     """Check the two masks: both or neither."""
     if (owner.reachable is None) != (owner.truncated is None):
-        raise InvalidArgumentError("reachable and truncated go together; give both or neither")
+        raise InvalidArgumentError(
+            "truncated", owner.truncated, hint="give both or neither", problem="reachable and truncated go together"
+        )
     if owner.reachable is None or owner.truncated is None:
         return
     for name, size in (("reachable", shape[:1]), ("truncated", shape)):
         mask = np.array(getattr(owner, name))
         if mask.dtype != np.bool_ or mask.shape != size:
-            raise InvalidArgumentError(f"{name} has shape {mask.shape} and type {mask.dtype}, expected {size} and bool")
+            raise InvalidArgumentError(
+                name, mask.shape, f"{size} and bool", problem=f"{name} has shape {mask.shape} and type {mask.dtype}"
+            )
         mask.flags.writeable = False
         _set(owner, name, mask)
     if not np.any(owner.reachable):
-        raise InvalidArgumentError("reachable has no state; truncated pairs would have nowhere to go")
+        raise InvalidArgumentError(
+            "reachable",
+            owner.reachable,
+            hint="truncated pairs would have nowhere to go",
+            problem="reachable has no state",
+        )

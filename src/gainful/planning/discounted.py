@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from gainful._compiled import kernel
 from gainful.errors import InvalidArgumentError, NotConvergedError, PrecisionError
 from gainful.mdp.model import MDP
+from gainful.planning.arguments import checked_damping
 from gainful.planning.backup import backup
 from gainful.planning.batches import resumed_sweeps
 from gainful.planning.bellman import SparseModel, sparse_model
@@ -34,26 +35,51 @@ def discounted_value_iteration(
     Tv + γ/(1-γ)·m <= v* <= Tv + γ/(1-γ)·M, and the greedy policy's value lies between them too
     (MacQueen 1966; Puterman 1994, sec. 6.6). Stops when these bounds, with rounding, are `precision` apart or less.
     The step is v <- v + damping·(Tv - v), moved by a constant to the middle of the bounds. The bounds close at the
-    rate of mixing, not of γ; `damping` < 1 makes that true of periodic chains too.
+    rate of mixing, not of γ.
 
-    Values come back in the user's units (amounts: costs positive, an offset of the reward counted 1/(1-γ) times);
-    `discount` is per step. `rewards` (S,A), in the units of `mdp.rewards`, replaces the MDP's own (MBIE-EB's bonus);
-    `start_values` are in the units of `values`.
+    Parameters
+    ----------
+    mdp : MDP
+        The process.
+    discount : float
+        γ in [0, 1), per step.
+    precision : float
+        How far apart the bounds of a value may be.
+    max_sweeps : int
+        Sweeps after which to give up.
+    damping : float
+        Weight of the new value in (0, 1]; below 1 the bounds close fast for periodic chains too.
+    rewards : array_like, shape (S, A), optional
+        Replace the MDP's own, in the units of `mdp.rewards` (MBIE-EB's bonus).
+    start_values : array_like, shape (S,), optional
+        Where to start, in the units of `values`.
 
-    Raises NotConvergedError and PrecisionError, which carry the partial plan.
+    Returns
+    -------
+    ValuePlan
+        Values with their bounds, in the user's units (costs positive, an offset of the reward counted 1/(1-γ) times),
+        and the greedy policy.
 
+    Raises
+    ------
+    NotConvergedError
+        After `max_sweeps`; it carries the partial plan.
+    PrecisionError
+        If float64 cannot certify the precision; it carries the partial plan.
+
+    Examples
+    --------
     >>> mdp = MDP([[[0.0, 1.0]], [[1.0, 0.0]]], [[1.0], [0.0]])
     >>> discounted_value_iteration(mdp, 0.5).values.round(6)
     array([1.333333, 0.666667])
     """
     if not 0.0 <= discount < 1.0:
-        raise InvalidArgumentError(f"discount is {discount}, expected a number in [0, 1)")
+        raise InvalidArgumentError("discount", discount, "a number in [0, 1)")
     if not precision > 0.0:
-        raise InvalidArgumentError(f"precision is {precision}, expected a number > 0")
+        raise InvalidArgumentError("precision", precision, "a number > 0")
     if max_sweeps < 1:
-        raise InvalidArgumentError(f"max_sweeps is {max_sweeps}, expected at least 1")
-    if not 0.0 < damping <= 1.0:
-        raise InvalidArgumentError(f"damping is {damping}, expected a number in (0, 1]")
+        raise InvalidArgumentError("max_sweeps", max_sweeps, "at least 1")
+    checked_damping(damping)
     units, S = mdp.units, mdp.n_states
     shift = units.offset / (1.0 - discount)  # user's values = sign·(internal + shift)
     r = replaced_rewards(mdp, rewards)
@@ -61,7 +87,9 @@ def discounted_value_iteration(
     if start_values is not None:
         v = np.array(start_values, dtype=np.float64)
         if v.shape != (S,) or not np.all(np.isfinite(v)):
-            raise InvalidArgumentError(f"start_values have shape {v.shape}, expected ({S},) finite numbers")
+            raise InvalidArgumentError(
+                "start_values", start_values, f"({S},) finite numbers", problem=f"start_values have shape {v.shape}"
+            )
         v = units.sign * v - shift
     best, actions = np.empty(S), np.zeros(S, dtype=np.int64)
     model = sparse_model(mdp, r)
@@ -92,13 +120,18 @@ def discounted_value_iteration(
     if 2.0 * slack > wanted:
         raise PrecisionError(
             f"rounding alone may move the bounds by {2.0 * widened:.1e} here, and the precision asked for is "
-            f"{precision:.1e}; ask for {4.0 * widened:.1e} or more",
+            f"{precision:.1e}",
             plan,
+            name="precision",
+            found=precision,
+            hint=f"ask for {4.0 * widened:.1e} or more",
         )
     raise NotConvergedError(
-        f"bounds {_width(low, high, discount) + 2.0 * slack:.1e} apart after {sweeps} sweeps (wanted {precision:.1e}); "
-        "raise max_sweeps",
+        f"bounds {_width(low, high, discount) + 2.0 * slack:.1e} apart after {sweeps} sweeps (wanted {precision:.1e})",
         plan,
+        name="max_sweeps",
+        found=max_sweeps,
+        hint="raise max_sweeps",
     )
 
 

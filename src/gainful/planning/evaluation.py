@@ -83,15 +83,36 @@ class Evaluation:
 def evaluate(mdp: MDP, policy: Plan | ArrayLike) -> Evaluation:
     r"""The exact gain, bias and stationary distribution of a stationary policy; any chain structure.
 
-    `policy` is (S,) actions (indices or labels), (S,A) probabilities, or a Plan. Solves ::
-
-        g = P g,   g + h = r + P h,   P* h = 0     (P* the limit of the averages of P^t)
-
+    Solves, P* being the limit of the averages of P^t,
+        g = P g,   g + h = r + P h,   P* h = 0
     without iteration over time (Puterman 1994, appendix A and sec. 8.2): in each recurrent class one linear system
     gives its gain, h pinned somewhere and, transposed, the stationary distribution π, and h is then shifted to
     π·h = 0; transient states follow from (I - P_TT) g_T = P_TR g_R and (I - P_TT) h_T = r_T - g_T + P_TR h_R.
     Up to 2000 states a system is solved by dense LU, above by GMRES where that reaches rounding accuracy and by sparse
-    LU otherwise (whose memory depends on how the states are connected). `residual` shows the accuracy reached.
+    LU otherwise (whose memory depends on how the states are connected).
+
+    Parameters
+    ----------
+    mdp : MDP
+        The process.
+    policy : Plan or array_like
+        (S,) actions (indices or labels), (S,A) probabilities, or a Plan.
+
+    Returns
+    -------
+    Evaluation
+        `residual` shows the accuracy reached.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the policy plays an action that a state does not have, or its probabilities do not sum to 1.
+
+    Examples
+    --------
+    >>> mdp = MDP([[[0.9, 0.1]], [[0.5, 0.5]]], [[1.0], [0.0]])
+    >>> round(evaluate(mdp, [0, 0]).gain_from_start, 6)
+    0.833333
     """
     P, r = chain_of(mdp, checked_policy(mdp, policy))
     found = evaluate_chain(P, r)
@@ -129,20 +150,29 @@ def checked_policy(mdp: MDP, policy: Plan | ArrayLike) -> NDArray[np.int64] | Ve
         outside = np.flatnonzero((table < 0) | (table >= A))
         if outside.size:
             s = int(outside[0])
-            raise InvalidArgumentError(f"policy: action {table[s]} in state {mdp.state_name(s)}, expected 0 … {A - 1}")
+            raise InvalidArgumentError(
+                "policy",
+                int(table[s]),
+                f"0 … {A - 1}",
+                problem=f"policy: action {table[s]} in state {mdp.state_name(s)}",
+            )
         actions = table.astype(np.int64)
         bad = np.flatnonzero(~mdp.allowed[np.arange(S), actions])
         if bad.size:
             s = int(bad[0])
             raise InvalidArgumentError(
-                f"policy: state {mdp.state_name(s)} does not have action {mdp.action_name(int(actions[s]))}; "
-                f"{bad.size} of {S} states fail"
+                "policy",
+                int(actions[s]),
+                hint=f"{bad.size} of {S} states fail",
+                problem=f"policy: state {mdp.state_name(s)} does not have action {mdp.action_name(int(actions[s]))}",
             )
         return actions
     if table.shape != (S, A):
         raise InvalidArgumentError(
-            f"policy has shape {table.shape} and dtype {table.dtype}, expected ({S},) actions (integers or labels) "
-            f"or ({S}, {A}) probabilities"
+            "policy",
+            table.shape,
+            f"({S},) actions (integers or labels) or ({S}, {A}) probabilities",
+            problem=f"policy has shape {table.shape} and dtype {table.dtype}",
         )
     weights: Vector = table.astype(np.float64)
     sums = weights.sum(axis=1)
@@ -150,14 +180,21 @@ def checked_policy(mdp: MDP, policy: Plan | ArrayLike) -> NDArray[np.int64] | Ve
     if bad.size:
         s = int(bad[0])
         raise InvalidArgumentError(
-            f"policy: the probabilities in state {mdp.state_name(s)} are {weights[s]}, expected numbers >= 0 that sum "
-            f"to 1 (tolerance {_SUM_TOLERANCE:g}); {bad.size} of {S} states fail"
+            "policy",
+            weights[s].tolist(),
+            f"numbers >= 0 that sum to 1 (tolerance {_SUM_TOLERANCE:g})",
+            f"{bad.size} of {S} states fail",
+            problem=f"policy: the probabilities in state {mdp.state_name(s)} are {weights[s]}",
         )
     bad_s, bad_a = np.nonzero((weights > 0.0) & ~mdp.allowed)
     if bad_s.size:
         raise InvalidArgumentError(
-            f"policy: state {mdp.state_name(int(bad_s[0]))} does not have action {mdp.action_name(int(bad_a[0]))}, "
-            f"which has probability {weights[bad_s[0], bad_a[0]]:g}"
+            "policy",
+            float(weights[bad_s[0], bad_a[0]]),
+            problem=(
+                f"policy: state {mdp.state_name(int(bad_s[0]))} does not have action "
+                f"{mdp.action_name(int(bad_a[0]))}, which has probability {weights[bad_s[0], bad_a[0]]:g}"
+            ),
         )
     weights /= sums[:, None]
     return weights

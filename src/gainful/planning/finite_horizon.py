@@ -26,19 +26,40 @@ def finite_horizon_value_iteration(
     value_cap: float | ArrayLike | None = None,
     rewards: ArrayLike | None = None,
 ) -> FiniteHorizonPlan:
-    r"""Optimal values of the next H = `horizon` steps, by backward induction.
+    r"""Optimal values of the next H steps, by backward induction.
 
-    Q_h(s,a) = r(s,a) + p(·|s,a)·V_{h+1}, V_h(s) = max_a Q_h(s,a), V_H = `terminal` (S,) (0 by default).
-    Exact but for rounding, which `rounding` bounds: the sum over steps of 2(Γ+4)·2⁻⁵³·(max|V| + max|r|).
+    Q_h(s,a) = r(s,a) + p(·|s,a)·V_{h+1}, V_h(s) = max_a Q_h(s,a), V_H given. Exact but for rounding, which `rounding`
+    bounds: the sum over steps of 2(Γ+4)·2⁻⁵³·(max|V| + max|r|).
 
-    `value_cap` replaces Q_h by min{Q_h, cap_h} before the maximum, as UCBVI needs when `rewards` contain a bonus
-    (Azar, Osband & Munos 2017). A number c is the largest reward of one step: cap_h = c·(H-h) + max `terminal`, no
-    optimistic value above what H-h steps can give. An array (H,) gives cap_0 … cap_{H-1} (UCBVI as published: all H).
-    It is in the units of `mdp.rewards` (costs negated), as `rewards` (S,A), which replaces the MDP's own.
-    Equal values, also those cut at the cap, go to the lowest action.
+    Parameters
+    ----------
+    mdp : MDP
+        The process.
+    horizon : int
+        H, the number of steps.
+    terminal : array_like, shape (S,), optional
+        V_H, in the user's units; 0 by default.
+    value_cap : float or array_like, shape (H,), optional
+        Replaces Q_h by min{Q_h, cap_h} before the maximum, as UCBVI needs when `rewards` contain a bonus
+        (Azar, Osband & Munos 2017). A number c is the largest reward of one step: cap_h = c·(H-h) + max `terminal`, no
+        optimistic value above what H-h steps can give. An array gives cap_0 … cap_{H-1} (UCBVI as published: all H).
+        In the units of `mdp.rewards` (costs negated).
+    rewards : array_like, shape (S, A), optional
+        Replace the MDP's own, in the units of `mdp.rewards`.
 
-    Values come back in the user's units: `terminal` is in them, an offset of the reward counts once per step.
+    Returns
+    -------
+    FiniteHorizonPlan
+        Values and actions of every step, in the user's units; an offset of the reward counts once per step. Equal
+        values, also those cut at the cap, go to the lowest action.
 
+    Raises
+    ------
+    TooLargeError
+        If values and actions of all steps do not reasonably fit.
+
+    Examples
+    --------
     >>> mdp = MDP([[[0.0, 1.0]], [[1.0, 0.0]]], [[1.0], [0.0]])
     >>> finite_horizon_value_iteration(mdp, 3).values
     array([[2., 1.],
@@ -47,13 +68,15 @@ def finite_horizon_value_iteration(
            [0., 0.]])
     """
     if horizon != int(horizon) or horizon < 1:
-        raise InvalidArgumentError(f"horizon is {horizon}, expected a whole number of steps >= 1")
+        raise InvalidArgumentError("horizon", horizon, "a whole number of steps >= 1")
     H, S, units = int(horizon), mdp.n_states, mdp.units
     size = 16 * (H + 1) * S
     if size > DENSE_LIMIT_BYTES:
         raise TooLargeError(
             f"values and actions for H = {H}, S = {S} take {size / 2**30:.1f} GiB, "
-            f"more than the limit of {DENSE_LIMIT_BYTES / 2**30:g} GiB"
+            f"more than the limit of {DENSE_LIMIT_BYTES / 2**30:g} GiB",
+            name="horizon",
+            found=H,
         )
     to_go = np.arange(H, -1, -1)  # (H+1,) steps that remain at h
     r = replaced_rewards(mdp, rewards)
@@ -61,7 +84,9 @@ def finite_horizon_value_iteration(
     if terminal is not None:
         end = np.array(terminal, dtype=np.float64)
         if end.shape != (S,) or not np.all(np.isfinite(end)):
-            raise InvalidArgumentError(f"terminal has shape {end.shape}, expected ({S},) finite numbers")
+            raise InvalidArgumentError(
+                "terminal", terminal, f"({S},) finite numbers", problem=f"terminal has shape {end.shape}"
+            )
         values[H] = units.sign * end
     caps = np.full(H, np.inf)
     if value_cap is not None:
@@ -70,7 +95,10 @@ def finite_horizon_value_iteration(
             caps = float(caps) * to_go[:H] + values[H].max()
         if caps.shape != (H,) or np.any(np.isnan(caps)):
             raise InvalidArgumentError(
-                f"value_cap has shape {caps.shape}, expected one number, or ({H},): one for each step"
+                "value_cap",
+                value_cap,
+                f"one number, or ({H},): one for each step",
+                problem=f"value_cap has shape {caps.shape}",
             )
         caps = caps - units.offset * to_go[:H]
     model = sparse_model(mdp, r)

@@ -25,22 +25,45 @@ def hitting_times(
 ) -> NDArray[np.float64]:
     r"""The smallest expected number of steps to reach a target, over all policies.
 
-    (S,) for one target (a state's index or label), (S,S) for all of them, [s, target]; 0 on the target itself and inf
-    where no policy reaches it with probability 1. Counted in steps: after `from_rates`, multiply by
-    `mdp.units.step_duration` for time. Solves the stochastic shortest path problem ::
-
+    Solves the stochastic shortest path problem
         v(target) = 0,   v(s) = 1 + min_a sum_s' p(s'|s,a) v(s')
-
     by policy iteration from a policy that reaches the target (Bertsekas & Tsitsiklis 1991), over the states and
     actions from which it can be reached with probability 1. Each number is certified to the relative `precision`:
     if P_d v <= v - (1 - e1) for the policy d, its hitting time is at most v/(1 - e1); if P_a v >= v - (1 + e2) for
-    every action a, every policy's is at least v/(1 + e2). PrecisionError where rounding does not allow that.
+    every action a, every policy's is at least v/(1 + e2).
 
-    All targets cost S linear systems of size S or more, so above `max_states` states TooLargeError says so.
+    Parameters
+    ----------
+    mdp : MDP
+        The process.
+    target : int or str, optional
+        A state's index or label; all states by default.
+    precision : float
+        Relative, in (0, 1).
+    max_states : int
+        All targets cost S linear systems of size S or more; above so many states they are refused.
+
+    Returns
+    -------
+    ndarray
+        (S,) for one target, (S,S) for all of them, [s, target]; 0 on the target itself and inf where no policy reaches
+        it with probability 1. Counted in steps: after `from_rates`, multiply by `mdp.units.step_duration` for time.
+
+    Raises
+    ------
+    PrecisionError
+        If rounding does not allow the precision.
+    TooLargeError
+        For all targets of more than `max_states` states.
+
+    Examples
+    --------
+    >>> mdp = MDP([[[0.5, 0.5]], [[0.25, 0.75]]], [[0.0], [0.0]])
+    >>> hitting_times(mdp)
+    array([[0., 2.],
+           [4., 0.]])
     """
-    require_mdp(mdp)
-    if not 0.0 < precision < 1.0:
-        raise InvalidArgumentError(f"precision {precision}, expected a number in (0, 1): it is relative")
+    _check(mdp, precision)
     work = _ShortestPaths(mdp)
     if target is not None:
         return work.solve(mdp.state_index(target), precision).times
@@ -52,10 +75,37 @@ def hitting_times(
 
 
 def diameter(mdp: MDP, *, precision: float = 1e-9, max_states: int = 5000) -> float:
-    """The diameter: the largest over pairs s ≠ s' of the smallest expected number of steps from s to s'.
+    r"""The diameter: the largest over pairs s ≠ s' of the smallest expected number of steps from s to s'.
 
-    inf unless the MDP is communicating, 0 for a single state (Jaksch, Ortner & Auer 2010, definition 1). In steps:
-    after `from_rates`, multiply by `mdp.units.step_duration`. Certified: the middle of `diameter_bounds`.
+    Jaksch, Ortner & Auer 2010, definition 1. Certified: it is the middle of `diameter_bounds`.
+
+    Parameters
+    ----------
+    mdp : MDP
+        The process.
+    precision : float
+        Relative, in (0, 1).
+    max_states : int
+        Above so many states it is refused: it costs as many linear systems.
+
+    Returns
+    -------
+    float
+        inf unless the MDP is communicating, 0 for a single state. In steps: after `from_rates`, multiply by
+        `mdp.units.step_duration`.
+
+    Raises
+    ------
+    PrecisionError
+        If rounding does not allow the precision.
+    TooLargeError
+        For more than `max_states` states.
+
+    Examples
+    --------
+    >>> mdp = MDP([[[0.5, 0.5]], [[0.25, 0.75]]], [[0.0], [0.0]])
+    >>> round(diameter(mdp), 6)
+    4.0
     """
     low, high = diameter_bounds(mdp, precision=precision, max_states=max_states)
     return low if low == high else low + (high - low) / 2
@@ -67,9 +117,7 @@ def diameter_bounds(mdp: MDP, *, precision: float = 1e-9, max_states: int = 5000
     See `hitting_times` for equation and certificate. A target is given up as soon as some policy reaches it sooner,
     from everywhere, than the largest time already certified.
     """
-    require_mdp(mdp)
-    if not 0.0 < precision < 1.0:
-        raise InvalidArgumentError(f"precision {precision}, expected a number in (0, 1): it is relative")
+    _check(mdp, precision)
     if mdp.n_states == 1:
         return 0.0, 0.0
     if structure(mdp) != "communicating":
@@ -83,11 +131,23 @@ def diameter_bounds(mdp: MDP, *, precision: float = 1e-9, max_states: int = 5000
     return low, high
 
 
+def _check(mdp: MDP, precision: float) -> None:
+    require_mdp(mdp)
+    if not 0.0 < precision < 1.0:
+        raise InvalidArgumentError(
+            "precision", precision, "a number in (0, 1): it is relative", problem=f"precision {precision}"
+        )
+
+
 def _refuse_above(mdp: MDP, max_states: int, what: str) -> None:
     if mdp.n_states > max_states:
         raise TooLargeError(
-            f"{what} of {mdp.n_states} states needs that many linear systems of that size; "
-            f"raise max_states (now {max_states}) if you can wait, or ask hitting_times(mdp, target) for one target"
+            f"{what} of {mdp.n_states} states needs that many linear systems of that size",
+            name="max_states",
+            found=mdp.n_states,
+            hint=(
+                f"raise max_states (now {max_states}) if you can wait, or ask hitting_times(mdp, target) for one target"
+            ),
         )
 
 
@@ -139,7 +199,10 @@ class _ShortestPaths:
                     if not (np.isfinite(v).all() and e1 + e2 <= precision):
                         raise PrecisionError(
                             f"hitting times of state {mdp.state_name(target)}, up to {v.max():.6g} steps: certified to "
-                            f"{e1 + e2:.3g}, wanted {precision:g}; ask for a coarser precision"
+                            f"{e1 + e2:.3g}, wanted {precision:g}",
+                            name="precision",
+                            found=precision,
+                            hint="ask for a coarser precision",
                         )
                     break
                 actions = better

@@ -27,19 +27,46 @@ def policy_iteration(
     Each policy d is evaluated exactly: g = P_d g, g + h = r_d + P_d h (see `evaluate`). It is improved first in gain,
     max_a p(·|s,a)·g, and where no state can gain, in bias, max_a [r(s,a) + p(·|s,a)·h] over the actions that keep the
     gain; an action is kept unless another is better by more than rounding (Puterman 1994, sec. 9.2). It ends with a
-    policy that cannot be improved, and is accepted by the bracket min(Lh - h) <= g* <= max(Lh - h), widened for
-    rounding, being at most `precision` wide.
+    policy that cannot be improved, which is accepted if the bracket min(Lh - h) <= g* <= max(Lh - h), widened for
+    rounding, is at most `precision` wide.
 
-    Finite for every MDP; the bracket closes when the optimal gain is the same from every state, as in a weakly
-    communicating MDP. Else MultichainError names the classes and what each of them earns. `sweeps` is the number of
-    policies. NotConvergedError at `max_policies`, PrecisionError when `precision` is finer than rounding allows;
-    both carry the partial plan.
+    Parameters
+    ----------
+    mdp : MDP
+        Any process; the bracket closes when the optimal gain is the same from every state, as in a weakly
+        communicating one.
+    precision : float
+        Width of the certified bracket on the gain, in the units of the rewards.
+    max_policies : int
+        Policies after which to give up.
+    start_actions : array_like, shape (S,), optional
+        The first policy, as indices or labels; by default the largest reward of one step.
+
+    Returns
+    -------
+    Plan
+        Gain with its bracket, bias, policy; `sweeps` is the number of policies.
+
+    Raises
+    ------
+    MultichainError
+        If the gain depends on the start; it names the classes and what each of them earns.
+    NotConvergedError
+        After `max_policies`; it carries the partial plan.
+    PrecisionError
+        If `precision` is finer than rounding allows; it carries the partial plan.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> round(gf.policy_iteration(gf.environments.riverswim(6)).gain, 6)
+    0.428622
     """
     require_mdp(mdp)
     if not precision > 0.0:
-        raise InvalidArgumentError(f"precision {precision}, expected a number > 0")
+        raise InvalidArgumentError("precision", precision, "a number > 0", problem=f"precision {precision}")
     if max_policies < 1:
-        raise InvalidArgumentError(f"max_policies {max_policies}, expected at least 1")
+        raise InvalidArgumentError("max_policies", max_policies, "at least 1", problem=f"max_policies {max_policies}")
     S, A = mdp.n_states, mdp.n_actions
     r = np.where(mdp.allowed, mdp.pair_rewards.reshape(S, A), -np.inf)
     P = mdp.matrix()
@@ -68,19 +95,29 @@ def policy_iteration(
     if not stable:  # the actions that the lower end of the bracket speaks about
         actions = q.argmax(axis=1)
     plan = make_plan(
-        mdp, low=low, high=high, values=h, actions=actions, sweeps=policies, method="policy iteration",
+        mdp,
+        low=low,
+        high=high,
+        values=h,
+        actions=actions,
+        sweeps=policies,
+        method="policy iteration",
         details={
             "policies": policies,
             "unichain": len(value.classes) == 1,
             "residual": value.residual,
         },
-    )  # fmt: skip
+    )
     if high - low <= wanted:
         return plan
     width = (high - low) / mdp.units.step_duration
     if not stable:
         raise NotConvergedError(
-            f"bracket {width:.3g} wide after {policies} policies (wanted {precision:g}); raise max_policies", plan
+            f"bracket {width:.3g} wide after {policies} policies (wanted {precision:g})",
+            plan,
+            name="max_policies",
+            found=max_policies,
+            hint="raise max_policies",
         )
     kind = structure(mdp)
     if kind == "multichain":
@@ -90,11 +127,15 @@ def policy_iteration(
             + kind.describe(gains)
             + "\nsolve the part you start in: mdp.restricted(states)",
             kind.classes,
+            found=gains,
         )
     raise PrecisionError(
         f"bracket {width:.3g} wide with an optimal policy (wanted {precision:g}); rounding allows no less than about "
-        f"{2 * slack / mdp.units.step_duration:.3g} here; ask for a coarser precision",
+        f"{2 * slack / mdp.units.step_duration:.3g} here",
         plan,
+        name="precision",
+        found=precision,
+        hint="ask for a coarser precision",
     )
 
 
@@ -132,5 +173,10 @@ def _gain_tolerance(value: ChainValues, support: int) -> float:
 def _deterministic(mdp: MDP, actions: ArrayLike) -> NDArray[np.int64]:
     checked = checked_policy(mdp, actions)
     if checked.ndim != 1:
-        raise InvalidArgumentError(f"start_actions has shape {checked.shape}, expected ({mdp.n_states},) actions")
+        raise InvalidArgumentError(
+            "start_actions",
+            checked.shape,
+            f"({mdp.n_states},) actions",
+            problem=f"start_actions has shape {checked.shape}",
+        )
     return checked.astype(np.int64)

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gainful._compiled import kernel
-from gainful.errors import InvalidArgumentError, MultichainError, NotConvergedError
+from gainful.errors import MultichainError, NotConvergedError
 from gainful.mdp.model import MDP
 from gainful.mdp.structure import structure
-from gainful.planning.arguments import checked_precision, positive_cap, precision_error, start_vector
+from gainful.planning.arguments import checked_damping, checked_precision, positive_cap, precision_error, start_vector
 from gainful.planning.batches import sweeps_per_batch
 from gainful.planning.bellman import Floats, Ints, SparseModel, StoppingRule, sparse_model, sweep
 from gainful.planning.plan import Plan, make_plan
@@ -49,21 +49,55 @@ def damped_sweeps(
 
 
 def relative_value_iteration(
-    mdp: MDP, *, precision: float = 1e-8, max_sweeps: int = 100_000, damping: float = 0.5,
+    mdp: MDP,
+    *,
+    precision: float = 1e-8,
+    max_sweeps: int = 100_000,
+    damping: float = 0.5,
     start_values: ArrayLike | None = None,
-) -> Plan:  # fmt: skip
+) -> Plan:
     r"""Optimal gain and bias by damped relative value iteration.
 
-    Solves g + h(s) = max_a [r(s,a) + Σ_s' p(s'|s,a) h(s')], pinned by h(0) = 0, by v ← v + τ(Lv - v).
-    Needs a weakly communicating MDP; `damping` τ < 1 makes periodic chains converge too. Stops when the range of the
-    Bellman residual, widened for rounding, is at most `precision`, so that g* lies inside `gain_bounds`
+    Solves g + h(s) = max_a [r(s,a) + Σ_s' p(s'|s,a) h(s')], pinned by h(0) = 0, by v ← v + τ(Lv - v). Stops when the
+    range of the Bellman residual, widened for rounding, is at most `precision`: then g* lies inside `gain_bounds`
     (Puterman 1994, sec. 8.5).
 
-    Raises NotConvergedError, which carries the partial plan; MultichainError if the gain depends on the start.
+    Parameters
+    ----------
+    mdp : MDP
+        A weakly communicating process.
+    precision : float
+        Width of the certified bracket on the gain, in the units of the rewards.
+    max_sweeps : int
+        Sweeps after which to give up.
+    damping : float
+        τ, the weight of the new value in (0, 1]; below 1 periodic chains converge too.
+    start_values : array_like, shape (S,), optional
+        Where to start, for example the bias of an earlier plan.
+
+    Returns
+    -------
+    Plan
+        Gain with its bracket, bias, greedy policy, sweeps.
+
+    Raises
+    ------
+    NotConvergedError
+        After `max_sweeps`; it carries the partial plan.
+    MultichainError
+        If the gain depends on the start.
+    PrecisionError
+        If float64 cannot certify the precision.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> plan = gf.relative_value_iteration(gf.environments.riverswim(6))
+    >>> round(plan.gain, 4)
+    0.4286
     """
     target = checked_precision(mdp, precision)
-    if not 0.0 < damping <= 1.0:
-        raise InvalidArgumentError(f"damping is {damping}, expected a number in (0, 1]")
+    checked_damping(damping)
     positive_cap("max_sweeps", max_sweeps)
     v = start_vector(mdp, start_values)
     w, act = np.empty(mdp.n_states), np.zeros(mdp.n_states, dtype=np.int64)
@@ -100,6 +134,9 @@ def relative_value_iteration(
                 raise MultichainError(f"the optimal gain may depend on the start: {found.describe()}", found.classes)
             raise NotConvergedError(
                 f"span of the residual {(high - low) / mdp.units.step_duration:.1e} after {done} sweeps "
-                f"(wanted {precision:.1e}); raise max_sweeps or use gf.solve",
+                f"(wanted {precision:.1e})",
                 plan,
+                name="max_sweeps",
+                found=max_sweeps,
+                hint="raise max_sweeps or use gf.solve",
             )

@@ -16,11 +16,14 @@ def replaced_rewards(mdp: MDP, rewards: ArrayLike | None) -> NDArray[np.float64]
     table = np.array(rewards, dtype=np.float64)
     if table.shape != (mdp.n_states, mdp.n_actions):
         raise InvalidArgumentError(
-            f"rewards have shape {table.shape}, expected (S, A) = ({mdp.n_states}, {mdp.n_actions})"
+            "rewards",
+            table.shape,
+            f"(S, A) = ({mdp.n_states}, {mdp.n_actions})",
+            problem=f"rewards have shape {table.shape}",
         )
     r = np.where(mdp.allowed, table - mdp.units.offset, 0.0).reshape(-1)
     if not np.all(np.isfinite(r)):
         s, a = divmod(int(np.flatnonzero(~np.isfinite(r))[0]), mdp.n_actions)
-        raise InvalidArgumentError(f"rewards[{s}, {a}] is {table[s, a]}, expected a finite number")
+        raise InvalidArgumentError(f"rewards[{s}, {a}]", float(table[s, a]), "a finite number")
     r.flags.writeable = False
     return r

@@ -11,7 +11,14 @@ from gainful._compiled import kernel
 from gainful.errors import InfeasibleSpanError, InvalidArgumentError, NotConvergedError
 from gainful.mdp.model import MDP
 from gainful.mdp.structure import recurrent_classes
-from gainful.planning.arguments import checked_precision, positive_cap, precision_error, start_vector
+from gainful.planning.arguments import (
+    checked_damping,
+    checked_precision,
+    checked_span,
+    positive_cap,
+    precision_error,
+    start_vector,
+)
 from gainful.planning.batches import sweeps_per_batch
 from gainful.planning.bellman import Floats, Ints, SparseModel, StoppingRule, sparse_model, sweep
 from gainful.planning.evaluation import chain_of
@@ -70,41 +77,92 @@ def contraction_bound(mdp: MDP) -> float:
 
 
 def scopt(
-    mdp: MDP, span: float, *, precision: float = 1e-8, stopping: Stopping = "span", augmented: bool = False,
-    mixture: Mixture | None = None, damping: float = 0.5, reference: int | str | None = None,
+    mdp: MDP,
+    span: float,
+    *,
+    precision: float = 1e-8,
+    stopping: Stopping = "span",
+    augmented: bool = False,
+    mixture: Mixture | None = None,
+    damping: float = 0.5,
+    reference: int | str | None = None,
     max_sweeps: int = 1_000_000,
-    start_values: ArrayLike | None = None, contraction: float | None = None,
-) -> Plan:  # fmt: skip
-    r"""Best gain among policies whose bias has span at most c = `span` (Fruit et al. 2018, sec. 4).
+    start_values: ArrayLike | None = None,
+    contraction: float | None = None,
+) -> Plan:
+    r"""Best gain among policies whose bias has span at most c (ScOpt, Fruit et al. 2018, sec. 4).
 
-    Iterates T_c v(s) = min{ Lv(s), min_x Lv(x) + c }, relative to the state `reference` (the first one), from a v of
-    span ≤ c.
-    `stopping="span"` stops when the range of T_c v - v, widened for rounding, is at most `precision`; the growth rate
-    g_T of T_c lies inside `gain_bounds`, and so do the gains of the policy returned. "strict" is the published rule
-    sp(v₁' - v') + (2γⁿ/(1-γ))·sp(v₁ - v₀) ≤ ε, far slower, with γ = `contraction` (default: `contraction_bound(mdp)`).
-    Always g*_c ≤ g_T. They are equal when the policy is unichain, which `plan.details["unichain"]` tells; otherwise
-    only the upper end of `gain_bounds` speaks of g*_c.
+    Iterates T_c v(s) = min{ Lv(s), min_x Lv(x) + c }, relative to one state, from a v of span ≤ c. The growth rate g_T
+    of T_c lies inside `gain_bounds`, and so do the gains of the policy returned. Always g*_c ≤ g_T. They are equal when
+    the policy is unichain, which `plan.details["unichain"]` tells; otherwise only the upper end of `gain_bounds`
+    speaks of g*_c.
 
-    Policy: greedy where Lv(s) ≤ th := min Lv + c; elsewhere the best pair and one of value m(s) ≤ th with weights
-    (th-m)/(Lv-m) and (Lv-th)/(Lv-m). `mixture="min-action"` (the default) takes the worst pair of the state. With
-    `augmented=True`, as in SCAL and SCAL+, each action has a copy of the same transitions and reward 0 (the least
-    reward, where some are negative); `mixture="copy"` (then the default) mixes the greedy action with its own copy, so
-    that the projected policy is deterministic. `plan.augmented` holds the weights on the 2A actions, `plan.policy`
-    their projection on A; on the true MDP the projected policy may exceed the span.
+    The policy is greedy where Lv(s) ≤ th := min Lv + c; elsewhere it mixes the best pair and one of value m(s) ≤ th
+    with weights (th-m)/(Lv-m) and (Lv-th)/(Lv-m).
 
-    Raises InfeasibleSpanError where m(s) > th for every pair (it names the state), NotConvergedError with the partial
-    plan, PrecisionError.
+    Parameters
+    ----------
+    mdp : MDP
+        The process.
+    span : float
+        c, the bound on the span of the bias.
+    precision : float
+        Width of the certified bracket, in the units of the rewards.
+    stopping : {"span", "strict"}
+        "span" stops when the range of T_c v - v, widened for rounding, is at most `precision`. "strict" is the
+        published rule sp(v₁' - v') + (2γⁿ/(1-γ))·sp(v₁ - v₀) ≤ ε, which is far slower.
+    augmented : bool
+        Whether each action has a copy of the same transitions and reward 0 (the least reward, where some are
+        negative), as in SCAL and SCAL+. `plan.augmented` then holds the weights on the 2A actions and `plan.policy`
+        their projection on A; on the true MDP the projected policy may exceed the span.
+    mixture : {"copy", "min-action"}, optional
+        The pair to mix in: the greedy action's own copy, so that the projected policy is deterministic (the default
+        with `augmented`), or the worst pair of the state (the default without).
+    damping : float
+        Weight of the new value in (0, 1].
+    reference : int or str, optional
+        The state relative to which values are kept; the first one by default.
+    max_sweeps : int
+        Sweeps after which to give up.
+    start_values : array_like, shape (S,), optional
+        Where to start, for example the bias of an earlier plan.
+    contraction : float, optional
+        γ of the strict rule; `contraction_bound(mdp)` by default.
+
+    Returns
+    -------
+    Plan
+        Gain with its bracket, bias, policy, sweeps.
+
+    Raises
+    ------
+    InfeasibleSpanError
+        If m(s) > th for every pair of a state, which it names.
+    NotConvergedError
+        After `max_sweeps`; it carries the partial plan.
+    PrecisionError
+        If float64 cannot certify the precision.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> plan = gf.scopt(gf.environments.riverswim(6), 2.0, precision=1e-6, augmented=True)
+    >>> plan.span <= 2.0
+    True
     """
-    if not (np.isfinite(span) and span >= 0.0):
-        raise InvalidArgumentError(f"span is {span}, expected a finite number of at least 0")
+    checked_span(span)
     if stopping not in ("span", "strict"):
-        raise InvalidArgumentError(f"stopping is {stopping!r}, expected 'span' or 'strict'")
+        raise InvalidArgumentError("stopping", stopping, "'span' or 'strict'")
     if mixture not in (None, "copy", "min-action"):
-        raise InvalidArgumentError(f"mixture is {mixture!r}, expected 'copy' or 'min-action'")
+        raise InvalidArgumentError("mixture", mixture, "'copy' or 'min-action'")
     if mixture == "copy" and not augmented:
-        raise InvalidArgumentError("mixture='copy' needs augmented=True: a known MDP has no copies of its actions")
-    if not 0.0 < damping <= 1.0:
-        raise InvalidArgumentError(f"damping is {damping}, expected a number in (0, 1]")
+        raise InvalidArgumentError(
+            "mixture",
+            mixture,
+            hint="a known MDP has no copies of its actions",
+            problem="mixture='copy' needs augmented=True",
+        )
+    checked_damping(damping)
     positive_cap("max_sweeps", max_sweeps)
     pinned = 0 if reference is None else mdp.state_index(reference)
     target = checked_precision(mdp, precision)
@@ -158,8 +216,13 @@ class _ScOpt:
         """Until sp(v_{n+1} - v_n) + (2γⁿ/(1-γ))·sp(v_1 - v_0) ≤ ε, undamped as published."""
         if not 0.0 <= gamma < 1.0:
             raise InvalidArgumentError(
-                f"stopping='strict' needs a contraction coefficient in [0, 1), found {gamma:g}: no state "
-                "is reached from every pair in one step; give contraction= or use stopping='span'"
+                "contraction",
+                gamma,
+                hint="give contraction= or use stopping='span'",
+                problem=(
+                    f"stopping='strict' needs a contraction coefficient in [0, 1), found {gamma:g}: no state "
+                    "is reached from every pair in one step"
+                ),
             )
         first: float | None = None
         n = 0
@@ -180,15 +243,23 @@ class _ScOpt:
 
     def _partial(self) -> Plan:
         return make_plan(
-            self.mdp, low=self.low - self.slack, high=self.high + self.slack, values=self.v, actions=self.act.copy(),
-            sweeps=self.sweeps, method="ScOpt (partial)",
-        )  # fmt: skip
+            self.mdp,
+            low=self.low - self.slack,
+            high=self.high + self.slack,
+            values=self.v,
+            actions=self.act.copy(),
+            sweeps=self.sweeps,
+            method="ScOpt (partial)",
+        )
 
     def _not_converged(self, reached: float) -> NotConvergedError:
         return NotConvergedError(
             f"ScOpt: {reached / self.mdp.units.step_duration:.1e} after {self.sweeps} sweeps "
-            f"(wanted {self.precision:.1e}); raise max_sweeps or accept the partial plan, which this error carries",
+            f"(wanted {self.precision:.1e})",
             self._partial(),
+            name="max_sweeps",
+            found=self.max_sweeps,
+            hint="raise max_sweeps or accept the partial plan, which this error carries",
         )
 
     def plan(self, augmented: bool, mixture: Mixture) -> Plan:
@@ -209,9 +280,12 @@ class _ScOpt:
             raise InfeasibleSpanError(
                 f"the span constraint {self.span:g} cannot be met greedily: in state {mdp.state_name(s)} every action "
                 f"is worth at least {m[s] - float(w.min()):.6g} more than the worst state ({infeasible.size} of {S} "
-                "states so); raise span, or give the state an action of less reward",
+                "states so)",
                 s,
                 self._partial(),
+                name="span",
+                found=self.span,
+                hint="raise span, or give the state an action of less reward",
             )
         for _ in range(4):  # subtracting may have rounded the span up by an ulp
             if np.ptp(v - v[0]) > self.span:
@@ -220,8 +294,14 @@ class _ScOpt:
         weights, policy, deterministic = constrained_greedy(w, ceiling, self.act, columns, m, A)
         classes, _ = recurrent_classes(chain_of(mdp, policy)[0])
         return make_plan(
-            mdp, low=self.low - self.slack, high=self.high + self.slack, values=v,
-            actions=policy.argmax(axis=1) if deterministic else None, stochastic=None if deterministic else policy,
-            augmented=weights if augmented else None, sweeps=self.sweeps, method="ScOpt",
+            mdp,
+            low=self.low - self.slack,
+            high=self.high + self.slack,
+            values=v,
+            actions=policy.argmax(axis=1) if deterministic else None,
+            stochastic=None if deterministic else policy,
+            augmented=weights if augmented else None,
+            sweeps=self.sweeps,
+            method="ScOpt",
             details={"unichain": len(classes) == 1, "span_bound": self.span, "truncated": truncated},
-        )  # fmt: skip
+        )

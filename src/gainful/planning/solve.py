@@ -34,20 +34,54 @@ EXACT_FIRST, EXACT_AFTER = 300, 60_000
 
 
 def solve(
-    mdp: MDP, *, precision: float = 1e-8, max_sweeps: int = 1_000_000, start_values: ArrayLike | None = None,
+    mdp: MDP,
+    *,
+    precision: float = 1e-8,
+    max_sweeps: int = 1_000_000,
+    start_values: ArrayLike | None = None,
     threads: int | None = None,
-) -> Plan:  # fmt: skip
-    r"""Optimal gain, bias and policy: g + h(s) = max_a { r(s,a) + p(·|s,a)·h }.
+) -> Plan:
+    r"""Optimal gain, bias and policy, as fast as they can be certified.
 
-    Stops when the bracket min(Lv - v) ≤ g* ≤ max(Lv - v), widened for rounding, is no wider than `precision`
-    (Puterman 1994, sec. 8.5): whatever produced v, the answer is proven. Three ways to a better v, each used only when
-    the one before is slow: value iteration; inexact policy iteration, each policy evaluated by Anderson-accelerated
-    sweeps; exact policy iteration (up to 3000 states).
+    Solves g + h(s) = max_a { r(s,a) + p(·|s,a)·h } and stops when the bracket min(Lv - v) ≤ g* ≤ max(Lv - v), widened
+    for rounding, is no wider than `precision` (Puterman 1994, sec. 8.5): whatever produced v, the answer is proven.
+    Three ways to a better v are tried, each only when the one before is slow: value iteration; inexact policy
+    iteration, each policy evaluated by Anderson-accelerated sweeps; exact policy iteration (up to 3000 states).
 
-    The gain must not depend on the start. A weakly communicating MDP has that property; on another one the bracket
-    closes only if all its closed classes happen to have the same optimal gain, and a MultichainError that names
-    the classes is raised otherwise.
-    Raises NotConvergedError, which carries the partial plan, and PrecisionError for a precision float64 cannot certify.
+    Parameters
+    ----------
+    mdp : MDP
+        A process whose optimal gain does not depend on the start. A weakly communicating one has that property; on
+        another one the bracket closes only if all its closed classes happen to have the same optimal gain.
+    precision : float
+        Width of the certified bracket on the gain, in the units of the rewards.
+    max_sweeps : int
+        Sweeps after which to give up.
+    start_values : array_like, shape (S,), optional
+        Where to start, for example the bias of an earlier plan.
+    threads : int, optional
+        Threads to use; by default all cores on large problems. No result depends on it.
+
+    Returns
+    -------
+    Plan
+        Gain with its bracket, bias, policy, sweeps.
+
+    Raises
+    ------
+    MultichainError
+        If the gain depends on the start; it names the classes.
+    NotConvergedError
+        After `max_sweeps`; it carries the partial plan.
+    PrecisionError
+        If float64 cannot certify the precision.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> plan = gf.solve(gf.environments.riverswim(6))
+    >>> round(plan.gain, 6)
+    0.428622
     """
     target = checked_precision(mdp, precision)
     if threads is not None:
@@ -106,9 +140,11 @@ class _Search:
         if self.sweeps >= self.max_sweeps:
             raise NotConvergedError(
                 f"the gain is bracketed within {self.width / self.mdp.units.step_duration:.1e} after "
-                f"{self.sweeps} sweeps (wanted {self.precision:.1e}); "
-                "raise max_sweeps or accept the partial plan, which this error carries",
+                f"{self.sweeps} sweeps (wanted {self.precision:.1e})",
                 self.plan(),
+                name="max_sweeps",
+                found=self.max_sweeps,
+                hint="raise max_sweeps or accept the partial plan, which this error carries",
             )
         return False
 
@@ -151,8 +187,11 @@ class _Search:
         idle, width = 0, self.width
         while idle < IDLE_ROUNDS:
             v, _, sweeps = evaluate_by_anderson(
-                self.sweeper, self.next(), tolerance=max(0.1 * width, 0.4 * self.target), max_sweeps=EVALUATION_SWEEPS,
-            )  # fmt: skip
+                self.sweeper,
+                self.next(),
+                tolerance=max(0.1 * width, 0.4 * self.target),
+                max_sweeps=EVALUATION_SWEEPS,
+            )
             self.sweeps += sweeps
             before = self.width
             if self.look(v):
@@ -195,7 +234,7 @@ class _Search:
             assert found is not None
             raise MultichainError(
                 f"the optimal gain depends on the start: {found.describe()}; "
-                f"bracket [{self.plan().gain_bounds[0]:.6g}, {self.plan().gain_bounds[1]:.6g}]. "
-                "Solve one class at a time: gf.solve(mdp.restricted(gf.structure(mdp).classes[0]))",
+                f"bracket [{self.plan().gain_bounds[0]:.6g}, {self.plan().gain_bounds[1]:.6g}]",
                 found.classes,
+                hint="solve one class at a time: gf.solve(mdp.restricted(gf.structure(mdp).classes[0]))",
             )
