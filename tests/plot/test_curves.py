@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import gainful as gf
 from gainful import plot
@@ -80,6 +81,20 @@ def test_lines_and_bands_are_the_aggregates_numbers(statistic: Any, value: Any) 
             here = np.asarray(corners)[np.asarray(corners)[:, 0] == x][:, 1]
             assert here.min() == pytest.approx(low, rel=1e-12, abs=0)
             assert here.max() == pytest.approx(high, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize(("statistic", "ends"), [("mean", ("mean_low", "mean_high")), ("iqm", ("low", "high"))])
+def test_a_mean_has_its_interval_and_other_centres_the_quartiles(statistic: Any, ends: tuple[str, str]) -> None:
+    frame = frame_of(agents=1)
+    ax = plot.regret(frame, statistic=statistic, log=False).axes[0]
+    (corners,) = [np.asarray(path.vertices) for c in ax.collections for path in c.get_paths()]
+    for x, low, high in curves(frame)[["step", *ends]].itertuples(index=False):
+        here = corners[corners[:, 0] == x][:, 1]
+        assert [here.min(), here.max()] == pytest.approx([low, high], rel=1e-12, abs=0)
+    t = stats.ttest_1samp(frame[frame.step == 1000].pseudo_regret, 0.0).confidence_interval(0.95)
+    assert curves(frame)[["mean_low", "mean_high"]].iloc[-1].tolist() == pytest.approx(
+        [t.low, t.high], rel=1e-12, abs=0
+    )
 
 
 def test_options_change_what_they_say() -> None:
