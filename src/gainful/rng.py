@@ -37,7 +37,7 @@ def stream_key(seed: int, role: Role) -> np.uint64:
     False
     """
     if not isinstance(seed, (int, np.integer)) or seed < 0:  # type: ignore[redundant-expr]
-        raise InvalidArgumentError(f"seed is {seed!r}, expected an integer of at least 0")
+        raise InvalidArgumentError("seed", seed, "an integer of at least 0")
     return np.uint64(np.random.SeedSequence(int(seed), spawn_key=(int(role),)).generate_state(1, np.uint64)[0])
 
 

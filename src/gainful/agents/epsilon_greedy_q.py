@@ -33,9 +33,9 @@ class EpsilonGreedyQ(StepwiseAgent):
         )
         for name, value, highest in (("epsilon", epsilon, 1.0), ("step_size", step_size, 1.0)):
             if not 0.0 <= value <= highest:
-                raise InvalidArgumentError(f"{name} is {value}, expected a number in [0, 1]")
+                raise InvalidArgumentError(name, value, "a number in [0, 1]")
         if not 0.0 < gain_rate < float("inf"):
-            raise InvalidArgumentError(f"gain_rate is {gain_rate}, expected a positive number")
+            raise InvalidArgumentError("gain_rate", gain_rate, "a positive number")
         self.epsilon, self.step_size, self.gain_rate = float(epsilon), float(step_size), float(gain_rate)
         self.numbers = np.array([self.epsilon, self.step_size, self.gain_rate, 0.0])
 

@@ -37,18 +37,18 @@ class OptimisticQ(StepwiseAgent):
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
         if not (finite(span) and span > 0.0):
-            raise InvalidArgumentError(f"span is {span}, expected a positive number")
+            raise InvalidArgumentError("span", span, "a positive number")
         if not (finite(horizon) and horizon >= 1 and int(horizon) == horizon):
-            raise InvalidArgumentError(f"horizon is {horizon}, expected a whole number of steps")
+            raise InvalidArgumentError("horizon", horizon, "a whole number of steps")
         if not (finite(bonus_scale) and bonus_scale > 0.0):
-            raise InvalidArgumentError(f"bonus_scale is {bonus_scale}, expected a positive number; 1 is the theorem's")
+            raise InvalidArgumentError("bonus_scale", bonus_scale, "a positive number", "1 is the theorem's")
         T, pairs, sp = float(horizon), n_states * n_actions, span / self.reward_range
         self.span, self.horizon, self.bonus_scale = float(span), int(horizon), float(bonus_scale)
         self.given_horizon = None if effective_horizon is None else float(effective_horizon)
         H = formula = min(math.sqrt(sp * T / pairs), (T / (pairs * math.log(4 * T / delta))) ** (1 / 3))
         H = max(H, 2.0) if self.given_horizon is None else self.given_horizon
         if not (finite(H) and H > 1.0):
-            raise InvalidArgumentError(f"effective_horizon is {H}, expected a number above 1")
+            raise InvalidArgumentError("effective_horizon", H, "a number above 1")
         self.effective_horizon, self.raised = H, formula != H
         self.numbers = np.array([H, bonus_scale * sp * math.sqrt(H * math.log(2 * T / delta)), self.reward_range])
         self.q = np.where(self.allowed, H, -np.inf).reshape(-1)

@@ -213,26 +213,36 @@ def check_points_fit(agent: PartitionedAgent, env: ContinuousEnvironment) -> Non
     """An error unless the agent was made for states, actions and rewards like those of the environment."""
     if not isinstance(agent, PartitionedAgent):
         raise InvalidArgumentError(
-            f"{type(agent).__name__} is a tabular agent, and {env.name} has continuous states; "
-            "gf.Discretized puts it on a partition"
+            "agent",
+            agent,
+            hint="gf.Discretized puts it on a partition",
+            problem=f"{type(agent).__name__} is a tabular agent, and {env.name} has continuous states",
         )
     if (agent.dim, agent.n_actions) != (env.dim, env.n_actions):
         raise InvalidArgumentError(
-            f"the agent has {agent.dim} dimension(s) and {agent.n_actions} actions, "
-            f"{env.name} {env.dim} and {env.n_actions}"
+            "agent",
+            agent,
+            problem=f"the agent has {agent.dim} dimension(s) and {agent.n_actions} actions, "
+            f"{env.name} {env.dim} and {env.n_actions}",
         )
     if env.reward_min < agent.reward_min or env.reward_max > agent.reward_max:
         raise InvalidArgumentError(
-            f"rewards of {env.name} lie in [{env.reward_min:g}, {env.reward_max:g}], the agent was told "
-            f"[{agent.reward_min:g}, {agent.reward_max:g}]; give it env.reward_min and env.reward_max"
+            "agent",
+            agent,
+            hint="give it env.reward_min and env.reward_max",
+            problem=f"rewards of {env.name} lie in [{env.reward_min:g}, {env.reward_max:g}], the agent was told "
+            f"[{agent.reward_min:g}, {agent.reward_max:g}]",
         )
     if uses_user_units(agent) and agent.partition.outside == "error":
         for i in range(env.dim):
             low, high = agent.partition.low[i], agent.partition.high[i]
             if env.low[i] < low or env.high[i] > high:
                 raise InvalidArgumentError(
-                    f"axis {i} of the partition is [{low:g}, {high:g}], that of {env.name} "
-                    f"[{env.low[i]:g}, {env.high[i]:g}]; partition that box, or the unit cube"
+                    "agent",
+                    agent,
+                    hint="partition that box, or the unit cube",
+                    problem=f"axis {i} of the partition is [{low:g}, {high:g}], that of {env.name} "
+                    f"[{env.low[i]:g}, {env.high[i]:g}]",
                 )
 
 
@@ -247,7 +257,7 @@ def known_gain(env: ContinuousEnvironment | None, gain: float | OracleGain | Non
         return gain.gain, str(gain)
     if gain is not None:
         if not math.isfinite(gain):
-            raise InvalidArgumentError(f"gain is {gain}, expected a finite number, or None")
+            raise InvalidArgumentError("gain", gain, "a finite number, or None")
         return float(gain), "given"
     if env is None:
         return math.nan, "unknown: say gain=, the optimal average reward per step"
@@ -345,8 +355,11 @@ class ContinuousSimulation(ResumableSimulation):
             reward, to = env.step(self.t, self.x, action, key=self.key)
             if not np.all((to >= 0.0) & (to <= 1.0)):
                 raise InvalidArgumentError(
-                    f"{env.name} moved from {self.x.tolist()} by action {action} to {to.tolist()} at step "
-                    f"{self.t + 1}, expected a point of the unit cube"
+                    "next state",
+                    to,
+                    "a point of the unit cube",
+                    problem=f"{env.name} moved from {self.x.tolist()} by action {action} to {to.tolist()} at step "
+                    f"{self.t + 1}",
                 )
             agent.observe(self.point, action, reward, env.from_unit(to) if self.user_units else to)
             self.x[:] = to
@@ -382,11 +395,20 @@ class ContinuousSimulation(ResumableSimulation):
         """The result, once over."""
         regret = self.checkpoints * self.gain - self.rewards
         return ContinuousRun(
-            steps=self.checkpoints, rewards=self.rewards, regret=regret, pseudo_regret=regret.copy(), gain=self.gain,
-            episodes=self.agent.episodes, final_state=self.agent.partition.index(self.point), seed=self.seed,
-            planning_seconds=self.planning_seconds, acting_seconds=self.acting_seconds, final_point=self.point,
-            gain_source=self.gain_source, vacuous=self.agent.vacuous,
-        )  # fmt: skip
+            steps=self.checkpoints,
+            rewards=self.rewards,
+            regret=regret,
+            pseudo_regret=regret.copy(),
+            gain=self.gain,
+            episodes=self.agent.episodes,
+            final_state=self.agent.partition.index(self.point),
+            seed=self.seed,
+            planning_seconds=self.planning_seconds,
+            acting_seconds=self.acting_seconds,
+            final_point=self.point,
+            gain_source=self.gain_source,
+            vacuous=self.agent.vacuous,
+        )
 
 
 def steps_like(agent: Any, base: type[EpisodicAgent]) -> bool:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gainful.agents.episodic import EpisodicAgent, choose
 from gainful.agents.partitioned import PartitionedAgent
-from gainful.errors import InvalidArgumentError
+from gainful.errors import InvalidArgumentError, describe
 from gainful.partition import locate_one
 from gainful.simulation.base import Simulation
 from gainful.simulation.continuous import ContinuousRun, steps_like
@@ -29,38 +29,52 @@ BLOCK = 4096
 def check_environment(agent: Any, env: Any) -> None:
     """An error unless `env` is one Gymnasium environment whose spaces the agent was made for."""
     if isinstance(env, gymnasium.vector.VectorEnv) or hasattr(env, "num_envs"):
+        problem = f"{type(env).__name__} steps several environments at once"
         raise InvalidArgumentError(
-            f"{type(env).__name__} steps several environments at once; a run has one: pass one, or simulate each"
+            "environment", env, hint="a run has one: pass one, or simulate each", problem=problem
         )
     if not isinstance(env, gymnasium.Env):
-        hint = f"; gymnasium.make({env!r}) makes one" if isinstance(env, str) else ""
-        raise InvalidArgumentError(f"the environment is {env!r}, expected a gymnasium.Env{hint}")
+        hint = f"gymnasium.make({env!r}) makes one" if isinstance(env, str) else ""
+        problem = f"the environment is {describe(env)}"
+        raise InvalidArgumentError("environment", env, "a gymnasium.Env", hint, problem=problem)
     name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
     if not isinstance(env.action_space, spaces.Discrete):
-        hint = "; choose finitely many actions, with a wrapper" if isinstance(env.action_space, spaces.Box) else ""
-        raise InvalidArgumentError(f"{name} has actions {env.action_space}, expected a Discrete space{hint}")
+        hint = "choose finitely many actions, with a wrapper" if isinstance(env.action_space, spaces.Box) else ""
+        problem = f"{name} has actions {env.action_space}"
+        raise InvalidArgumentError("environment", env, "a Discrete space", hint, problem=problem)
     if not isinstance(agent, EpisodicAgent | PartitionedAgent):
-        raise InvalidArgumentError(f"the agent is {agent!r}, expected an agent such as gf.SCALPlus or gf.CSCALPlus")
+        expected = "an agent such as gf.SCALPlus or gf.CSCALPlus"
+        raise InvalidArgumentError("agent", agent, expected, problem=f"the agent is {describe(agent)}")
     if int(env.action_space.n) != agent.n_actions:
-        raise InvalidArgumentError(f"{name} has {env.action_space.n} actions, the agent {agent.n_actions}")
-    space = env.observation_space
+        problem = f"{name} has {env.action_space.n} actions, the agent {agent.n_actions}"
+        raise InvalidArgumentError("agent", agent, problem=problem)
+    _check_observations(agent, env.observation_space, name)
+
+
+def _check_observations(agent: EpisodicAgent | PartitionedAgent, space: spaces.Space[Any], name: str) -> None:
+    """An error unless the agent was made for observations of this space."""
     if isinstance(space, spaces.Discrete):
         if agent.dim:
-            raise InvalidArgumentError(f"{name} has {space.n} states and needs no partition; take a tabular agent")
+            problem = f"{name} has {space.n} states and needs no partition"
+            raise InvalidArgumentError("agent", agent, hint="take a tabular agent", problem=problem)
         if int(space.n) != agent.n_states:
-            raise InvalidArgumentError(f"{name} has {space.n} states, the agent {agent.n_states}")
+            problem = f"{name} has {space.n} states, the agent {agent.n_states}"
+            raise InvalidArgumentError("agent", agent, problem=problem)
     elif isinstance(space, spaces.Box):
         if agent.dim == 0:
             raise InvalidArgumentError(
-                f"{name} observes points ({space}), and {type(agent).__name__} is a tabular agent; put it on a "
-                "partition: gf.Discretized(agent_class, gf.Partition.from_box(env.observation_space, ...), ...)"
+                "agent",
+                agent,
+                hint="put it on a partition: "
+                "gf.Discretized(agent_class, gf.Partition.from_box(env.observation_space, ...), ...)",
+                problem=f"{name} observes points ({space}), and {type(agent).__name__} is a tabular agent",
             )
         if space.shape != (agent.dim,) and not (space.shape == () and agent.dim == 1):
-            raise InvalidArgumentError(f"{name} observes shape {space.shape}, the agent's partition has {agent.dim}")
+            problem = f"{name} observes shape {space.shape}, the agent's partition has {agent.dim}"
+            raise InvalidArgumentError("agent", agent, problem=problem)
     else:
-        raise InvalidArgumentError(
-            f"{name} observes {space}, expected a Box or Discrete space; gymnasium.wrappers can flatten it"
-        )
+        hint, problem = "gymnasium.wrappers can flatten it", f"{name} observes {space}"
+        raise InvalidArgumentError("environment", space, "a Box or Discrete space", hint, problem=problem)
 
 
 class GymnasiumSimulation(Simulation):
@@ -105,7 +119,8 @@ class GymnasiumSimulation(Simulation):
         try:
             return int(self.agent.cell(self.seen(observation)))
         except InvalidArgumentError as error:
-            raise InvalidArgumentError(f"the observation at step {self.t + 1} of the run: {error}") from error
+            problem = f"the observation at step {self.t + 1} of the run: {error.problem}"
+            raise InvalidArgumentError(error.name, error.found, error.expected, error.hint, problem=problem) from error
 
     def advance(self, target: int) -> None:
         """To step `target`, or to the end of the episode."""
@@ -263,9 +278,17 @@ class GymnasiumSimulation(Simulation):
         """The result, once over."""
         regret = self.checkpoints * self.gain - self.rewards
         return ContinuousRun(
-            steps=self.checkpoints, rewards=self.rewards, regret=regret, pseudo_regret=np.full(regret.size, np.nan),
-            gain=self.gain, episodes=self.agent.episodes, final_state=self.state_of(self.observation), seed=self.seed,
-            planning_seconds=self.planning_seconds, acting_seconds=self.acting_seconds,
-            final_point=np.array(self.observation, dtype=np.float64).reshape(-1), gain_source=self.gain_source,
+            steps=self.checkpoints,
+            rewards=self.rewards,
+            regret=regret,
+            pseudo_regret=np.full(regret.size, np.nan),
+            gain=self.gain,
+            episodes=self.agent.episodes,
+            final_state=self.state_of(self.observation),
+            seed=self.seed,
+            planning_seconds=self.planning_seconds,
+            acting_seconds=self.acting_seconds,
+            final_point=np.array(self.observation, dtype=np.float64).reshape(-1),
+            gain_source=self.gain_source,
             vacuous=self.agent.vacuous,
-        )  # fmt: skip
+        )

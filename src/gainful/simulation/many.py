@@ -121,20 +121,59 @@ def run_lanes(
 
 
 def simulate_many(
-    agent_factory: Callable[[int], EpisodicAgent], mdp: MDP, horizon: float, seeds: Iterable[int], *,
-    checkpoints: ArrayLike | None = None, threads: int | None = None,
+    agent_factory: Callable[[int], EpisodicAgent],
+    mdp: MDP,
+    horizon: float,
+    seeds: Iterable[int],
+    *,
+    checkpoints: ArrayLike | None = None,
+    threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> list[Run]:  # fmt: skip
+) -> list[Run]:
     """One run per seed, each equal to `simulate(agent_factory(seed), mdp, horizon, seed)`.
 
-    Seeds are dealt to all cores (`threads`), and each core steps four runs in turn. `progress(steps, total)` counts
-    the steps of all runs.
+    The seeds are shared out among the cores, and each core steps four runs in turn.
+
+    Parameters
+    ----------
+    agent_factory : callable
+        `agent_factory(seed)` makes the agent of one run.
+    mdp : MDP
+        The environment.
+    horizon : int
+        The number of steps of each run.
+    seeds : iterable of int
+        The seeds, each once.
+    checkpoints : array_like of int, optional
+        The steps at which the regret is recorded, as for `simulate`.
+    threads : int, optional
+        The number of cores; all by default.
+    progress : callable, optional
+        `progress(steps, total)` is called now and then with the steps of all runs together.
+
+    Returns
+    -------
+    list of Run
+        In the order of the seeds.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a seed occurs twice, or an agent does not fit the MDP.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> mdp = gf.environments.riverswim(6)
+    >>> runs = gf.simulate_many(lambda seed: gf.UCRL2(6, 2, seed=seed), mdp, horizon=100, seeds=range(3))
+    >>> [run.seed for run in runs]
+    [0, 1, 2]
     """
     steps = checked_horizon(horizon)
     grid = checked_checkpoints(checkpoints, steps)
     numbers = [int(seed) for seed in seeds]
     if len(set(numbers)) != len(numbers):
-        raise InvalidArgumentError("a seed occurs twice; each seed is one run")
+        raise InvalidArgumentError("seeds", numbers, hint="each seed is one run", problem="a seed occurs twice")
     agents = [agent_factory(seed) for seed in numbers]
     for agent in agents:
         check_fit(agent, mdp)

@@ -21,7 +21,7 @@ from gainful.agents.stepwise import (
     learner_of,
     optimistic_update,
 )
-from gainful.errors import InvalidArgumentError
+from gainful.errors import InvalidArgumentError, describe
 from gainful.mdp.model import MDP
 from gainful.planning.solve import solve
 from gainful.rng import Key, Role, draw, stream_key, uniform
@@ -147,28 +147,35 @@ def run_steps(
 def check_fit(agent: EpisodicAgent, mdp: MDP) -> None:
     """An error unless the agent was made for an MDP of this shape, with these actions and rewards."""
     if not isinstance(agent, EpisodicAgent):
-        points = getattr(agent, "dim", 0) > 0
-        raise InvalidArgumentError(
-            f"{type(agent).__name__} is an agent on points, and the MDP has {mdp.n_states} states; take a tabular agent"
-            if points
-            else f"the agent is {agent!r}, expected an agent such as gf.SCALPlus(n_states=6, n_actions=2, span=7.0)"
-        )
+        if getattr(agent, "dim", 0) > 0:
+            problem = f"{type(agent).__name__} is an agent on points, and the MDP has {mdp.n_states} states"
+            raise InvalidArgumentError("agent", agent, hint="take a tabular agent", problem=problem)
+        expected = "an agent such as gf.SCALPlus(n_states=6, n_actions=2, span=7.0)"
+        raise InvalidArgumentError("agent", agent, expected, problem=f"the agent is {describe(agent)}")
     if (agent.n_states, agent.n_actions) != (mdp.n_states, mdp.n_actions):
         raise InvalidArgumentError(
-            f"the agent has {agent.n_states} states and {agent.n_actions} actions, "
-            f"the MDP {mdp.n_states} and {mdp.n_actions}"
+            "agent",
+            agent,
+            problem=f"the agent has {agent.n_states} states and {agent.n_actions} actions, "
+            f"the MDP {mdp.n_states} and {mdp.n_actions}",
         )
     if np.any(agent.allowed & ~mdp.allowed):
         s, a = (int(i) for i in np.argwhere(agent.allowed & ~mdp.allowed)[0])
+        missing = f"state {mdp.state_name(s)} does not have the action {mdp.action_name(a)}"
         raise InvalidArgumentError(
-            f"state {mdp.state_name(s)} does not have the action {mdp.action_name(a)}, which the agent may choose; "
-            "make it with allowed=mdp.allowed"
+            "agent",
+            agent,
+            hint="make it with allowed=mdp.allowed",
+            problem=f"{missing}, which the agent may choose",
         )
     low, high = mdp.reward_range
     if low < agent.reward_min or high > agent.reward_max:
         raise InvalidArgumentError(
-            f"rewards of this MDP lie in [{low:g}, {high:g}], the agent was told "
-            f"[{agent.reward_min:g}, {agent.reward_max:g}]; give it mdp.reward_min and mdp.reward_max"
+            "agent",
+            agent,
+            hint="give it mdp.reward_min and mdp.reward_max",
+            problem=f"rewards of this MDP lie in [{low:g}, {high:g}], the agent was told "
+            f"[{agent.reward_min:g}, {agent.reward_max:g}]",
         )
 
 
@@ -322,8 +329,15 @@ class TabularSimulation(ResumableSimulation):
     def run(self) -> Run:
         """The result, once over."""
         return Run(
-            steps=self.checkpoints, rewards=self.rewards, regret=self.checkpoints * self.gain - self.rewards,
-            pseudo_regret=self.checkpoints * self.gain - self.means, gain=self.gain, episodes=self.agent.episodes,
-            final_state=self.state, seed=self.seed, planning_seconds=self.planning_seconds,
-            acting_seconds=self.acting_seconds, vacuous=self.agent.vacuous,
-        )  # fmt: skip
+            steps=self.checkpoints,
+            rewards=self.rewards,
+            regret=self.checkpoints * self.gain - self.rewards,
+            pseudo_regret=self.checkpoints * self.gain - self.means,
+            gain=self.gain,
+            episodes=self.agent.episodes,
+            final_state=self.state,
+            seed=self.seed,
+            planning_seconds=self.planning_seconds,
+            acting_seconds=self.acting_seconds,
+            vacuous=self.agent.vacuous,
+        )
