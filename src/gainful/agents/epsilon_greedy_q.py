@@ -24,10 +24,19 @@ class EpsilonGreedyQ(StepwiseAgent):
     kind = DIFFERENTIAL
 
     def __init__(
-        self, n_states: int, n_actions: int, *, epsilon: float = 0.1, step_size: float = 0.1, gain_rate: float = 1.0,
-        reward_max: float = 1.0, reward_min: float = 0.0, delta: float = 0.05, seed: int = 0,
+        self,
+        n_states: int,
+        n_actions: int,
+        *,
+        epsilon: float = 0.1,
+        step_size: float = 0.1,
+        gain_rate: float = 1.0,
+        reward_max: float = 1.0,
+        reward_min: float = 0.0,
+        delta: float = 0.05,
+        seed: int = 0,
         allowed: ArrayLike | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )

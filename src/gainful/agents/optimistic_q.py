@@ -29,10 +29,20 @@ class OptimisticQ(StepwiseAgent):
     kind = OPTIMISTIC
 
     def __init__(
-        self, n_states: int, n_actions: int, *, span: float, horizon: int, effective_horizon: float | None = None,
-        bonus_scale: float = 1.0, reward_max: float = 1.0, reward_min: float = 0.0, delta: float = 0.05, seed: int = 0,
+        self,
+        n_states: int,
+        n_actions: int,
+        *,
+        span: float,
+        horizon: int,
+        effective_horizon: float | None = None,
+        bonus_scale: float = 1.0,
+        reward_max: float = 1.0,
+        reward_min: float = 0.0,
+        delta: float = 0.05,
+        seed: int = 0,
         allowed: ArrayLike | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
@@ -57,9 +67,12 @@ class OptimisticQ(StepwiseAgent):
     def settings(self) -> dict[str, Any]:
         """The arguments that make this agent again."""
         return {
-            **super().settings(), "span": self.span, "horizon": self.horizon, "bonus_scale": self.bonus_scale,
+            **super().settings(),
+            "span": self.span,
+            "horizon": self.horizon,
+            "bonus_scale": self.bonus_scale,
             "effective_horizon": self.given_horizon,
-        }  # fmt: skip
+        }
 
     @property
     def guarantee(self) -> Guarantee:

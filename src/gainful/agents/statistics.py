@@ -82,9 +82,13 @@ class Statistics:
         lengths = self.length
         where = np.repeat(self.begin - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
         return {
-            "visits": self.visits, "reward_sum": self.reward_sum, "reward_squares": self.reward_squares,
-            "length": lengths, "next_state": self.next_state[where], "count": self.count[where],
-        }  # fmt: skip
+            "visits": self.visits,
+            "reward_sum": self.reward_sum,
+            "reward_squares": self.reward_squares,
+            "length": lengths,
+            "next_state": self.next_state[where],
+            "count": self.count[where],
+        }
 
     def from_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take over what `to_arrays` gave; ValueError where it does not fit together."""

@@ -38,9 +38,16 @@ class StepwiseAgent(EpisodicAgent):
     numbers: NDArray[np.float64]
 
     def __init__(
-        self, n_states: int, n_actions: int, *, reward_max: float, reward_min: float, delta: float, seed: int,
+        self,
+        n_states: int,
+        n_actions: int,
+        *,
+        reward_max: float,
+        reward_min: float,
+        delta: float,
+        seed: int,
         allowed: ArrayLike | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
@@ -52,9 +59,12 @@ class StepwiseAgent(EpisodicAgent):
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:  # noqa: ARG002
         """Nothing to plan: the episode record says so."""
         return EpisodePlan(
-            actions=np.zeros(self.n_states, dtype=np.int64), gain_bounds=(self.reward_min, self.reward_max),
-            values=np.zeros(self.n_states), sweeps=0, doubling=False,
-        )  # fmt: skip
+            actions=np.zeros(self.n_states, dtype=np.int64),
+            gain_bounds=(self.reward_min, self.reward_max),
+            values=np.zeros(self.n_states),
+            sweeps=0,
+            doubling=False,
+        )
 
     def policy_at(self, states: NDArray[np.int64]) -> NDArray[np.float64]:
         """(N, A) the action of the largest value in each of these states, ties to the lowest, as probabilities."""

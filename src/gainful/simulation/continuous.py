@@ -273,9 +273,13 @@ class ContinuousSimulation(ResumableSimulation):
     agent: PartitionedAgent
 
     def __init__(
-        self, agent: PartitionedAgent, env: ContinuousEnvironment, seed: int, grid: NDArray[np.int64],
+        self,
+        agent: PartitionedAgent,
+        env: ContinuousEnvironment,
+        seed: int,
+        grid: NDArray[np.int64],
         gain: tuple[float, str],
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(agent, seed, grid)
         self.env, (self.gain, self.gain_source) = env, gain
         self.key, self.user_units = stream_key(seed, Role.ENVIRONMENT), uses_user_units(agent)
