@@ -226,7 +226,7 @@ def test_after_a_failed_sync_a_second_one_was_taken_for_proof(
     agent.close()
     assert (path / UNSYNCED_FILE).exists() == marked
     if marked:
-        monkeypatch.setattr(folder_module, "_unsynced", set())  # as for another process
+        monkeypatch.setattr(folder_module, "unsynced_folders", set())  # as for another process
     file = path / "journal-000001.log"
     before, data = file.stat().st_ino, file.read_bytes()
     with monkeypatch.context() as patch:

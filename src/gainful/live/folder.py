@@ -27,7 +27,7 @@ SEGMENT_MAGIC = b"GFLIVE1\n"
 SEGMENT_HEADER_SIZE = 32
 SALVAGED_FILE = "salvaged.csv"
 UNSYNCED_FILE = "unsynced"
-_unsynced: set[Path] = set()
+unsynced_folders: set[Path] = set()
 """Folders with a failed sync in this process: the file `unsynced` may not have been written."""
 _SEGMENT = re.compile(r"journal-(\d{6,})\.log")
 _HISTORY = re.compile(r"history-(\d+)-(\d+)\.gz")
@@ -171,20 +171,20 @@ class Folder:
 
     def mark_unsynced(self) -> None:
         """Note a failed sync: what the files seem to hold may not be on the disk, whatever a later sync says."""
-        _unsynced.add(self.path.resolve())
+        unsynced_folders.add(self.path.resolve())
         with contextlib.suppress(OSError):
             (self.path / UNSYNCED_FILE).touch()
 
     @property
     def unsynced(self) -> bool:
         """Whether a sync has failed, so that the segments must be written anew before anything is acknowledged."""
-        return self.path.resolve() in _unsynced or (self.path / UNSYNCED_FILE).exists()
+        return self.path.resolve() in unsynced_folders or (self.path / UNSYNCED_FILE).exists()
 
     def mark_synced(self) -> None:
         """Note that the segments have been written anew."""
         with contextlib.suppress(OSError):  # if the mark stays, they are written once more
             (self.path / UNSYNCED_FILE).unlink(missing_ok=True)
-        _unsynced.discard(self.path.resolve())
+        unsynced_folders.discard(self.path.resolve())
 
     def foreign_files(self) -> list[str]:
         """The names of files that do not belong to a durable agent."""
