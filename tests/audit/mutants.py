@@ -135,7 +135,7 @@ MUTANTS = (
     Mutant(
         "UCRL2's radius with 7 for 14",
         "optimism/ucrl2.py",
-        (("TRANSITION_CONSTANT = 14.0", "TRANSITION_CONSTANT = 7.0"),),
+        (("UCRL2_TRANSITION_CONSTANT = 14.0", "UCRL2_TRANSITION_CONSTANT = 7.0"),),
         ("set-formula",),
         "tests/agents/test_ucrl2.py::test_radii_are_the_equations",
         (*RIVER, *UCRL2),

@@ -10,9 +10,9 @@ import math
 
 from gainful._compiled import inlined
 
-VARIANCE_CONSTANT = 2.0
-RANGE_CONSTANT = 6.0
-LOG_CONSTANT = 6.0
+BERNSTEIN_VARIANCE_CONSTANT = 2.0
+BERNSTEIN_RANGE_CONSTANT = 6.0
+BERNSTEIN_LOG_CONSTANT = 6.0
 
 
 @inlined
@@ -32,14 +32,15 @@ def reward_variance(reward_sum: float, reward_squares: float, visits: int) -> fl
 @inlined
 def log_term(n_states: int, n_actions: int, visits: int, delta: float) -> float:
     """ℓ = ln(6·S·A·max{1,N}/δ)."""
-    return math.log(LOG_CONSTANT * n_states * n_actions * max(1, visits) / delta)
+    return math.log(BERNSTEIN_LOG_CONSTANT * n_states * n_actions * max(1, visits) / delta)
 
 
 @inlined
 def width(variance: float, log: float, visits: int, value_range: float, scale: float) -> float:
     """scale·(2·sqrt(σ̂²·ℓ/max{1,N}) + 6·range·ℓ/max{1,N}), for a reward or one p(s'); scale 1 is the theorem's."""
     n = max(1, visits)
-    return scale * (VARIANCE_CONSTANT * math.sqrt(variance * log / n) + RANGE_CONSTANT * value_range * log / n)
+    root = BERNSTEIN_VARIANCE_CONSTANT * math.sqrt(variance * log / n)
+    return scale * (root + BERNSTEIN_RANGE_CONSTANT * value_range * log / n)
 
 
 @inlined

@@ -9,8 +9,8 @@ import math
 
 from gainful._compiled import inlined
 
-VARIANCE_CONSTANT = 14.0
-RANGE_CONSTANT = 49.0 / 3.0
+SCAL_VARIANCE_CONSTANT = 14.0
+SCAL_RANGE_CONSTANT = 49.0 / 3.0
 
 
 @inlined
@@ -22,8 +22,8 @@ def log_term(n_states: int, n_actions: int, t: int, delta: float) -> float:
 @inlined
 def width(variance: float, log: float, visits: int, value_range: float, scale: float) -> float:
     """scale·(sqrt(14·σ̂²·b/max{1,N}) + (49/3)·range·b/max{1,N-1}), for a reward or one p(s'); 1 is the theorem's."""
-    root = math.sqrt(VARIANCE_CONSTANT * variance * log / max(1, visits))
-    return scale * (root + RANGE_CONSTANT * value_range * log / max(1, visits - 1))
+    root = math.sqrt(SCAL_VARIANCE_CONSTANT * variance * log / max(1, visits))
+    return scale * (root + SCAL_RANGE_CONSTANT * value_range * log / max(1, visits - 1))
 
 
 @inlined

@@ -10,8 +10,8 @@ import math
 
 from gainful._compiled import inlined
 
-REWARD_CONSTANT = 7.0 / 2.0
-TRANSITION_CONSTANT = 56.0
+UCCRL_REWARD_CONSTANT = 7.0 / 2.0
+UCCRL_TRANSITION_CONSTANT = 56.0
 
 
 @inlined
@@ -29,13 +29,13 @@ def transition_log(n_actions: int, t: int, delta: float) -> float:
 @inlined
 def reward_width(log_term: float, visits: int, reward_max: float, widening: float, scale: float) -> float:
     """|r̃ - r̄| ≤ r_max·(scale·sqrt(7·ln(2nAt_k/δ) / (2·max{1,N})) + `widening`); scale 1 is the theorem's."""
-    return reward_max * (scale * math.sqrt(REWARD_CONSTANT * log_term / max(1, visits)) + widening)
+    return reward_max * (scale * math.sqrt(UCCRL_REWARD_CONSTANT * log_term / max(1, visits)) + widening)
 
 
 @inlined
 def transition_radius(n_cells: int, log_term: float, visits: int, widening: float, scale: float) -> float:
     """‖p̃ - p̄‖₁ ≤ scale·sqrt(56·n·ln(2At_k/δ) / max{1,N}) + `widening`; scale 1 is the theorem's."""
-    return scale * math.sqrt(TRANSITION_CONSTANT * n_cells * log_term / max(1, visits)) + widening
+    return scale * math.sqrt(UCCRL_TRANSITION_CONSTANT * n_cells * log_term / max(1, visits)) + widening
 
 
 def cell_widening(lipschitz: float, holder: float, bins: int) -> float:
