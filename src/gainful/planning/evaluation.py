@@ -83,8 +83,10 @@ class Evaluation:
 def evaluate(mdp: MDP, policy: Plan | ArrayLike) -> Evaluation:
     r"""The exact gain, bias and stationary distribution of a stationary policy; any chain structure.
 
-    Solves, P* being the limit of the averages of P^t,
+    Solves, P* being the limit of the averages of P^t, ::
+
         g = P g,   g + h = r + P h,   P* h = 0
+
     without iteration over time (Puterman 1994, appendix A and sec. 8.2): in each recurrent class one linear system
     gives its gain, h pinned somewhere and, transposed, the stationary distribution π, and h is then shifted to
     π·h = 0; transient states follow from (I - P_TT) g_T = P_TR g_R and (I - P_TT) h_T = r_T - g_T + P_TR h_R.

@@ -25,8 +25,10 @@ def hitting_times(
 ) -> NDArray[np.float64]:
     r"""The smallest expected number of steps to reach a target, over all policies.
 
-    Solves the stochastic shortest path problem
+    Solves the stochastic shortest path problem ::
+
         v(target) = 0,   v(s) = 1 + min_a sum_s' p(s'|s,a) v(s')
+
     by policy iteration from a policy that reaches the target (Bertsekas & Tsitsiklis 1991), over the states and
     actions from which it can be reached with probability 1. Each number is certified to the relative `precision`:
     if P_d v <= v - (1 - e1) for the policy d, its hitting time is at most v/(1 - e1); if P_a v >= v - (1 + e2) for
