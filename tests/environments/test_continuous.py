@@ -19,7 +19,7 @@ from scipy.stats import kstest
 import gainful as gf
 from gainful._compiled import kernel
 from gainful.environments import ContinuousEnvironment, continuous_names, describe, gymnasium_id, make_continuous
-from gainful.environments.continuous.dispatch import follow, step_once
+from gainful.environments.continuous.dispatch import GridPolicy, follow, step_once
 from gainful.environments.continuous.gymnasium_env import ContinuousEnv
 from gainful.environments.continuous.noise import exponential, inner_uniform, normal, normal_quantile
 from gainful.errors import InvalidArgumentError, UnknownEnvironmentError
@@ -130,7 +130,7 @@ def test_a_step_in_python_is_the_compiled_step(name: str) -> None:
     n_cells = 3**env.dim
     actions = np.arange(n_cells) % env.n_actions
     compiled, sums = env.start.copy(), np.zeros(1)
-    follow(env.kind, env.parameters, compiled, actions, np.full(env.dim, 3), key, 0, 200, sums)
+    follow(env.kind, env.parameters, compiled, GridPolicy(actions, np.full(env.dim, 3)), key, 0, 200, sums)
     x, total, part = env.start, 0.0, Partition.uniform(bins=3, dim=env.dim)
     for t in range(200):
         reward, x = env.step(t, x, int(actions[part.index(x)]), seed=7)

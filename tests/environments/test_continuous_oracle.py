@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import gainful as gf
 from gainful.environments import OracleGain, make_continuous, oracle_gain
-from gainful.environments.continuous.dispatch import follow
+from gainful.environments.continuous.dispatch import GridPolicy, follow
 from gainful.environments.continuous.environment import ContinuousEnvironment
 from gainful.environments.continuous.oracle import _least_between, interpolation_rows
 from gainful.errors import InvalidArgumentError
@@ -147,8 +147,7 @@ def batch_means(env: ContinuousEnvironment, found: OracleGain, horizon: int, see
         env.kind,
         env.parameters,
         env.start.copy(),
-        found.actions,
-        bins,
+        GridPolicy(found.actions, bins),
         stream_key(seed, Role.ENVIRONMENT),
         0,
         horizon,

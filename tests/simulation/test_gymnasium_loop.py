@@ -118,7 +118,7 @@ KINDS: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_agent_runs_as_if_stepped(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gymnasium_loop, "BLOCK", 37)
+    monkeypatch.setattr(gymnasium_loop, "STEPS_KEPT_ASIDE", 37)
     first, second = KINDS[kind](), KINDS[kind]()
     steps = 2500 if kind == "doubling" else 1500
     run = simulate(first, Walk(as_point, POINTS), steps, seed=1)

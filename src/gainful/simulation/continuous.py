@@ -33,8 +33,8 @@ from gainful.simulation.run import Run
 LOGGED_PAUSE = 1 << 18
 """The same for an agent that keeps its raw transitions: the log grows by so many at a time."""
 
-DONE, EPISODE_OVER, NEW_STATE, GROW, BAD_REWARD, BAD_STATE = range(6)
-STEP, STATUS = 0, 1
+DONE, EPISODE_OVER, NEW_STATE_REACHED, GROW, BAD_REWARD, BAD_STATE = range(6)
+STEPS_MADE, STATUS = 0, 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +120,7 @@ def _run_points(
     begin, length, next_state = rows.begin, rows.length, rows.key
     mixed, logging, logged = policy.cumulative.size > 0, sink.action.size > 0, sink.n
     planned, steps_before = policy.planned_now, policy.steps_before
-    d, t, total = x.size, clock.now[STEP], clock.earned[0]
+    d, t, total = x.size, clock.now[STEPS_MADE], clock.earned[0]
     out, before = np.empty(d), np.empty(d)
     state = 0
     for i in range(d):
@@ -193,9 +193,9 @@ def _run_points(
         if not counts.visited[to]:
             counts.visited[to] = True
             if policy.stop_on_new_state:
-                status = NEW_STATE
+                status = NEW_STATE_REACHED
                 break
-    clock.now[STEP], clock.now[STATUS], clock.earned[0] = t, status, total
+    clock.now[STEPS_MADE], clock.now[STATUS], clock.earned[0] = t, status, total
 
 
 run_points = kernel(_run_points)
@@ -294,7 +294,7 @@ class ContinuousSimulation(ResumableSimulation):
     @property
     def t(self) -> int:
         """Steps made in this run."""
-        return int(self._clock[STEP])
+        return int(self._clock[STEPS_MADE])
 
     @property
     def total(self) -> float:
@@ -341,7 +341,7 @@ class ContinuousSimulation(ResumableSimulation):
             if log is not None:
                 log.n += self.t - t
             status = int(self._clock[STATUS])
-            inner.interrupted = status == NEW_STATE
+            inner.interrupted = status == NEW_STATE_REACHED
         self.acting_seconds += time.thread_time() - began
         if status == GROW:
             inner.statistics.enlarge()
@@ -367,7 +367,7 @@ class ContinuousSimulation(ResumableSimulation):
                 )
             agent.observe(self.point, action, reward, env.from_unit(to) if self.user_units else to)
             self.x[:] = to
-            self._clock[STEP] += 1
+            self._clock[STEPS_MADE] += 1
             self._earned[0] += reward
             self.acting_seconds += time.process_time() - acted
 
@@ -390,7 +390,7 @@ class ContinuousSimulation(ResumableSimulation):
 
     def step_of(self, arrays: dict[str, NDArray[Any]]) -> int:
         """The clock's; the point must be one of the unit cube."""
-        t = int(arrays["clock"][STEP])
+        t = int(arrays["clock"][STEPS_MADE])
         if not np.all((arrays["point"] >= 0.0) & (arrays["point"] <= 1.0)):
             raise ValueError(f"step {t} at the point {arrays['point'].tolist()}")
         return t

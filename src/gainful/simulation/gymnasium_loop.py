@@ -22,7 +22,7 @@ from gainful.partition import locate_one
 from gainful.simulation.base import Simulation
 from gainful.simulation.continuous import ContinuousRun, steps_like
 
-BLOCK = 4096
+STEPS_KEPT_ASIDE = 4096
 """Steps kept aside at most, before the agent's statistics have them."""
 
 
@@ -133,7 +133,7 @@ class GymnasiumSimulation(Simulation):
             began = planned
             self._run_on(target)
         else:
-            self._step_on(min(target, self.t + BLOCK))
+            self._step_on(min(target, self.t + STEPS_KEPT_ASIDE))
         self.acting_seconds += time.process_time() - began
 
     def _run_on(self, target: int) -> None:
@@ -142,7 +142,7 @@ class GymnasiumSimulation(Simulation):
         assert plan is not None
         log, refines_at = agent.log, agent.refines_at
         t, steps_before, total = self.t, self.steps_before, self.total
-        until = min(target, plan.last_step - steps_before, refines_at - steps_before, t + BLOCK)
+        until = min(target, plan.last_step - steps_before, refines_at - steps_before, t + STEPS_KEPT_ASIDE)
         arrays: tuple[Any, ...] = (plan.actions, inner.visited)
         actions, visited = (memoryview(a) for a in arrays)  # one by one they are quicker than an array
         n_actions, first_action, low, high = inner.n_actions, self._first_action, inner.reward_min, inner.reward_max

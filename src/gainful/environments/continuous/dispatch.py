@@ -5,7 +5,7 @@ A kernel that takes a step function as an argument never hits the cache on disk;
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,13 @@ _WEAR, _SHIP, _CAR = (
     int(EnvironmentKind.SHIP_STEERING),
     int(EnvironmentKind.MOUNTAIN_CAR),
 )
+
+
+class GridPolicy(NamedTuple):
+    """One action for each cell of a partition of the unit cube into `bins` intervals per axis."""
+
+    actions: Any
+    bins: Any
 
 
 @inlined
@@ -89,9 +96,7 @@ def rewards_at(kind: int, parameters: Any, points: Any, action: int, out: Any) -
 
 
 @kernel
-def follow(
-    kind: int, parameters: Any, x: Any, actions: Any, bins: Any, key: Any, t: int, until: int, sums: Any
-) -> None:
+def follow(kind: int, parameters: Any, x: Any, policy: GridPolicy, key: Any, t: int, until: int, sums: Any) -> None:
     """Steps t … until-1 with one action per cell of a partition of the unit cube; x ends at the last state.
 
     The rewards of steps that fall in block b of `sums` equal blocks are added to sums[b].
@@ -99,7 +104,7 @@ def follow(
     low, high = np.zeros(x.size), np.ones(x.size)
     begin, length = t, until - t
     while t < until:
-        action = actions[cell_of(x, 0, bins, low, high)]
+        action = policy.actions[cell_of(x, 0, policy.bins, low, high)]
         block = (t - begin) * sums.size // length
         sums[block] += continuous_step(kind, parameters, x, action, key, t, x)
         t += 1
