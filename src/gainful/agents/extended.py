@@ -19,7 +19,7 @@ from gainful.mdp.model import MDP
 from gainful.planning.confidence import Confidence, Intervals, L1Ball
 from gainful.planning.extended import extended_value_iteration
 
-MAX_SWEEPS = 100_000_000  # nearly disconnected sets need many; Ctrl-C is heard between batches
+EXTENDED_MAX_SWEEPS = 100_000_000  # nearly disconnected sets need many; Ctrl-C is heard between batches
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class ExtendedAgent(EpisodicAgent):
                 MDP.from_rows(*models.rows, rewards),
                 models.confidence,
                 precision=self.reward_range / math.sqrt(t),
-                max_sweeps=MAX_SWEEPS,
+                max_sweeps=EXTENDED_MAX_SWEEPS,
                 span=span,
                 start_values=self._values,
             )

@@ -14,7 +14,8 @@ from gainful.errors import InvalidArgumentError
 from gainful.planning.plan import Plan
 from gainful.planning.rounding import UNIT_ROUNDOFF
 
-SUM_TOLERANCE = 1e-8
+POLICY_SUM_TOLERANCE = 1e-8
+"""How far the probabilities of a state may be from summing to 1."""
 
 
 class Fixed(EpisodicAgent):
@@ -95,7 +96,7 @@ class Fixed(EpisodicAgent):
             wanted = f"({S},) actions or ({S}, {A}) probabilities"
             raise InvalidArgumentError("policy", table.shape, wanted, problem=f"policy has shape {table.shape}")
         total = table.sum(axis=1)
-        good = (table >= 0.0).all(axis=1) & (np.abs(total - 1.0) <= SUM_TOLERANCE)
+        good = (table >= 0.0).all(axis=1) & (np.abs(total - 1.0) <= POLICY_SUM_TOLERANCE)
         if not good.all():
             s = int(np.flatnonzero(~good)[0])
             problem = f"policy[{s}] sums to {total[s]:.10g} (smallest entry {table[s].min():g})"

@@ -19,7 +19,7 @@ from gainful.mdp.model import MDP
 from gainful.optimism.mbie_eb import bonus, coefficient, confidence_log
 from gainful.planning.discounted import discounted_value_iteration
 
-MAX_SWEEPS = 1_000_000
+MBIE_EB_MAX_SWEEPS = 1_000_000
 
 
 @kernel
@@ -135,7 +135,7 @@ class MBIEEB(EpisodicAgent):
             MDP.from_rows(indptr, indices, probabilities, table),
             self.discount,
             precision=self.reward_range / math.sqrt(t),
-            max_sweeps=MAX_SWEEPS,
+            max_sweeps=MBIE_EB_MAX_SWEEPS,
             start_values=start,
         )
         lower, upper = found.value_bounds

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from gainful._compiled import inlined, kernel
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.guarantee import Guarantee
-from gainful.agents.psrl import MAX_SWEEPS, check_size, dense_counts, sample_transitions
+from gainful.agents.psrl import PSRL_MAX_SWEEPS, check_size, dense_counts, sample_transitions
 from gainful.agents.sets import SetConstants, Sums, sums_of
 from gainful.agents.statistics import Statistics
 from gainful.arguments import number_of
@@ -177,7 +177,7 @@ class OptPSRL(EpisodicAgent):
                 found = solve(
                     model,
                     precision=self.reward_range / math.sqrt(t),
-                    max_sweeps=MAX_SWEEPS,
+                    max_sweeps=PSRL_MAX_SWEEPS,
                     threads=1,
                     start_values=None if self.current is None else self.current.values,
                 )

@@ -19,7 +19,7 @@ from gainful.rng import planning_generator
 
 MAX_ENTRIES = 1 << 23
 """Probabilities a sampled model may hold (64 MiB): S²A for PSRL, S²A times the number of samples for Opt-PSRL."""
-MAX_SWEEPS = 100_000
+PSRL_MAX_SWEEPS = 100_000
 
 
 def check_size(agent: str, entries: int, formula: str) -> None:
@@ -143,7 +143,7 @@ class PSRL(EpisodicAgent):
         found = solve(
             MDP(p.reshape(*shape, self.n_states), r, allowed=self.allowed),
             precision=self.reward_range / math.sqrt(t),
-            max_sweeps=MAX_SWEEPS,
+            max_sweeps=PSRL_MAX_SWEEPS,
             threads=1,
             start_values=None if self.current is None else self.current.values,
         )

@@ -15,7 +15,7 @@ from gainful.rng import draw, uniform
 PLANNED, OPTIMISTIC, DIFFERENTIAL = 0, 1, 2
 
 
-class Learner(NamedTuple):
+class LearningTables(NamedTuple):
     """The tables of an agent that learns at every step, for kernels; empty for one that plans.
 
     The rule is the length of the tuple `rule`, and so a constant to the compiler: PLANNED, OPTIMISTIC or DIFFERENTIAL.
@@ -168,7 +168,7 @@ def learn(rule: int, tables: Any, n_actions: int, pair: int, reward: float, to: 
 
 
 def learner_of(agent: EpisodicAgent) -> tuple[Any, ...]:
-    """A `Learner` as a plain tuple: the tables that a loop changes at every step; empty for an agent that plans."""
+    """`LearningTables` as a plain tuple: what a loop changes at every step; empty for an agent that plans."""
     if isinstance(agent, StepwiseAgent):
         return (0,) * agent.kind, agent.q, agent.target, agent.numbers, agent.allowed
     return (), _NONE, _NONE, _NONE, agent.allowed

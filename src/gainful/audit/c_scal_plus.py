@@ -35,7 +35,7 @@ from gainful.audit.points import (
     COUNTS,
     NODES,
     POINTS,
-    VALUES,
+    TRUE_VALUES,
     Bands,
     BiasLine,
     CellSums,
@@ -211,7 +211,7 @@ class CellStage:
         line = BiasLine(nothing, nothing, np.zeros(2, dtype=np.int64), 0.0, 1.0)
         level, pieces, bands, rows = COUNTS, 0, Bands(zero, zero, np.zeros(1)), 1
         if tables is not None and solved is not None:
-            level, pieces, bands = VALUES if tables.pieces else BIAS, tables.pieces, tables.polynomials
+            level, pieces, bands = TRUE_VALUES if tables.pieces else BIAS, tables.pieces, tables.polynomials
             n = solved.nodes.size
             guide = np.searchsorted(solved.nodes, np.arange(4 * n + 1) / (4 * n), "left")
             line = BiasLine(solved.nodes, solved.bias, np.clip(guide - 1, 0, n - 2), *truth.to_unit(part))

@@ -17,7 +17,7 @@ POINTS = 5
 """Sampled points of each cell: just inside its left end, its quarters, and its right end."""
 NODES = 8
 """Chebyshev points of one piece of x ↦ p(J|x,a): a polynomial of degree 7 goes through them."""
-COUNTS, BIAS, VALUES = range(3)
+COUNTS, BIAS, TRUE_VALUES = range(3)
 """How much `take` sums up: the transitions alone, h too, the true p·v too."""
 
 
@@ -162,7 +162,7 @@ def take(
         if level == COUNTS:
             continue
         out.bias[pair] += bias_at(moves.target[i, 0], line)
-        if level == VALUES:
+        if level == TRUE_VALUES:
             drift += expected_value(moves.origin[i, 0], cell, a, grid, law, v, episode) - v[cell]
     return drift
 

@@ -19,7 +19,7 @@ from gainful._compiled import inlined, kernel
 from gainful.agents.episodic import EpisodicAgent, Policy, choose
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.agents.statistics import AgentCounts, count_visit, named, touch
-from gainful.agents.stepwise import PLANNED, Learner, StepwiseAgent, decide, learn, learner_of
+from gainful.agents.stepwise import PLANNED, LearningTables, StepwiseAgent, decide, learn, learner_of
 from gainful.environments.continuous.dispatch import continuous_step, user_step
 from gainful.environments.continuous.environment import ContinuousEnvironment
 from gainful.environments.continuous.oracle import OracleGain, oracle_gain
@@ -100,7 +100,7 @@ def _run_points(
     function: Any,
     env: PointEnvironment,
     counts: AgentCounts,
-    learner: Learner,
+    learner: LearningTables,
     policy: Policy,
     sink: TransitionSink,
     clock: PointClock,
