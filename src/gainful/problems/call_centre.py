@@ -124,14 +124,45 @@ class CallCentre(Problem):
     # ------------------------------------------------------------------ rules of thumb
 
     def threshold(self, most: int) -> NDArray[np.int64]:
-        """Accept while fewer than `most` callers are on the line."""
+        """Make the policy that accepts while fewer than `most` callers are on the line.
+
+        Parameters
+        ----------
+        most : int
+            The threshold, from 0 (accept nobody) to `n_lines` (accept while a line is free).
+
+        Returns
+        -------
+        ndarray of int64, shape (S,)
+            The action of each state: 1 to accept, 0 to reject.
+
+        Examples
+        --------
+        >>> CallCentre(n_agents=2, n_lines=4).threshold(3).tolist()
+        [1, 1, 1, 0, 0]
+        """
         n = whole("most", most, 0, self.n_lines)
         return (np.arange(self.n_lines + 1) < n).astype(np.int64)
 
     def waits_at_most(self, minutes: float) -> int:
-        """The threshold of "take a call that waits at most so long, on average".
+        """Compute the threshold of "take a call that waits at most so long, on average".
 
         With k >= n callers on the line the next one waits for k - n + 1 talks to end, each after talk_minutes / n.
+
+        Parameters
+        ----------
+        minutes : float
+            The longest mean wait.
+
+        Returns
+        -------
+        int
+            The threshold, an argument for `threshold`.
+
+        Examples
+        --------
+        >>> CallCentre(talk_minutes=4.0, n_agents=4).waits_at_most(2.0)
+        6
         """
         ends = real("minutes", minutes, 0.0) * self.n_agents / self.talk_minutes
         return int(min(self.n_lines, self.n_agents + np.floor(ends + 1e-9)))

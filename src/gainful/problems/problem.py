@@ -34,6 +34,12 @@ class Happened(NamedTuple):
         The state at the next decision.
     elapsed : float
         Days of business since the last decision.
+
+    Examples
+    --------
+    >>> from gainful.problems import Maintenance
+    >>> Maintenance().system(seed=1).step(1)  # a new machine is serviced
+    Happened(reward=-800.0, next_state=0, elapsed=1.0)
     """
 
     reward: float
@@ -42,14 +48,52 @@ class Happened(NamedTuple):
 
 
 class Learner(Protocol):
-    """Anything with the two methods of an agent, `act` and `observe`."""
+    """Anything with the two methods of an agent, `act` and `observe`.
+
+    Every agent on numbered states is a learner, and so is a `Routine`.
+
+    Examples
+    --------
+    >>> from gainful.problems import Maintenance, live
+    >>> class AlwaysService:
+    ...     def act(self, state):
+    ...         return 1
+    ...
+    ...     def observe(self, state, action, reward, next_state):
+    ...         pass
+    >>> live(AlwaysService(), Maintenance().system(seed=1), days=10).money_per_day
+    -800.0
+    """
 
     def act(self, state: int) -> int:
-        """The action to take in `state`."""
+        """Choose the action to take in a state.
+
+        Parameters
+        ----------
+        state : int
+            The present state, from 0.
+
+        Returns
+        -------
+        int
+            The action, from 0.
+        """
         ...
 
     def observe(self, state: int, action: int, reward: float, next_state: int) -> None:
-        """Learn what the action led to."""
+        """Learn what an action led to.
+
+        Parameters
+        ----------
+        state : int
+            The state in which the action was taken.
+        action : int
+            The action taken.
+        reward : float
+            The reward received.
+        next_state : int
+            The state at the next decision.
+        """
         ...
 
 
@@ -59,12 +103,28 @@ class System(ABC):
     It is built on the business facts and knows nothing of the model. Its randomness is a NumPy generator of its own,
     made from `seed`.
 
+    Parameters
+    ----------
+    n_actions : int
+        The number of actions.
+    seed : int
+        The seed of its randomness.
+
     Attributes
     ----------
     days : float
         Days of business so far.
     money : float
         Euros earned so far.
+
+    Examples
+    --------
+    >>> from gainful.problems import Maintenance
+    >>> machine = Maintenance().system(seed=1)
+    >>> machine.step(1).reward
+    -800.0
+    >>> machine.state, machine.days, machine.money
+    (0, 1.0, -800.0)
     """
 
     def __init__(self, n_actions: int, seed: int) -> None:
@@ -80,6 +140,16 @@ class System(ABC):
 
     def step(self, action: int) -> Happened:
         """Take an action and simulate until the next decision.
+
+        Parameters
+        ----------
+        action : int
+            The action, from 0.
+
+        Returns
+        -------
+        Happened
+            The reward, the next state and the days elapsed.
 
         Raises
         ------
@@ -195,6 +265,15 @@ def live_together(learner: Learner, systems: Sequence[System], days: float) -> L
     ------
     InvalidArgumentError
         Without a system.
+
+    Examples
+    --------
+    >>> from gainful.problems import Maintenance, Routine, live_together
+    >>> machine = Maintenance()
+    >>> fleet = [machine.system(seed=i) for i in range(3)]
+    >>> books = live_together(Routine(machine.control_limit(3)), fleet, days=100)
+    >>> books.steps, books.days
+    (300, 300.0)
     """
     length = real("days", days, 0.0, low_open=True)
     if not len(systems):
@@ -224,17 +303,40 @@ class Routine:
     ----------
     actions : array_like
         (S,) the action of each state.
+
+    Examples
+    --------
+    >>> routine = Routine([0, 0, 1])
+    >>> routine.act(2)
+    1
     """
 
     def __init__(self, actions: ArrayLike) -> None:
         self._actions = [int(a) for a in np.asarray(actions)]
 
     def act(self, state: int) -> int:
-        """The action of the policy."""
+        """Give the action of the policy.
+
+        Parameters
+        ----------
+        state : int
+            The state, from 0.
+
+        Returns
+        -------
+        int
+            Its action.
+        """
         return self._actions[state]
 
     def observe(self, state: int, action: int, reward: float, next_state: int) -> None:
-        """Do nothing: the policy is fixed."""
+        """Do nothing: the policy is fixed.
+
+        Parameters
+        ----------
+        state, action, reward, next_state
+            As for `Learner.observe`; they are ignored.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,6 +351,13 @@ class Rule:
         Euros, exact: by solving the equations of its Markov chain.
     actions : ndarray or None
         (S,) its action in each state of the model; None if it depends on something that is not in the model's state.
+
+    Examples
+    --------
+    >>> from gainful.problems import Maintenance
+    >>> rule = Maintenance().rules[1]
+    >>> rule.name, rule.actions.tolist()
+    ('run it until it breaks', [0, 0, 0, 0, 0, 0, 0, 0, 1])
     """
 
     name: str
@@ -257,11 +366,34 @@ class Rule:
 
 
 class Problem(ABC):
-    """A business problem. Its facts are the fields of a frozen dataclass; money is in euros, time in days."""
+    """A business problem: a simulator, the exact model with its optimum, rules of thumb, and a bound c.
+
+    The facts of a problem are the fields of a frozen dataclass. Money is in euros and time in days.
+
+    Examples
+    --------
+    >>> from gainful.problems import Maintenance
+    >>> problem = Maintenance(n_levels=4)
+    >>> problem.model.n_states, problem.c
+    (5, 7000.0)
+    >>> problem.best_money_per_day >= max(rule.money_per_day for rule in problem.rules) - 1e-6
+    True
+    """
 
     @abstractmethod
     def system(self, seed: int = 0) -> System:
-        """The simulated system at its beginning."""
+        """Make a simulated system, at its beginning.
+
+        Parameters
+        ----------
+        seed : int
+            The seed of its randomness.
+
+        Returns
+        -------
+        System
+            A new system, independent of all others.
+        """
 
     @abstractmethod
     def _model(self) -> MDP:
@@ -288,7 +420,28 @@ class Problem(ABC):
         return self.model.units.sign * self.optimum.gain
 
     def money_per_day(self, policy: Plan | ArrayLike) -> float:
-        """What a policy earns in the long run, in euros per day, exactly, from the initial state."""
+        """Compute what a policy earns in the long run, in euros per day, from the initial state.
+
+        The equations of the policy's Markov chain are solved; nothing is simulated.
+
+        Parameters
+        ----------
+        policy : Plan or array_like
+            A plan, the action of each state (S,), or the probabilities of the actions (S, A).
+
+        Returns
+        -------
+        float
+            Euros per day.
+
+        Examples
+        --------
+        >>> from gainful.problems import Maintenance
+        >>> machine = Maintenance()
+        >>> always_service = machine.control_limit(0)
+        >>> round(machine.money_per_day(always_service))
+        -800
+        """
         return self.model.units.sign * evaluate(self.model, policy).gain_from_start
 
     def _rule(self, name: str, actions: ArrayLike) -> Rule:
@@ -306,16 +459,21 @@ class Problem(ABC):
         """A bound on the span of the optimal bias, in euros, from business facts alone."""
 
     def learner(self, *, bonus_scale: float = 1.0, seed: int = 0, delta: float = 0.05) -> SCALPlus:
-        """A new SCAL+ agent for this system, which is told c and the range of the rewards and nothing else.
+        """Make a SCAL+ agent for this system, which is told c and the range of the rewards and nothing else.
 
         Parameters
         ----------
         bonus_scale : float
             1 for the theorem's constants; any other value has no guarantee.
         seed : int
-            Of the agent.
+            The seed of the agent.
         delta : float
             The probability with which its guarantee may fail.
+
+        Returns
+        -------
+        SCALPlus
+            A new agent.
         """
         model = self.model
         return SCALPlus(

@@ -124,7 +124,25 @@ class Stockroom(Problem):
         return StockroomSystem(self, seed)
 
     def money(self, stock: int, left: int, cases: int) -> float:
-        """What one day brings: sales, less the delivery ordered, less the night's holding."""
+        """Compute what one day brings: the margin of the sales, less the delivery ordered, less the night's holding.
+
+        Parameters
+        ----------
+        stock, left : int
+            Units on the shelf in the morning and in the evening.
+        cases : int
+            Cases ordered.
+
+        Returns
+        -------
+        float
+            Euros.
+
+        Examples
+        --------
+        >>> Stockroom().money(stock=4, left=2, cases=1)
+        15.0
+        """
         return self.margin * (stock - left) - self.holding_cost * left - (self.order_cost if cases else 0.0)
 
     def _model(self) -> MDP:
@@ -159,9 +177,28 @@ class Stockroom(Problem):
     # ------------------------------------------------------------------ rules of thumb
 
     def order_up_to(self, reorder_point: int, level: int) -> NDArray[np.int64]:
-        """(s, S): with at most s units on hand and under way, order cases until no further one fits below S.
+        """Make an (s, S) policy: with at most s units on hand and under way, order until no further case fits below S.
 
-        At least one case if there is room, so that a small S still orders.
+        It orders at least one case if there is room, so that a small S still orders.
+
+        Parameters
+        ----------
+        reorder_point : int
+            s, in units.
+        level : int
+            S, in units, at most the capacity.
+
+        Returns
+        -------
+        ndarray of int64
+            The number of cases to order in each state.
+
+        Examples
+        --------
+        >>> room = Stockroom()
+        >>> policy = room.order_up_to(7, 11)
+        >>> int(policy[room.number[(0, 0)]]), int(policy[room.number[(8, 0)]])
+        (2, 0)
         """
         s = whole("reorder_point", reorder_point, 0, self.capacity)
         up_to = whole("level", level, 1, self.capacity)

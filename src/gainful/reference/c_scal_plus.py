@@ -53,13 +53,47 @@ class DenseCSCALPlus(DenseSCALPlus):
         return super().bonus(N, t_k) + holder_term
 
     def interval(self, x: float) -> int:
-        """I(x), numbered from 0."""
+        """Find the interval of a point, I(x).
+
+        Parameters
+        ----------
+        x : float
+            A point of [0, 1].
+
+        Returns
+        -------
+        int
+            The number of the interval, from 0.
+        """
         return max(0, math.ceil(x * self.S) - 1)
 
     def act_at(self, x: float) -> int:
-        """The action at the point x."""
+        """Choose the action to take at a point: that of its interval.
+
+        Parameters
+        ----------
+        x : float
+            A point of [0, 1].
+
+        Returns
+        -------
+        int
+            The action, from 0.
+        """
         return self.act(self.interval(x))
 
     def observe_at(self, x: float, a: int, r: float, to: float) -> None:
-        """One transition between points."""
+        """Learn from a transition between two points.
+
+        Parameters
+        ----------
+        x : float
+            The point at which the action was taken.
+        a : int
+            The action.
+        r : float
+            The reward, in [0, r_max].
+        to : float
+            The point reached.
+        """
         self.observe(self.interval(x), a, r, self.interval(to))

@@ -50,7 +50,29 @@ class DenseSCALPlus(DoublingEpisodes):
         self.v = np.zeros(S)
 
     def bonus(self, N: NDArray[np.float64], t_k: int) -> NDArray[np.float64]:
-        """b_k (S,A)."""
+        """Compute the bonus of the paper's appendix.
+
+        With β = sqrt(7·ln(2SAt_k/δ)/max{1, N}), times `scale`, it is::
+
+            b_k = c·min{β + 1/(N+1), 2} + r_max·min{β, 1}.
+
+        Parameters
+        ----------
+        N : ndarray of shape (S, A)
+            N_k, the visits of each pair before the episode.
+        t_k : int
+            The first step of the episode, from 1.
+
+        Returns
+        -------
+        ndarray of shape (S, A)
+            b_k.
+
+        Examples
+        --------
+        >>> float(DenseSCALPlus(2, 2, c=1.0).bonus(np.zeros((2, 2)), t_k=1)[0, 0])  # the cap, 2c + r_max
+        3.0
+        """
         beta = self.scale * np.sqrt(7 * math.log(2 * self.S * self.A * t_k / self.delta) / np.maximum(1, N))
         return np.asarray(self.c * np.minimum(beta + 1 / (N + 1), 2) + self.r_max * np.minimum(beta, 1))
 

@@ -13,8 +13,22 @@ Array = NDArray[np.float64]
 
 
 def best_rows(lower: Array, upper: Array, v: Array) -> Array:
-    """The rows p (S,A,S) between the bounds that maximise p·v: mass goes to the states of largest v first.
+    """Find the rows between two bounds that maximise p·v: mass goes to the states of largest v first.
 
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (S, A, S)
+        The bounds of every probability; each row of `lower` sums to at most 1, each of `upper` to at least 1.
+    v : ndarray of shape (S,)
+        The values of the states.
+
+    Returns
+    -------
+    ndarray of shape (S, A, S)
+        The rows p.
+
+    Examples
+    --------
     >>> best_rows(np.array([[[0.1, 0.1]]]), np.array([[[1.0, 0.6]]]), np.array([0.0, 1.0]))
     array([[[0.4, 0.6]]])
     """
@@ -62,7 +76,22 @@ class DenseUCRL2B(DoublingEpisodes):
         self.v = np.zeros(S)
 
     def width(self, variance: Array, n: Array, value_range: float) -> Array:
-        """2·sqrt(σ̂²ℓ/n) + 6·range·ℓ/n, ℓ = ln(6SAn/δ)."""
+        """Compute empirical Bernstein widths: 2·sqrt(σ̂²ℓ/n) + 6·range·ℓ/n with ℓ = ln(6SAn/δ), times `scale`.
+
+        Parameters
+        ----------
+        variance : ndarray
+            σ̂², the empirical variances.
+        n : ndarray
+            The numbers of samples, at least 1; broadcast against `variance`.
+        value_range : float
+            The range of the samples.
+
+        Returns
+        -------
+        ndarray
+            The widths.
+        """
         log = np.log(6 * self.S * self.A * n / self.delta)
         return np.asarray(self.scale * (2 * np.sqrt(variance * log / n) + 6 * value_range * log / n))
 

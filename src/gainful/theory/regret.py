@@ -48,6 +48,11 @@ class RegretTerms:
         C-SCAL+ only: states of one cell differ, which adds to b and to d.
     mixture : float
         The min-action mixture only: actions are drawn.
+
+    Examples
+    --------
+    >>> RegretTerms(bonus=4.0, deviation=3.0, precision=1.0, martingale=1.5, telescoping=0.5).total
+    10.0
     """
 
     bonus: float
@@ -64,7 +69,13 @@ class RegretTerms:
         return sum(self.to_dict().values())
 
     def to_dict(self) -> dict[str, float]:
-        """The terms by name."""
+        """Give the terms by name.
+
+        Returns
+        -------
+        dict of str to float
+            One entry per term, in units of reward.
+        """
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
