@@ -2,10 +2,10 @@
 
     python benchmarks/worked_problems.py [call-centre] [stockroom] [maintenance] [two-servers] [--quick] [--docs]
 
-The tables go to stdout. With --docs they also go into docs/problems/*.md, between the marks "measured", and the
-pictures into docs/images. --quick has 3 seeds and a hundredth of the years, and is not for the docs. A year has 365
-days of business. Learning is simulated on the exact model (`gf.simulate_many`), which has the same law as the simulated
-system. The last lines of each problem come from the simulator's own loop.
+The tables are printed to stdout. With --docs they are also written to docs/problems/*.md, between the "measured" marks,
+and the figures to docs/images. --quick runs 3 seeds for a hundredth of the years and cannot be combined with --docs. A
+year has 365 business days. Learning is simulated on the exact model (`gf.simulate_many`), which has the same law as the
+simulated system. The last lines of each problem come from the simulator's own loop.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Lives:
         return self.days[grid][1:], np.diff(total) / np.diff(self.days[grid])
 
     def ahead_in_total(self, rule: float) -> NDArray[np.float64]:
-        """By seed: the day from which on the total is above that of the rule for good; inf if not in this life."""
+        """Return, by seed, the day from which the total stays above that of the rule; inf if there is none."""
         behind = self.money <= rule * self.days
         last = np.where(behind.any(axis=1), behind.shape[1] - 1 - np.argmax(behind[:, ::-1], axis=1), -1)
         after = np.append(self.days, np.inf)
@@ -151,7 +151,7 @@ def fleet(case: Case, scale: float, size: int, what: str, ends: list[int]) -> li
         parts.append(f"{label}: {euros(float(earned[:, j].mean()), case.digits)} ({low} … {high})")
     return [
         f"**{size} {what} that share one learner**, through the simulator's own loop (bonus × {scale:g}; mean, lowest "
-        f"and highest of 3 runs; no theorem covers sharing), euros per day and {what[:-1]}: " + "; ".join(parts) + "."
+        f"and highest of 3 runs; no theorem covers sharing), euros per day per {what[:-1]}: " + "; ".join(parts) + "."
     ]
 
 
@@ -228,8 +228,8 @@ def tables(case: Case, lives: list[Lives], seeds: int) -> list[str]:
         if rule.money_per_day < best - 1e-4
     ]
     lines += [
-        "", "When the learner is ahead, for good: in euros per day (mean over seeds, windows of a quarter of a decade) "
-        "and in the total since the first day (median over seeds; in brackets the slowest seed).", "",
+        "", "When the learner gets ahead of a rule and stays ahead: in euros per day (mean over seeds, in windows of a "
+        "quarter of a decade) and in total since the first day (median over seeds; the slowest seed in brackets).", "",
         "| | more per day than A | " + " | ".join(f"more in total than {letter}" for letter, _ in strict) + " |",
         "|---|" + "---|" * (len(strict) + 1),
     ]  # fmt: skip
