@@ -528,7 +528,19 @@ class EpisodicAgent:
         self.learn(s, a, r, to)
 
     def learn(self, state: int, action: int, reward: float, next_state: int) -> None:
-        """Learn from a transition that has been checked, as `observe` does."""
+        """Learn from a transition that has been checked, as `observe` does.
+
+        Parameters
+        ----------
+        state : int
+            A valid state.
+        action : int
+            An action that the state has.
+        reward : float
+            The reward, in [reward_min, reward_max].
+        next_state : int
+            A valid state.
+        """
         pair = state * self.n_actions + action
         if self.statistics.observe(pair, next_state, reward - self.reward_min) and self.current is not None:
             self.remaining[pair] = self.current.execution_limit(int(self.visits_before[pair]))
@@ -540,7 +552,13 @@ class EpisodicAgent:
             self.interrupted = self.current is not None and self.current.stop_on_new_state
 
     def counts(self) -> tuple[Any, ...]:
-        """An `AgentCounts` as a plain tuple: the arrays in which this agent counts, for kernels."""
+        """Give the arrays in which this agent counts, for kernels that count in its place.
+
+        Returns
+        -------
+        tuple
+            The fields of `AgentCounts`, in order. The arrays are the agent's own and not copies.
+        """
         s, plan = self.statistics, self.current
         return (
             s.rows,
@@ -558,7 +576,18 @@ class EpisodicAgent:
         )
 
     def policy_in_force(self, steps_before: int) -> tuple[Any, ...]:
-        """A `Policy` as a plain tuple: the present plan, for a run that began after `steps_before` steps."""
+        """Give the present plan, which there must be, for kernels that execute it.
+
+        Parameters
+        ----------
+        steps_before : int
+            The number of steps that the agent had observed before the run.
+
+        Returns
+        -------
+        tuple
+            The fields of `Policy`, in order. The arrays are the plan's own and not copies.
+        """
         plan = self.current
         assert plan is not None
         return (
@@ -574,7 +603,18 @@ class EpisodicAgent:
         )
 
     def executions_left(self, pair: int) -> int:
-        """How often the present episode may still execute `pair`, if it has limits."""
+        """Tell how often the present episode may still execute a pair, if it has limits.
+
+        Parameters
+        ----------
+        pair : int
+            The number of the pair, state · A + action.
+
+        Returns
+        -------
+        int
+            0 or less if executing it is up to the next episode.
+        """
         if self.current is None or self.statistics.is_changed[pair]:
             return int(self.remaining[pair])
         return self.current.execution_limit(int(self.visits_before[pair]))
@@ -593,9 +633,21 @@ class EpisodicAgent:
         self.remaining[:] = np.maximum(self.statistics.visits, 1)
 
     def count_many(self, pairs: NDArray[np.int64], targets: NDArray[np.int64], rewards: NDArray[np.float64]) -> bool:
-        """Count transitions in turn as `observe` does, rewards in internal units; whether a new state was reached.
+        """Count many transitions in turn, as `observe` does; the clock `t` is the caller's to set.
 
-        The clock `t` is the caller's to set.
+        Parameters
+        ----------
+        pairs : ndarray of int64, shape (N,)
+            The pairs, state · A + action.
+        targets : ndarray of int64, shape (N,)
+            The next states.
+        rewards : ndarray of float64, shape (N,)
+            The rewards less reward_min, so in [0, r_max].
+
+        Returns
+        -------
+        bool
+            Whether a state was reached that had never been visited.
         """
         done, new = 0, False
         while True:

@@ -93,13 +93,41 @@ class ExtendedAgent(EpisodicAgent):
         return (self.n_states, self.n_actions, self.delta, self.width_scale, self.reward_range)
 
     def l1_models(self, statistics: Statistics, balls: Balls) -> PlausibleModels:
-        """The models whose rows lie in these ℓ₁ balls around the empirical ones."""
+        """Give the models whose rows lie in ℓ₁ balls around the empirical ones.
+
+        Parameters
+        ----------
+        statistics : Statistics
+            What has been seen, for the empirical rows.
+        balls : Balls
+            The radius and the optimistic reward of every pair.
+
+        Returns
+        -------
+        PlausibleModels
+            What `plan_over` plans over.
+        """
         confidence = L1Ball(balls.radius.reshape(self.n_states, self.n_actions))
         rows = empirical_rows(statistics, self.allowed)
         return PlausibleModels(rows, confidence, balls.rewards, balls.radius >= SIMPLEX)
 
     def interval_models(self, rows: EmpiricalRows, found: EntryIntervals, **options: Any) -> PlausibleModels:
-        """The models whose rows lie in these intervals; `options` are those of `Intervals`."""
+        """Give the models whose probabilities lie in intervals, one for each entry of the empirical rows.
+
+        Parameters
+        ----------
+        rows : EmpiricalRows
+            The empirical rows.
+        found : EntryIntervals
+            The bounds of every entry, and the optimistic reward of every pair.
+        **options
+            Further arguments of `Intervals`: `floor_state`, `floor`, `reachable`, `truncated`.
+
+        Returns
+        -------
+        PlausibleModels
+            What `plan_over` plans over.
+        """
         unseen = found.unseen.reshape(self.n_states, self.n_actions)
         confidence = Intervals(found.lower, found.upper, unseen, **options)
         return PlausibleModels(rows, confidence, found.rewards, found.unseen >= 1.0)
@@ -107,7 +135,29 @@ class ExtendedAgent(EpisodicAgent):
     def plan_over(
         self, models: PlausibleModels, t: int, *, span: float | None = None, stop_on_new_state: bool = False
     ) -> EpisodePlan:
-        """The best policy in the best of the plausible models, to precision r_max/√t."""
+        """Find the best policy in the best of the plausible models, to precision r_max/√t.
+
+        Parameters
+        ----------
+        models : PlausibleModels
+            The models to choose from.
+        t : int
+            The number of the episode's first step, from 1.
+        span : float, optional
+            c, a bound on the span of the values (SCAL); none by default.
+        stop_on_new_state : bool
+            Whether reaching a state never visited before ends the episode (TUCRL).
+
+        Returns
+        -------
+        EpisodePlan
+            What to do until the episode ends.
+
+        Raises
+        ------
+        NotConvergedError
+            If the precision cannot be reached, because some states are nearly unreachable in every model.
+        """
         shape = (self.n_states, self.n_actions)
         rewards = models.rewards.reshape(shape)
         try:

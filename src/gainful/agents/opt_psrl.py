@@ -202,7 +202,27 @@ class OptPSRL(EpisodicAgent):
         known: NDArray[np.bool_],
         rng: np.random.Generator,
     ) -> NDArray[np.float64]:
-        """(S*A, ψ, S) rows: from the posterior where `known`, else p⁻ with the missing mass on one random state."""
+        """Draw ψ transition rows for each pair.
+
+        A row comes from the posterior where the pair is `known`. Otherwise it is p⁻, with the missing mass on one state
+        drawn at random.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (S*A, S)
+            N(s,a,s').
+        lower : ndarray of shape (S*A, S)
+            p⁻, the lower bounds of the probabilities.
+        known : ndarray of bool, shape (S*A,)
+            The pairs with enough visits to sample the posterior.
+        rng : Generator
+            The source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (S*A, ψ, S)
+            The rows.
+        """
         psi = self.samples
         rows = np.repeat(lower[:, None, :], psi, axis=1)
         lucky = rng.integers(self.n_states, size=(known.size, psi))

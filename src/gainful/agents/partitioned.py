@@ -291,14 +291,37 @@ class PartitionedAgent:
         return {"partition": None, "dim": box.dim, **ends, "outside": box.outside, **kept}
 
     def resize(self, settings: dict[str, Any]) -> None:
-        """Take the cells of an agent with these settings, where cells change in the course of a run."""
+        """Take the cells of an agent with these settings, where cells change in the course of a run.
+
+        Parameters
+        ----------
+        settings : dict
+            What `settings` of the other agent returned.
+        """
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
-        """What must be kept beside the statistics and the current plan: what the core keeps, and the log."""
+        """What must be kept beside the statistics and the current plan: what the core keeps, and the log.
+
+        Returns
+        -------
+        dict of str to ndarray
+            By name; `restore` takes them back.
+        """
         return {**self.core.own_arrays(), **({} if self.log is None else self.log.to_arrays())}
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take back what `own_arrays` gave."""
+        """Take back what `own_arrays` gave.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+            The arrays of an agent with the same settings.
+
+        Raises
+        ------
+        ValueError
+            If an array does not fit this agent.
+        """
         if self.log is not None:
             self.log.from_arrays(arrays)
             if self.log.n != self.t:
@@ -351,7 +374,13 @@ class SmoothAgent(PartitionedAgent):
         return {**super().settings(), **known}
 
     def assumptions(self) -> tuple[str, ...]:
-        """What a theorem on cells assumes of the environment."""
+        """What a theorem on cells assumes of the environment.
+
+        Returns
+        -------
+        tuple of str
+            The assumptions in words: a bound on the span of the optimal bias, and smoothness.
+        """
         constants = "" if self.lipschitz is None else f" with L = {self.lipschitz:g}, α = {self.holder or 1.0:g}"
         return (
             f"the optimal bias has span at most c = {self.span:g}",

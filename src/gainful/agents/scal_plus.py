@@ -151,7 +151,18 @@ class SCALPlus(EpisodicAgent):
         )
 
     def bonuses(self) -> NDArray[np.float64]:
-        """The bonus (S,A) of every pair if a plan were made now, in the user's units of reward."""
+        """Compute the bonus of every pair if a plan were made now.
+
+        Returns
+        -------
+        ndarray of shape (S, A)
+            In the user's units of reward.
+
+        Examples
+        --------
+        >>> SCALPlus(n_states=2, n_actions=2, span=1.0).bonuses().tolist()  # nothing seen: the cap, 2c + r_max
+        [[3.0, 3.0], [3.0, 3.0]]
+        """
         return bonuses(self.statistics.visits, self.t + 1, self.constants).reshape(self.n_states, self.n_actions)
 
     # ------------------------------------------------------------------ what it knows of itself

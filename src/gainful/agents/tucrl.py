@@ -58,10 +58,22 @@ class TUCRL(UCRL2B):
         )
 
     def truncation(self, statistics: Statistics, t: int) -> NDArray[np.bool_]:
-        """(S,A) the pairs that may not move to states never visited; none before the first step.
+        """Find the pairs that may not move to states never visited; none before the first step.
 
         Where no pair of a visited state may, none at all may: otherwise the states never visited would be a second
         closed class, with a gain of their own.
+
+        Parameters
+        ----------
+        statistics : Statistics
+            What has been seen so far.
+        t : int
+            The number of the episode's first step, from 1.
+
+        Returns
+        -------
+        ndarray of bool, shape (S, A)
+            True where the pair is restricted to visited states.
         """
         marks = np.zeros(statistics.visits.size, dtype=bool)
         if self.visited.any():

@@ -72,7 +72,22 @@ class UCRL2B(ExtendedAgent):
         )
 
     def intervals(self, statistics: Statistics, filler: int = 0) -> tuple[EmpiricalRows, EntryIntervals]:
-        """The empirical rows, those never visited leading to `filler`, and the bounds around them."""
+        """Compute the empirical rows and the Bernstein intervals around them.
+
+        Parameters
+        ----------
+        statistics : Statistics
+            What has been seen so far.
+        filler : int
+            The state to which the rows of pairs never visited lead.
+
+        Returns
+        -------
+        rows : EmpiricalRows
+            The empirical rows.
+        intervals : EntryIntervals
+            The bounds of every entry, and the optimistic reward of every pair.
+        """
         rows = empirical_rows(statistics, self.allowed, filler)
         found = empty_intervals(statistics.visits.size, rows.p.size)
         bernstein_sets(tuple(rows), sums_of(statistics), self.set_constants, tuple(found))

@@ -42,6 +42,13 @@ class Audit:
         About the environment, None where unknown: gain (in its own units), gain_per_step, span, support, diameter.
     runs : tuple of RunAudit
         The runs, by seed.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> found = audit(lambda seed: gf.SCALPlus(6, 2, span=7.0, seed=seed), gf.environments.riverswim(6), 100, runs=2)
+    >>> found.horizon, len(found.runs), found["span"].verdict
+    (100, 2, 'certified')
     """
 
     environment: str
@@ -76,7 +83,14 @@ class Audit:
         return f"Audit({self.agent} in {self.environment}, {len(self.runs)} runs of {self.horizon:,} steps: {counts})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON: the verdicts, the curves, and a summary of each run."""
+        """Give plain values, for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes by name, with the verdicts, the regret curves, the terms and the tightness, and a summary of
+            each run in place of the run.
+        """
         return {
             "environment": self.environment,
             "agent": self.agent,
@@ -134,7 +148,13 @@ class Audit:
         }
 
     def terms(self) -> dict[str, dict[str, float]]:
-        """The terms of the regret at the horizon: measured (mean over runs), and what the bound allows each."""
+        """Compare the terms of the regret at the horizon with what the bound allows each.
+
+        Returns
+        -------
+        dict of str to dict
+            For each term `measured`, the mean over runs, and `allowed`. Empty where the bound does not apply.
+        """
         allowed = self.runs[0].shown.get("terms")
         if allowed is None or self.regret_curves()["bound"] is None:
             return {}
@@ -155,7 +175,13 @@ class Audit:
         return str(self.runs[0].shown.get("points", {}).get("note", ""))
 
     def tightness(self) -> dict[str, Any] | None:
-        """How far L̂h* lies above Lh* at the last plan: the mean over states and runs, and the maximum."""
+        """Measure how far L̂h* lies above Lh* at the last plan.
+
+        Returns
+        -------
+        dict or None
+            `mean` over states and runs, and `largest`; None where it was not measured.
+        """
         last = [run.shown["tightness"] for run in self.runs if "tightness" in run.shown]
         if not last:
             return None

@@ -78,6 +78,12 @@ class Finding:
         Its worst case; None where it was not checked.
     reason : str
         Why it is not applicable; empty where it is.
+
+    Examples
+    --------
+    >>> finding = Finding(checks=12, failures=0, worst=None)
+    >>> finding.applicable, finding.failures
+    (True, 0)
     """
 
     checks: int
@@ -91,12 +97,35 @@ class Finding:
         return not self.reason
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Give plain values, for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes by name, `worst` as a dictionary of its own.
+        """
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Finding:
-        """The finding that `to_dict` returned the values of."""
+        """Make the finding that `to_dict` gave the values of.
+
+        Parameters
+        ----------
+        values : dict
+            What `to_dict` returned, possibly by way of JSON.
+
+        Returns
+        -------
+        Finding
+            An equal finding.
+
+        Examples
+        --------
+        >>> finding = Finding(checks=12, failures=0, worst=None)
+        >>> Finding.from_dict(finding.to_dict()) == finding
+        True
+        """
         worst = values["worst"]
         return cls(**{**values, "worst": None if worst is None else Worst(**worst)})
 

@@ -64,6 +64,13 @@ class RunAudit:
         Numbers to show: checkpoints, regret, sums of the terms, tightness of optimism.
     seconds : float
         CPU time of the run and the audit together.
+
+    Examples
+    --------
+    >>> finding = Finding(checks=12, failures=1, worst=None)
+    >>> run = RunAudit(0, horizon=1000, episodes=12, regret=55.0, findings={"span": finding}, shown={}, seconds=0.1)
+    >>> run.failed
+    ['span']
     """
 
     seed: int
@@ -80,7 +87,13 @@ class RunAudit:
         return [name for name, finding in self.findings.items() if finding.failures]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Give plain values, for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes by name, every finding as a dictionary of its own.
+        """
         return {
             "seed": self.seed,
             "horizon": self.horizon,
@@ -93,7 +106,18 @@ class RunAudit:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> RunAudit:
-        """The audit that `to_dict` returned the values of."""
+        """Make the audit that `to_dict` gave the values of.
+
+        Parameters
+        ----------
+        values : dict
+            What `to_dict` returned, possibly by way of JSON.
+
+        Returns
+        -------
+        RunAudit
+            An equal audit.
+        """
         found = {name: Finding.from_dict(finding) for name, finding in values["findings"].items()}
         return cls(**{**values, "findings": found})
 

@@ -89,6 +89,12 @@ class Verdict:
         The worst case of all runs.
     reason : str
         Why it is not applicable; empty where it is.
+
+    Examples
+    --------
+    >>> verdict = judge("span", [(seed, Finding(checks=10, failures=0, worst=None)) for seed in range(3)], 0.05, "")
+    >>> verdict.verdict, verdict.runs, verdict.checks, verdict.text
+    ('certified', 3, 30, 'sp(v_k) ≤ c')
     """
 
     statement: str
@@ -114,7 +120,13 @@ class Verdict:
         return STATEMENTS[self.statement].text
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Give plain values, for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes by name, with the `text`, the `source` and the `likely` of the statement.
+        """
         known = STATEMENTS[self.statement]
         return {**asdict(self), "text": known.text, "source": known.source, "likely": known.likely}
 

@@ -33,6 +33,20 @@ class DurableAgent:
     the `fsync` policy. Calls may come from several threads; they are executed one after the other. A `with` block
     closes the agent at its end.
 
+    Parameters
+    ----------
+    folder : Folder
+        The folder, which holds the description of the agent.
+    lock : FolderLock
+        Its lock, held by this process; `close` releases it.
+    sync_seconds : float or None
+        0 to make every record durable before a call returns, a number of seconds to do so that often, None to leave it
+        to the operating system.
+    planning : {"auto", "inline", "background"}
+        Where plans are made, as for `gf.open_agent`.
+    snapshot_every : int or None
+        Records between snapshots; None to decide by the length of the journal.
+
     Notes
     -----
     Randomness: the first decision after t observations draws what the plain agent would draw. Every further one before
@@ -108,7 +122,23 @@ class DurableAgent:
             return self._decisions.decide(state, request_id)
 
     def predict(self, state: Any) -> int:
-        """The greedy action of the present policy in a state, without deciding or writing anything."""
+        """Give the greedy action of the present policy in a state, without deciding or writing anything.
+
+        Parameters
+        ----------
+        state : int or array_like
+            The number of the state, or the coordinates of a point.
+
+        Returns
+        -------
+        int
+            The action, from 0.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the agent does not have the state.
+        """
         with self._mutex:
             self._session.make_ready()
             return int(self._session.machine.agent.predict(state))
@@ -267,11 +297,55 @@ class DurableAgent:
     # ------------------------------------------------------------------ changing settings
 
     def set_span(self, span: float, *, reason: str = "", request_id: str | None = None) -> Receipt:
-        """Change the bound c on the span of the bias, from the next episode on; see `change`."""
+        """Change the bound c on the span of the bias, from the next episode on; see `change`.
+
+        Parameters
+        ----------
+        span : float
+            The new c.
+        reason : str
+            Why, in your own words.
+        request_id : str, optional
+            An id chosen by the caller; a repeated call with it has no further effect.
+
+        Returns
+        -------
+        Receipt
+            The number of the record, and whether the same was recorded before.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the agent does not have the setting, or does not accept its value.
+        ConflictError
+            If the request id was used for something else.
+        """
         return self.change(reason=reason, request_id=request_id, span=span)
 
     def set_bonus_scale(self, scale: float, *, reason: str = "", request_id: str | None = None) -> Receipt:
-        """Change the factor of the bonus (`width_scale` for agents with confidence sets); see `change`."""
+        """Change the factor of the bonus (`width_scale` for agents with confidence sets); see `change`.
+
+        Parameters
+        ----------
+        scale : float
+            The new factor; 1 is the theorem's.
+        reason : str
+            Why, in your own words.
+        request_id : str, optional
+            An id chosen by the caller; a repeated call with it has no further effect.
+
+        Returns
+        -------
+        Receipt
+            The number of the record, and whether the same was recorded before.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the agent does not have the setting, or does not accept its value.
+        ConflictError
+            If the request id was used for something else.
+        """
         name = "bonus_scale" if "bonus_scale" in self._session.machine.agent.settings() else "width_scale"
         return self.change(reason=reason, request_id=request_id, **{name: scale})
 
@@ -348,9 +422,14 @@ class DurableAgent:
         self.close()
 
     def copy(self) -> Any:
-        """A plain agent in the same state, for simulation, saving or inspection; it writes no journal.
+        """Make a plain agent in the same state, for simulation, saving or inspection; it writes no journal.
 
         A plan under way is finished and adopted first.
+
+        Returns
+        -------
+        agent
+            An agent of the class that `kind` names.
         """
         with self._mutex:
             self._session.make_ready()
@@ -444,7 +523,18 @@ class DurableAgent:
             return tuple(Pending(i, w.state, w.action, w.t) for i, w in waiting.items())
 
     def answered(self, request_id: str) -> bool:
-        """Whether a request with this id was answered before, among the last `remember`."""
+        """Tell whether a request with this id was answered before, among the last `remember`.
+
+        Parameters
+        ----------
+        request_id : str
+            The id that the caller chose.
+
+        Returns
+        -------
+        bool
+            True if a call with it would be a repetition.
+        """
         return request_id.encode("utf-8", "surrogatepass") in self._session.machine.ledger.requests
 
     @property
@@ -464,7 +554,13 @@ class DurableAgent:
         return None if plan is None else plan.gain_bounds
 
     def bonuses(self) -> NDArray[np.float64] | None:
-        """(S,A) the bonus of every pair if a plan were made now, without what a cell adds; None for other agents."""
+        """Compute the bonus of every pair if a plan were made now, without what a cell adds.
+
+        Returns
+        -------
+        ndarray of shape (S, A) or None
+            None for agents without a bonus.
+        """
         return pair_bonuses(self._session.machine.core)
 
     @property
@@ -484,7 +580,14 @@ class DurableAgent:
         return self._session.machine.guarantee
 
     def status(self) -> dict[str, Any]:
-        """Where the agent stands, in plain types for JSON."""
+        """Tell where the agent stands, in plain types for JSON.
+
+        Returns
+        -------
+        dict
+            Among others `agent`, `settings`, `observations`, `episodes`, `pending`, `gain_bounds`, `guarantee`,
+            `changes`, `notices`, and `trouble`: what keeps the journal from being written, empty if nothing does.
+        """
         with self._mutex:
             return status_of(self._session)
 

@@ -192,6 +192,17 @@ def export(path: str | Path, file: str | Path) -> int:
         If the folder cannot be read, or the file cannot be written.
     InvalidArgumentError
         If the name of the file has another suffix.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import gainful as gf
+    >>> config = {"agent": "scal-plus", "n_states": 6, "n_actions": 2, "span": 7.0}
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     with gf.open_agent(f"{place}/pump", config) as agent:
+    ...         receipt = agent.observe(state=0, action=1, reward=0.5, next_state=1)
+    ...     export(f"{place}/pump", f"{place}/pump.csv")
+    1
     """
     return export_table(read_journal(path), file)
 
@@ -210,7 +221,23 @@ def export_table(frame: pd.DataFrame, file: str | Path) -> int:
 
 
 def is_live(path: str | Path) -> bool:
-    """Whether a folder is that of a durable agent."""
+    """Tell whether a folder is that of a durable agent.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder; it need not exist.
+
+    Returns
+    -------
+    bool
+        True if `gf.open_agent` would find an agent there. Its journal may be damaged all the same.
+
+    Examples
+    --------
+    >>> is_live("no such folder")
+    False
+    """
     try:
         return Folder(path).description_file.exists()
     except (OSError, InvalidArgumentError):  # a name that no file can have

@@ -61,6 +61,12 @@ class Receipt(NamedTuple):
         The number of the record.
     repeated : bool
         Whether the same was recorded before, by an earlier call; it has no further effect then.
+
+    Examples
+    --------
+    >>> receipt = Receipt(sequence=3)
+    >>> receipt.sequence, receipt.repeated
+    (3, False)
     """
 
     sequence: int
@@ -80,6 +86,12 @@ class Pending(NamedTuple):
         The action.
     t : int
         The number of observations when it was made.
+
+    Examples
+    --------
+    >>> waiting = Pending(decision_id=7, state=0, action=1, t=41)
+    >>> f"decision {waiting.decision_id}: action {waiting.action} in state {waiting.state}"
+    'decision 7: action 1 in state 0'
     """
 
     decision_id: int
@@ -106,6 +118,12 @@ class Change:
         Its value before and after.
     reason : str
         Why, in the words of whoever changed it.
+
+    Examples
+    --------
+    >>> change = Change(sequence=12, time=0, t=10, name="span", old=7.0, new=5.0, reason="new pump")
+    >>> f"{change.name}: {change.old:g} to {change.new:g} ({change.reason})"
+    'span: 7 to 5 (new pump)'
     """
 
     sequence: int

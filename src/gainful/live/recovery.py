@@ -55,6 +55,18 @@ class Recovered:
         The damage that was found.
     in_use : bool
         Whether a process had the agent open for writing meanwhile: what it wrote last may be missing.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import gainful as gf
+    >>> config = {"agent": "scal-plus", "n_states": 6, "n_actions": 2, "span": 7.0}
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     with gf.open_agent(f"{place}/pump", config) as agent:
+    ...         receipt = agent.observe(state=0, action=1, reward=0.5, next_state=1)
+    ...     found = recover(f"{place}/pump", f"{place}/saved")
+    >>> found.out.name, found.sequence, found.salvaged, found.in_use
+    ('saved', 1, 0, False)
     """
 
     out: Path
@@ -109,6 +121,18 @@ def recover(path: str | Path, out: str | Path) -> Recovered:
         If nothing can be saved, or the new folder cannot be written.
     InvalidArgumentError
         If `out` exists already.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import gainful as gf
+    >>> config = {"agent": "scal-plus", "n_states": 6, "n_actions": 2, "span": 7.0}
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     with gf.open_agent(f"{place}/pump", config) as agent:
+    ...         receipt = agent.observe(state=0, action=1, reward=0.5, next_state=1)
+    ...     found = recover(f"{place}/pump", f"{place}/saved")
+    >>> found.observations, found.lost, found.problems
+    (1, [], [])
     """
     folder, target = Folder(path), Folder(out).path
     if not os.path.isdir(folder.path):
