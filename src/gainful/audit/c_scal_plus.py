@@ -417,7 +417,7 @@ class CellsAuditor:
 
     @property
     def miscounted(self) -> list[int]:
-        """Of each episode, the visits that the agent had counted in other cells than the right-closed ones."""
+        """For each episode, the visits that the agent had counted in other cells than the right-closed ones."""
         return [beginning.cells_wrong for beginning in self._beginnings]
 
     def findings(self) -> tuple[dict[str, Finding], dict[str, Any]]:

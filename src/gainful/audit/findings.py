@@ -32,7 +32,7 @@ class Worst:
     state, action : int or None
         The place, where there is one.
     seed : int or None
-        Of the run, once several are put together.
+        The seed of the run; None in the finding of a single run.
     excess : float
         found − allowed − rounding, relative to the largest of the three: above 0 the statement failed.
 

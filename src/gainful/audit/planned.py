@@ -39,7 +39,7 @@ class ScalPlusConstants:
     reward_min: float
     delta: float
     variant: Any
-    """Of the bonus: "appendix" or "main text"."""
+    """The variant of the bonus: "appendix" or "main text"."""
     scale: float
     support: int
     """Γ, or the number of cells plus one."""

@@ -51,15 +51,15 @@ class RunAudit:
     Attributes
     ----------
     seed : int
-        Of the agent and of the environment.
+        The seed of the agent and of the environment.
     horizon : int
-        Steps.
+        The number of steps.
     episodes : int
         Episodes begun.
     regret : float
         T·g* less the rewards, at the end.
     findings : dict of str to Finding
-        By statement.
+        The finding on each statement, by its name.
     shown : dict
         Numbers to show: checkpoints, regret, sums of the terms, tightness of optimism.
     seconds : float
@@ -205,9 +205,9 @@ def audit_run(
     environment : MDP or ContinuousEnvironment
         Its model must be known.
     horizon : float
-        Steps.
+        The number of steps.
     seed : int
-        Of the environment.
+        The seed of the environment.
     truth : Truth or CellsTruth, optional
         `truth_of(environment)`, to solve it once for many runs.
     progress : callable, optional

@@ -56,7 +56,7 @@ class Seen(NamedTuple):
     mean: Floats
     """r̄, 0 where N = 0."""
     variance: Floats
-    """Of the rewards: Σr²/N − r̄²."""
+    """The variance of the rewards: Σr²/N − r̄²."""
 
     @classmethod
     def of(cls, statistics: Statistics) -> Seen:

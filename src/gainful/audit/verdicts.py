@@ -11,7 +11,7 @@ from gainful.audit.statements import STATEMENTS
 
 Word: TypeAlias = Literal["certified", "violated", "inconclusive", "not applicable"]
 CONFIDENCE = 0.95
-"""Of each one-sided bound."""
+"""The confidence of each one-sided bound."""
 
 
 def clopper_pearson(failures: int, runs: int) -> tuple[float, float]:
@@ -84,7 +84,7 @@ class Verdict:
     frequency : tuple of float
         One-sided 95 % bounds on the fraction of runs in which it fails.
     checks, failures : int
-        Over all runs.
+        How often it was checked and how often it failed, over all runs.
     worst : Worst or None
         The worst case of all runs.
     reason : str
