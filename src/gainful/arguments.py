@@ -1,4 +1,4 @@
-"""Checks of arguments: each says what was found and what was expected."""
+"""Checks of arguments; each error states what was found and what was expected."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def choice(name: str, value: Any, among: Sequence[str]) -> str:
 
 
 def reals(name: str, values: Any, at_least: int = 1) -> list[float]:
-    """A sequence of at least so many finite numbers."""
+    """A sequence of at least `at_least` finite numbers."""
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         raise InvalidArgumentError(name, values, "a sequence of numbers")
     numbers = [real(f"{name}[{i}]", x) for i, x in enumerate(values)]

@@ -45,7 +45,7 @@ class GainfulError(Exception):
     problem : str
         What is wrong, as a clause: "P[3, 1] sums to 0.98".
     name : str
-        The argument, member or file concerned, where there is one.
+        The argument, member or file concerned if there is one.
     found : object
         The offending value itself.
     expected : str
@@ -223,7 +223,7 @@ class DamagedJournalError(JournalError):
 
 
 class AgentInUseError(JournalError):
-    """Another process (or object) has the agent open for writing; `pid` is its number, 0 where unknown."""
+    """Another process (or object) has the agent open for writing; `pid` is its number, 0 if unknown."""
 
     def __init__(self, problem: str = "", pid: int = 0, **fields: Any) -> None:
         super().__init__(problem, **fields)

@@ -15,7 +15,7 @@ _held: weakref.WeakSet[FolderLock] = weakref.WeakSet()
 
 
 class FolderLockedError(GainfulError):
-    """Another process, or another object of this one, holds the lock; `pid` is its number, 0 where unknown."""
+    """Another process, or another object of this one, holds the lock; `pid` is its number, 0 if unknown."""
 
     def __init__(self, folder: Path, pid: int) -> None:
         self.pid = pid
@@ -75,7 +75,7 @@ class FolderLock:
 
 
 def writer_of(folder: Path) -> int | None:
-    """The number of the process that holds the lock of `folder`, 0 where it is unknown; None if nobody does."""
+    """The number of the process that holds the lock of `folder`, 0 if it is unknown; None if there is none."""
     try:
         fd = os.open(folder / LOCK_FILE, os.O_RDWR)
     except OSError:
@@ -111,7 +111,7 @@ def _release_in_child() -> None:
 if sys.platform == "win32":  # pragma: no cover
 
     def try_to_lock(fd: int) -> None:
-        """Lock an open file without waiting; PermissionError where another handle holds it."""
+        """Lock an open file without waiting; PermissionError if another handle holds it."""
         import msvcrt
 
         locking: Any = msvcrt.locking
@@ -120,7 +120,7 @@ if sys.platform == "win32":  # pragma: no cover
 else:
 
     def try_to_lock(fd: int) -> None:
-        """Lock an open file without waiting; BlockingIOError where another handle holds it."""
+        """Lock an open file without waiting; BlockingIOError if another handle holds it."""
         import fcntl
 
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""What every agent is, whether its states are numbers or points."""
+"""The protocol of all agents, whether their states are numbers or points."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 
 class Agent(Protocol):
-    """An agent as loops, files, durable agents and audits see it.
+    """The interface that simulation loops, files, durable agents and audits use.
 
-    A tabular agent (`EpisodicAgent`) is its own `core`. An agent on points (`PartitionedAgent`) has a tabular agent
-    over the cells of a partition for its core: the clock, the statistics and the plan are there.
+    A tabular agent (`EpisodicAgent`) is its own `core`. The core of an agent on points (`PartitionedAgent`) is a
+    tabular agent over the cells of a partition, which holds the clock, the statistics and the plan.
     """
 
     @property
     def core(self) -> EpisodicAgent:
-        """The tabular agent that has the clock, the statistics and the plan."""
+        """The tabular agent that holds the clock, the statistics and the plan."""
 
     @property
     def dim(self) -> int:
-        """The number of coordinates of a state; 0 where states are numbers."""
+        """The number of coordinates of a state; 0 if states are numbers."""
 
     @property
     def log(self) -> TransitionLog | None:
-        """The raw transitions; None where none are kept."""
+        """The raw transitions; None if none are kept."""
 
     @property
     def refines_at(self) -> int:
@@ -40,44 +40,44 @@ class Agent(Protocol):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What this agent promises with its present constants."""
+        """The guarantee of this agent with its present constants."""
 
     @property
     def vacuous(self) -> bool:
-        """Whether its bounds are still so wide that the data do not matter."""
+        """Whether the bounds are still so wide that the data do not influence the plan."""
 
     def act(self, state: Any) -> int:
-        """The action to take in `state`; an episode begins first, where one is due."""
+        """The action to take in `state`; an episode begins first if one is due."""
 
     def observe(self, state: Any, action: int, reward: float, next_state: Any) -> None:
         """Learn from a transition."""
 
     def cell(self, state: Any) -> int:
-        """The number of `state` as the core knows it; an InvalidArgumentError for what is not a state."""
+        """The number of `state` in the core; raises InvalidArgumentError if it is not a state."""
 
     def cells(self, states: NDArray[Any]) -> NDArray[np.int64]:
         """The numbers of many states; those of a tabular agent have been checked."""
 
     def refine(self) -> None:
-        """Take finer cells, where that is due."""
+        """Take finer cells if that is due."""
 
     def begin_episode(self, plan: EpisodePlan | None = None, seconds: float = 0.0) -> None:
-        """Begin an episode with a new plan, or with one made elsewhere in so many seconds."""
+        """Begin an episode with a new plan, or with one made elsewhere in `seconds` seconds."""
 
     def decide(self, state: Any, n: int = 0) -> int:
         """The action of the present plan in a valid `state`, for decision n (from 0) of the present step."""
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again."""
+        """The arguments that recreate this agent."""
 
     def resize(self, settings: dict[str, Any]) -> None:
         """Take the number of states of an agent with these settings."""
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
-        """What the agent keeps beside the statistics and the plan."""
+        """The arrays that the agent keeps in addition to the statistics and the plan."""
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take back what `own_arrays` gave."""
+        """Restore the arrays that `own_arrays` returned."""
 
     def save(self, path: str | Path) -> None:
         """Write the whole state to one plain file."""

@@ -64,7 +64,7 @@ class CSCALPlus(SmoothAgent):
     Raises
     ------
     InvalidArgumentError
-        If an argument is not what it has to be, or a partition is given together with a box.
+        If an argument is invalid, or a partition is given together with a box.
 
     Examples
     --------
@@ -159,7 +159,7 @@ class CSCALPlus(SmoothAgent):
     # ------------------------------------------------------------------ refinement
 
     def refine(self) -> None:
-        """Where a stage is over, go on with the next: all transitions seen, counted on its cells."""
+        """If a stage is over, begin the next one: count all transitions seen again on its cells."""
         if self._refining is None or self.t < self.refines_at:
             return
         changed = self._refining.advance(self.t)
@@ -189,7 +189,7 @@ class CSCALPlus(SmoothAgent):
 
     @property
     def bonus_scale(self) -> float:
-        """What multiplies β; 1 is the theorem's."""
+        """The factor of β; the theorem's value is 1."""
         return self.core.bonus_scale
 
     @property
@@ -204,17 +204,17 @@ class CSCALPlus(SmoothAgent):
 
     @property
     def stage(self) -> int:
-        """The stage of the doubling horizon; 0 where the cells stay as they are."""
+        """The stage of the doubling horizon; 0 if the cells stay as they are."""
         return 0 if self._refining is None else self._refining.stage
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again."""
+        """The arguments that recreate this agent."""
         kept = {**super().settings(), "replanning": self._options["replanning"]}
         return {**kept, "stage": self.stage} if self.doubling else kept
 
     @property
     def guarantee(self) -> Guarantee:
-        """The theorem on C-SCAL+, as far as the constants are its own."""
+        """The guarantee of the theorem on C-SCAL+, void if the constants were changed."""
         return Guarantee(
             bound=self._bound(self.holder or 1.0, self.dim),
             assumptions=self.assumptions(),
@@ -235,7 +235,7 @@ class CSCALPlus(SmoothAgent):
         )
 
     def _beyond_the_theorem(self) -> str:
-        """What the theorem, of one dimension and a known horizon, does not say itself."""
+        """What goes beyond the theorem, which is proven for one dimension and a known horizon."""
         more = ["d > 1 by their remark"] if self.dim > 1 else []
         more += ["doubling horizons by our own argument"] if self.doubling else []
         return f" ({', '.join(more)})" if more else ""

@@ -16,7 +16,7 @@ from gainful.partition import Partition
 
 
 class Discretized(PartitionedAgent):
-    """Any tabular agent on the cells of a partition: a baseline for agents that know how states of a cell differ.
+    """Any tabular agent on the cells of a partition: a baseline for agents designed for continuous states.
 
     States of one cell are treated as one, so the theorem of the tabular agent, which is about finite MDPs, does not
     apply.
@@ -74,7 +74,7 @@ class Discretized(PartitionedAgent):
             raise InvalidArgumentError("settings", settings, problem=problem) from error
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again; the tabular agent's class by its name."""
+        """The arguments that recreate this agent; the tabular agent's class by its name."""
         return {"agent_class": type(self.core).__name__, **super().settings()}
 
     @property

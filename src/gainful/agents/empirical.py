@@ -1,4 +1,4 @@
-"""The empirical model: what has been seen, as transition rows."""
+"""The empirical model: the observed transitions as transition rows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def fill_rows(counts: Counts, filler: int, rows: EmpiricalRows) -> None:
 
 
 def empirical_rows(statistics: Statistics, allowed: NDArray[np.bool_], filler: int = 0) -> EmpiricalRows:
-    """The rows of what has been seen; a pair never visited goes to `filler`, to be replaced by a set."""
+    """The empirical rows; a pair never visited goes to `filler`, to be replaced by a set."""
     lengths = np.maximum(statistics.length, allowed.reshape(-1))
     indptr = np.zeros(lengths.size + 1, dtype=np.int64)
     np.cumsum(lengths, out=indptr[1:])

@@ -1,4 +1,4 @@
-"""What all agents share that plan once per episode: the clock, the statistics, `act` and `observe`."""
+"""The base of all agents that plan once per episode: the clock, the statistics, `act` and `observe`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class EpisodeLog:
 
 @dataclass(frozen=True)
 class EpisodePlan:
-    """What an agent does until the episode ends, and what the planner says of it (in the user's units)."""
+    """What an agent does until the episode ends, and what the planner reports about it (in the user's units)."""
 
     actions: NDArray[np.int64]
     """(S,) the action of each state; ignored where `probabilities` is given."""
@@ -135,11 +135,11 @@ class EpisodeView:
 
 
 class EpisodicAgent:
-    """An agent on numbered states that plans once per episode; a subclass says how to `plan`.
+    """An agent on numbered states that plans once per episode; a subclass implements `plan`.
 
     An episode ends when the action chosen in the current state has been executed in it max{1, ⌊f·N_k(s,a)⌋} times, N_k
     being the visits before the episode and f the plan's multiplier (1 unless the plan says otherwise). The test comes
-    before the execution: the action is then chosen anew by the new policy. Rewards enter in the user's units, in
+    before the execution: the action is then chosen again by the new policy. Rewards enter in the user's units, in
     [reward_min, reward_max], and are shifted to [0, r_max] here and nowhere else.
 
     Parameters
@@ -237,7 +237,7 @@ class EpisodicAgent:
         return whole_below("state", state, self.n_states)
 
     def cells(self, states: NDArray[Any]) -> NDArray[np.int64]:
-        """Give the numbers of many states: themselves.
+        """Return the numbers of many states, which are the states themselves.
 
         Parameters
         ----------
@@ -286,16 +286,16 @@ class EpisodicAgent:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What this agent promises with its present constants."""
+        """The guarantee of this agent with its present constants."""
         raise NotImplementedError
 
     @property
     def vacuous(self) -> bool:
-        """Whether its bounds are still so wide that the data do not matter; False for agents that keep none."""
+        """Whether the bounds are still so wide that the plan ignores the data; False for agents without bounds."""
         return False
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again, which a saved file holds beside the arrays.
+        """The arguments that recreate this agent; a saved file holds them together with the arrays.
 
         Returns
         -------
@@ -318,7 +318,7 @@ class EpisodicAgent:
         }
 
     def resize(self, settings: dict[str, Any]) -> None:
-        """Take the number of states of an agent with these settings, where that changes in the course of a run.
+        """Take over the number of states of an agent with these settings, if it changes during a run.
 
         Parameters
         ----------
@@ -327,7 +327,7 @@ class EpisodicAgent:
         """
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
-        """What a subclass must keep, beside the statistics and the current plan, to go on to the same bits.
+        """What a subclass keeps, in addition to the statistics and the current plan, to continue bit for bit.
 
         Returns
         -------
@@ -337,7 +337,7 @@ class EpisodicAgent:
         return {}
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take back what `own_arrays` gave.
+        """Restore the arrays that `own_arrays` returned.
 
         Parameters
         ----------
@@ -353,7 +353,7 @@ class EpisodicAgent:
     def save(self, path: str | Path) -> None:
         """Write the whole state to one file, which `gf.load_agent` reads.
 
-        The loaded agent goes on to the same bits as this one. The file is complete, or as it was before.
+        The loaded agent continues bit for bit like this one. If writing fails, the file stays as it was before.
 
         Parameters
         ----------
@@ -410,9 +410,9 @@ class EpisodicAgent:
         return one_hot(chosen, self.n_actions)
 
     def act(self, state: int) -> int:
-        """Choose the action to take in `state`; a new episode begins first, where one is due.
+        """Choose the action to take in `state`; a new episode begins first if one is due.
 
-        Asked again before the next `observe`, the answer is the same.
+        A repeated call before the next `observe` returns the same action.
 
         Parameters
         ----------
@@ -442,7 +442,7 @@ class EpisodicAgent:
         return a
 
     def decide(self, state: int, n: int = 0) -> int:
-        """Choose the action of the present plan, which there must be; begins no episode.
+        """Choose the action of the present plan, which must exist; this does not begin an episode.
 
         Decision t uses draw 2t, and 2t+1 when the episode began at it. Further decisions at one step have streams of
         their own.
@@ -466,7 +466,7 @@ class EpisodicAgent:
         return int(choose(self.current.cumulative, state, self.decision_key(n), np.uint64(number)))
 
     def decision_key(self, n: int) -> np.uint64:
-        """Give the key of the draws for one of several decisions at one step.
+        """Return the key of the draws for one of several decisions at one step.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What UCRL2 shares with its descendants: a plan over a confidence set around the empirical model."""
+"""The base of UCRL2 and its descendants: planning over a confidence set around the empirical model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXTENDED_MAX_SWEEPS = 100_000_000  # nearly disconnected sets need many; Ctrl-C 
 
 @dataclass(frozen=True)
 class PlausibleModels:
-    """The MDPs that what was seen does not rule out: rows in a set around p̄, and optimistic rewards."""
+    """The MDPs that the data do not rule out: rows in a set around p̄, and optimistic rewards."""
 
     rows: EmpiricalRows
     confidence: Confidence
@@ -61,7 +61,7 @@ class ExtendedAgent(EpisodicAgent):
         self._vacuous = True
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again."""
+        """The arguments that recreate this agent."""
         return {**super().settings(), "width_scale": self.width_scale}
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
@@ -69,7 +69,7 @@ class ExtendedAgent(EpisodicAgent):
         return {"values": self._values, "vacuous": np.array([self._vacuous])}
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take back what `own_arrays` gave."""
+        """Restore the arrays that `own_arrays` returned."""
         for name, shape, dtype in (("values", (self.n_states,), np.float64), ("vacuous", (1,), np.bool_)):
             if arrays[name].shape != shape or arrays[name].dtype != dtype:
                 raise ValueError(f"array '{name}' has shape {arrays[name].shape} and dtype {arrays[name].dtype}")
@@ -84,12 +84,12 @@ class ExtendedAgent(EpisodicAgent):
 
     @property
     def scaled(self) -> str:
-        """Why the guarantee is void, if it is for the constants' sake."""
+        """Why the guarantee is void; empty if the constants are the theorem's."""
         return f"width_scale is {self.width_scale:g}, the theorem needs 1" if self.width_scale != 1.0 else ""
 
     @property
     def set_constants(self) -> tuple[Any, ...]:
-        """`SetConstants` as a plain tuple: what the widths depend on beside the step and the visits."""
+        """`SetConstants` as a plain tuple: everything but the step and the visits on which the widths depend."""
         return (self.n_states, self.n_actions, self.delta, self.width_scale, self.reward_range)
 
     def l1_models(self, statistics: Statistics, balls: Balls) -> PlausibleModels:

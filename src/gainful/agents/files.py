@@ -28,7 +28,7 @@ def save_agent(agent: Agent, path: str | Path) -> None:
 def load_agent(path: str | Path) -> Any:
     """Load an agent from the file that `agent.save(path)` wrote.
 
-    The agent goes on from where it was saved: it makes the same decisions, to the same bits, as if it had never been
+    The agent continues from where it was saved. It makes the same decisions, bit for bit, as if it had never been
     written to a file.
 
     Parameters

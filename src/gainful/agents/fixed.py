@@ -1,4 +1,4 @@
-"""Fixed: a given policy, played without learning; what learners are compared with."""
+"""Fixed: a given policy, played without learning; a baseline for learning agents."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ POLICY_SUM_TOLERANCE = 1e-8
 
 
 class Fixed(EpisodicAgent):
-    r"""A fixed policy, played forever: what learning agents are compared with.
+    r"""A fixed policy, played forever: a baseline for learning agents.
 
-    There is one episode, without end. The agent has no model, so the gain it records is only known to lie in
+    There is a single episode, which never ends. The agent has no model, so the gain it records is only known to lie in
     [reward_min, reward_max].
 
     Parameters
@@ -116,16 +116,16 @@ class Fixed(EpisodicAgent):
             raise InvalidArgumentError(f"policy[{s}]", a, problem=problem)
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again."""
+        """The arguments that recreate this agent."""
         return {**super().settings(), "policy": self.policy.tolist()}
 
     @property
     def guarantee(self) -> Guarantee:
-        """None: it does not learn."""
+        """No guarantee: the agent does not learn."""
         return Guarantee(bound="none", assumptions=(), source="", reason_void="a fixed policy does not learn")
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:  # noqa: ARG002
-        """The policy itself, without end."""
+        """The policy itself, in an episode that never ends."""
         mixed = self.policy.ndim == 2
         return EpisodePlan(
             actions=self.policy.argmax(axis=1) if mixed else self.policy.copy(),

@@ -1,4 +1,4 @@
-"""What an agent promises, in words a user can check."""
+"""The guarantee of an agent, in words that a user can check."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a theorem promises for an agent, what it assumes, and whether it applies to the agent's constants.
+    """What a theorem guarantees for an agent, what it assumes, and whether it applies to the agent's constants.
 
     Parameters
     ----------
     bound : str
         The regret bound, or "none".
     assumptions : tuple of str
-        What the theorem assumes of the environment, which is the user's to check.
+        What the theorem assumes of the environment; it is up to the user to check it.
     source : str
         Where the theorem is published.
     reason_void : str
-        Why the bound does not apply to this agent; empty where it does.
+        Why the bound does not apply to this agent; empty if it does.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class Guarantee:
 
     @property
     def holds(self) -> bool:
-        """Whether the theorem's constants are untouched (its assumptions are the user's to check)."""
+        """Whether the constants are the theorem's (it is up to the user to check its assumptions)."""
         return self.bound != "none" and not self.reason_void
 
     def __str__(self) -> str:

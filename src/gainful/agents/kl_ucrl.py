@@ -19,7 +19,7 @@ from gainful.optimism.kl import reward_constant, reward_width, transition_consta
 from gainful.planning.confidence import KLBall
 
 UNINFORMATIVE = 2.0
-"""The KL radius from which on Pinsker's inequality, ‖p - p̄‖₁ ≤ sqrt(2·KL), says nothing."""
+"""The KL radius from which Pinsker's inequality, ‖p - p̄‖₁ ≤ sqrt(2·KL), no longer bounds anything."""
 
 
 @kernel
@@ -38,7 +38,7 @@ def kl_sets(sums: Sums, horizon: float, constants: SetConstants, out: Balls) -> 
 
 
 class KLUCRL(ExtendedAgent):
-    r"""KL-UCRL (Filippi, Cappé & Garivier 2010), told the number of steps T = `horizon`.
+    r"""KL-UCRL (Filippi, Cappé & Garivier 2010): extended value iteration over Kullback-Leibler balls.
 
     KL(p̄, p̃) ≤ C_p/N⁺ and |r̃ - r̄| ≤ r_max·C_r/√N⁺, N⁺ = max{1,N}, with B = ln(2e·S²A·ln T/δ),
     C_p = S(B + ln(B + 1/ln T)(1 + 1/(B + 1/ln T))) and C_r = sqrt(ln(4SA·ln T/δ)/1.99). With
@@ -90,12 +90,12 @@ class KLUCRL(ExtendedAgent):
         self.horizon = number_of("steps", "horizon", horizon, 2)
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again."""
+        """The arguments that recreate this agent."""
         return {**super().settings(), "horizon": self.horizon}
 
     @property
     def guarantee(self) -> Guarantee:
-        """The theorem, as far as the constants are its own and the horizon has not passed."""
+        """The guarantee of the theorem, void if the constants were changed or the horizon has passed."""
         late = f"{self.t} steps observed, more than the horizon of {self.horizon}" if self.t > self.horizon else ""
         return Guarantee(
             bound=f"regret Õ(r_max·D·S·sqrt(A·T)) with probability {1 - self.delta:g} at T = {self.horizon}",

@@ -36,15 +36,15 @@ def rewards_with_bonus(
 
 
 class MBIEEB(EpisodicAgent):
-    r"""MBIE-EB for S states and A actions, told a discount γ = `discount` and `m`.
+    r"""MBIE-EB (Strehl & Littman 2008): discounted planning with a bonus β/√N.
 
-    Plans Q(s,a) = r̄ + β/√N + γ·p̄·max_a' Q, β = r_max/(1-γ)·sqrt(ln(2SAm/δ)/2), to precision r_max/√t_k in the
+    It plans Q(s,a) = r̄ + β/√N + γ·p̄·max_a' Q, β = r_max/(1-γ)·sqrt(ln(2SAm/δ)/2), to precision r_max/√t_k in the
     values. A pair never visited is worth the most this equation can give any pair, (r_max + β)/(1-γ): its row goes to
     an additional state that pays r_max + β forever.
 
-    Three differences from the published algorithm, which is made for discounted reward: it plans once per doubling
-    episode, not at every step; counts go on beyond `m` visits (m only enters the logarithm); an unvisited pair is
-    worth more than the published 1/(1-γ), below which it would lose to any pair seen once.
+    It differs in three ways from the published algorithm, which is made for discounted reward: it plans once per
+    doubling episode, not at every step; counting continues beyond `m` visits (m only enters the logarithm); an
+    unvisited pair is worth more than the published 1/(1-γ), with which it would lose to any pair seen once.
     The gain recorded is that of the discounted policy in the optimistic model: it lies in (1-γ)·[min V, max V].
 
     Parameters
@@ -54,7 +54,7 @@ class MBIEEB(EpisodicAgent):
     discount : float
         γ in [0, 1).
     m : int
-        The visits from which on the published algorithm stops counting; here it enters the logarithm only.
+        The number of visits after which the published algorithm stops counting; here it only enters the logarithm.
     reward_max, reward_min, delta, seed, allowed
         As for `SCALPlus`.
     bonus_scale : float
@@ -89,12 +89,12 @@ class MBIEEB(EpisodicAgent):
         self.m, self.bonus_scale = number_of("visits", "m", m), positive_scale("bonus_scale", bonus_scale)
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again."""
+        """The arguments that recreate this agent."""
         return {**super().settings(), "discount": self.discount, "m": self.m, "bonus_scale": self.bonus_scale}
 
     @property
     def guarantee(self) -> Guarantee:
-        """None in average reward."""
+        """No guarantee for the average reward."""
         return Guarantee(
             bound="none",
             assumptions=(),
@@ -105,7 +105,7 @@ class MBIEEB(EpisodicAgent):
 
     @property
     def vacuous(self) -> bool:
-        """Whether, with what was seen so far, every bonus is at least r_max/(1-γ), the largest value there is."""
+        """Whether every bonus is still at least r_max/(1-γ), the largest possible value."""
         bonuses, _ = self._optimistic_rewards(self.statistics)
         return bool(np.min(bonuses[self.allowed.reshape(-1)]) >= self.reward_range / (1.0 - self.discount))
 

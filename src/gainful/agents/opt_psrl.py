@@ -38,13 +38,13 @@ def sharpness(horizon: int, delta: float) -> float:
 
 @inlined
 def threshold(horizon: int, n_states: int, n_actions: int, omega: float) -> float:
-    """η = sqrt(TS/A) + 12ωS²: the visits from which on the posterior is sampled."""
+    """η = sqrt(TS/A) + 12ωS²: the visits from which the posterior is sampled."""
     return math.sqrt(horizon * n_states / n_actions) + 12.0 * omega * n_states * n_states
 
 
 @inlined
 def lower_probability(p: float, visits: int, log_term: float) -> float:
-    """p⁻ = p̄ - min{sqrt(3p̄·ln(4S)/N) + 3·ln(4S)/N, p̄}; 0 where N = 0."""
+    """p⁻ = p̄ - min{sqrt(3p̄·ln(4S)/N) + 3·ln(4S)/N, p̄}; 0 if N = 0."""
     n = max(1, visits)
     return p - min(math.sqrt(3.0 * p * log_term / n) + 3.0 * log_term / n, p)
 
@@ -70,9 +70,9 @@ def optimistic_means(sums: Sums, horizon: int, constants: SetConstants, out: NDA
 
 
 class OptPSRL(EpisodicAgent):
-    r"""Optimistic posterior sampling for S states and A actions, told the number of steps T = `horizon`.
+    r"""Opt-PSRL (Agrawal & Jia 2017): the best policy over many posterior samples per pair.
 
-    Doubling episodes. Each draws ψ = ⌈S·ln(SA/δ)⌉ rows for every pair and plans, to precision r_max/√t_k, on the MDP
+    Each doubling episode draws ψ = ⌈S·ln(SA/δ)⌉ rows for every pair and plans, to precision r_max/√t_k, on the MDP
     whose actions are (action, sample). With ω = κ = ln(T/δ), a pair with N ≥ η = sqrt(TS/A) + 12ωS² visits draws from
     Dirichlet((counts + ω)/κ); one with fewer gives p⁻ + (1 - Σp⁻)·1_i, i uniform,
     p⁻ = p̄ - min{sqrt(3p̄·ln(4S)/N) + 3·ln(4S)/N, p̄}. `samples` replaces ψ.
@@ -126,16 +126,16 @@ class OptPSRL(EpisodicAgent):
         """ψ, the rows drawn for each pair."""
         self.omega = float(sharpness(self.horizon, self.delta))
         self.threshold = float(threshold(self.horizon, self.n_states, self.n_actions, self.omega))
-        """η, the visits from which on a pair's rows come from the posterior."""
+        """η, the visits from which a pair's rows come from the posterior."""
         check_size("Opt-PSRL", self.n_states**2 * self.n_actions * self.samples, "S²Aψ")
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again."""
+        """The arguments that recreate this agent."""
         return {**super().settings(), "horizon": self.horizon, "samples": self.samples}
 
     @property
     def guarantee(self) -> Guarantee:
-        """None: the published bound was withdrawn."""
+        """No guarantee: the published bound was withdrawn."""
         return Guarantee(
             bound="none",
             assumptions=(),
@@ -145,7 +145,7 @@ class OptPSRL(EpisodicAgent):
 
     @property
     def vacuous(self) -> bool:
-        """Whether what was seen so far would not matter to the next plan's transitions: p⁻ = 0 for every pair."""
+        """Whether the next plan's transitions would ignore the data: p⁻ = 0 for every pair."""
         lower, known = self._evidence(self.statistics, dense_counts(self.statistics))
         return not (known.any() or lower.any())
 

@@ -31,9 +31,9 @@ class PartitionedAgent:
     partition: Partition
     """The cells."""
     log: TransitionLog | None = None
-    """The raw transitions, where the partition is going to be refined."""
+    """The raw transitions, if the partition is going to be refined."""
     space: Partition | None = None
-    """The box as one cell, where the agent chooses the number of cells itself."""
+    """The box as one cell, if the agent chooses the number of cells itself."""
     refines_at = NEVER
     """The number of steps after which the next decision refines the partition."""
 
@@ -101,12 +101,12 @@ class PartitionedAgent:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the last plan ignored the data, for agents that know."""
+        """Whether the last plan ignored the data; False for agents that have no bounds."""
         return self.core.vacuous
 
     @property
     def on_episode(self) -> Callable[[EpisodeView], None] | None:
-        """A function that is shown every episode as it begins."""
+        """A function that is called with an `EpisodeView` whenever an episode begins."""
         return self.core.on_episode
 
     @on_episode.setter
@@ -122,7 +122,7 @@ class PartitionedAgent:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What this agent promises with its present constants."""
+        """The guarantee of this agent with its present constants."""
         raise NotImplementedError
 
     def cell(self, state: ArrayLike) -> int:
@@ -160,12 +160,12 @@ class PartitionedAgent:
         return self.partition.index_many(states)
 
     def refine(self) -> None:
-        """Take finer cells, where that is due."""
+        """Take finer cells if that is due."""
 
     def act(self, state: ArrayLike) -> int:
-        """Choose the action to take at a point; finer cells and a new episode come first, where they are due.
+        """Choose the action to take at a point; finer cells and a new episode come first if they are due.
 
-        Asked again before the next `observe`, the answer is the same.
+        A repeated call before the next `observe` returns the same action.
 
         Parameters
         ----------
@@ -275,7 +275,7 @@ class PartitionedAgent:
     # ------------------------------------------------------------------ files
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again, which a saved file holds beside the arrays.
+        """The arguments that recreate this agent; a saved file holds them together with the arrays.
 
         Returns
         -------
@@ -310,7 +310,7 @@ class PartitionedAgent:
         return {**self.core.own_arrays(), **({} if self.log is None else self.log.to_arrays())}
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take back what `own_arrays` gave.
+        """Restore the arrays that `own_arrays` returned.
 
         Parameters
         ----------
@@ -331,7 +331,7 @@ class PartitionedAgent:
     def save(self, path: str | Path) -> None:
         """Write the whole state to one file, which `gf.load_agent` reads.
 
-        The loaded agent goes on to the same bits as this one. The file is complete, or as it was before.
+        The loaded agent continues bit for bit like this one. If writing fails, the file stays as it was before.
 
         Parameters
         ----------
@@ -347,20 +347,20 @@ class PartitionedAgent:
 
 
 class SmoothAgent(PartitionedAgent):
-    """An agent on points that may be told how smooth the environment is, and for how many steps it will run."""
+    """An agent on points with optional arguments for the smoothness of the environment and the horizon."""
 
     smoothness: Smoothness
     horizon: int | None
-    """The number of steps for which the cells were chosen; None where it is unknown."""
+    """The number of steps for which the cells were chosen; None if it is unknown."""
 
     @property
     def lipschitz(self) -> float | None:
-        """The Hölder constant L; None where it is unknown."""
+        """The Hölder constant L; None if it is unknown."""
         return self.smoothness.lipschitz
 
     @property
     def holder(self) -> float | None:
-        """The Hölder exponent α; None where it is unknown."""
+        """The Hölder exponent α; None if it is unknown."""
         return self.smoothness.holder
 
     @property
@@ -369,7 +369,7 @@ class SmoothAgent(PartitionedAgent):
         raise NotImplementedError
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again."""
+        """The arguments that recreate this agent."""
         known = {"lipschitz": self.lipschitz, "holder": self.holder, "horizon": self.horizon}
         return {**super().settings(), **known}
 

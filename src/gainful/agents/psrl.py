@@ -61,7 +61,7 @@ def sample_mean_rewards(
 
 
 class PSRL(EpisodicAgent):
-    r"""Posterior sampling for S states and A actions, average reward.
+    r"""PSRL in the episodes of TSDE (Ouyang et al. 2017): plans in one MDP drawn from the posterior.
 
     Episode k plans in one MDP drawn from the posterior, to precision r_max/√t_k: rows from
     Dirichlet(`transition_prior` + counts), mean rewards from r_max·Beta(`reward_prior` + Σr/r_max,
@@ -114,7 +114,7 @@ class PSRL(EpisodicAgent):
         self.transition_prior, self.reward_prior = float(transition_prior), float(reward_prior)
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again."""
+        """The arguments that recreate this agent."""
         return {
             **super().settings(),
             "transition_prior": self.transition_prior,

@@ -52,7 +52,7 @@ class TransitionLog:
         return {f"log_{name}": getattr(self, name)[: self.n] for name in self.NAMES}
 
     def from_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take over what `to_arrays` gave; a ValueError where it does not fit together."""
+        """Restore what `to_arrays` returned; a ValueError if it does not fit together."""
         n = arrays["log_action"].size
         for name in self.NAMES:
             found, wanted = arrays[f"log_{name}"], getattr(self, name)

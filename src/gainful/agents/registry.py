@@ -31,7 +31,7 @@ AGENTS: dict[str, tuple[str, str]] = {
     "ucrl2b": ("gainful.agents.ucrl2b", "UCRL2B"),
 }
 
-# agents on continuous states, which have a partition where the others have `n_states`
+# agents on continuous states, which have a partition instead of `n_states`
 PARTITIONED: dict[str, tuple[str, str]] = {
     "c-scal-plus": ("gainful.agents.c_scal_plus", "CSCALPlus"),
     "uccrl": ("gainful.agents.uccrl", "UCCRL"),
@@ -85,7 +85,7 @@ def _unknown(name: str, known: Iterable[str]) -> UnknownAgentError:
 
 
 def class_named(name: str) -> type[Any] | None:
-    """The class by its own name, such as 'SCALPlus', as files have it; None where there is none."""
+    """The class by its own name, such as 'SCALPlus', as files have it; None if there is none."""
     for home in (*AGENTS.values(), *PARTITIONED.values()):
         if home[1] == name:
             found: type[Any] = _loaded(home)

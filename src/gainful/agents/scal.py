@@ -62,9 +62,9 @@ def scal_sets(
 
 
 class SCAL(ExtendedAgent):
-    r"""SCAL (Fruit, Pirotta, Lazaric & Ortner 2018), told a bound c = `span` on the span of the optimal bias.
+    r"""SCAL (Fruit, Pirotta, Lazaric & Ortner 2018): Bernstein intervals under a bound on the span of the bias.
 
-    r and each p(s') within sqrt(14σ̂²b/N⁺) + (49/3)·range·b/max{1,N-1} of the estimate, b = ln(2SAt_k/δ). Rows
+    r and each p(s') lie within sqrt(14σ̂²b/N⁺) + (49/3)·range·b/max{1,N-1} of the estimate, b = ln(2SAt_k/δ). Rows
     keep p(s̄) ≥ η_k = r_max/(c·t_k), s̄ = state 0; planning is extended value iteration cut to span c (ScOpt on the
     extended MDP), to precision r_max/√t_k. Where the constraint cuts, the greedy action is mixed with its own copy of
     reward 0, so that the policy executed is deterministic. With probability 1-δ the regret is
@@ -115,12 +115,12 @@ class SCAL(ExtendedAgent):
         self.span = real("span", span, 0.0, low_open=True)
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again."""
+        """The arguments that recreate this agent."""
         return {**super().settings(), "span": self.span}
 
     @property
     def guarantee(self) -> Guarantee:
-        """The theorem, as far as the constants are its own."""
+        """The guarantee of the theorem, void if the constants were changed."""
         return Guarantee(
             bound=f"regret Õ(max{{c, r_max}}·sqrt(Γ·S·A·T)) with probability {1 - self.delta:g}",
             assumptions=(f"the optimal bias has span at most c = {self.span:g}", "the MDP is weakly communicating"),

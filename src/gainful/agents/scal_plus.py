@@ -23,7 +23,7 @@ Replanning: TypeAlias = Literal["full", "local"]
 
 
 class SCALPlus(EpisodicAgent):
-    r"""SCAL+ for S states and A actions, told a bound c on the span of the optimal bias.
+    r"""SCAL+ (Qian, Fruit, Pirotta & Lazaric, sec. 3): an exploration bonus under a bound on the span of the bias.
 
     At the beginning of episode k it plans by ScOpt(c), to precision ε_k = r_max/√t_k, on the MDP with
     p̂(s'|s,a) = (N(s,a,s') + 1{s' = s̄})/(N(s,a) + 1), s̄ = state 0, and rewards r̄ + b_k, where with
@@ -57,8 +57,8 @@ class SCALPlus(EpisodicAgent):
     replanning : {"full", "local"}, optional
         "full" sweeps the whole model in every episode. "local" repairs the last plan around what has changed
         (`gainful.planning.local_scopt`), to the same certified ε_k: the rows not visited since keep the bonus of an
-        earlier step, and the bracket is widened by the most that the logarithm can have moved it. By default S·A
-        decides.
+        earlier step, and the bracket is widened by the most that the logarithm can have moved it. By default the
+        number of pairs S·A decides.
 
     Examples
     --------
@@ -137,7 +137,7 @@ class SCALPlus(EpisodicAgent):
 
     @property
     def constants(self) -> BonusConstants:
-        """What the bonus depends on beside the step and the visits."""
+        """The quantities other than the step and the visits on which the bonus depends."""
         variant = APPENDIX if self.bonus == "appendix" else MAIN_TEXT
         return BonusConstants(
             self.n_states,
@@ -177,7 +177,7 @@ class SCALPlus(EpisodicAgent):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The theorem, as far as the constants are its own."""
+        """The guarantee of the theorem, void if the constants were changed."""
         scaled = f"bonus_scale is {self.bonus_scale:g}, the theorem needs 1" if self.bonus_scale != 1.0 else ""
         return Guarantee(
             bound=f"regret Õ(max{{c, r_max}}·sqrt(Γ·S·A·T)) with probability {1 - self.delta:g}, all T at once",
@@ -199,7 +199,7 @@ class SCALPlus(EpisodicAgent):
     # ------------------------------------------------------------------ files
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again."""
+        """The arguments that recreate this agent."""
         return {
             **super().settings(),
             "span": self.span,
@@ -214,7 +214,7 @@ class SCALPlus(EpisodicAgent):
         return self._planner.arrays()
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take back what `own_arrays` gave."""
+        """Restore the arrays that `own_arrays` returned."""
         if arrays["values"].shape != (self.n_states,) or not np.isfinite(arrays["values"]).all():
             raise ValueError(f"array 'values' has shape {arrays['values'].shape}, or is not finite")
         self._planner.restore(arrays, self.statistics)

@@ -14,7 +14,7 @@ from gainful._compiled import inlined
 from gainful.agents.statistics import Statistics
 
 SIMPLEX = 2.0
-"""The radius from which on an ℓ₁ ball holds every distribution."""
+"""The radius from which an ℓ₁ ball holds every distribution."""
 
 
 class Sums(NamedTuple):
@@ -26,7 +26,7 @@ class Sums(NamedTuple):
 
 
 class SetConstants(NamedTuple):
-    """What widths and radii depend on beside the step and the visits."""
+    """Everything but the step and the visits on which widths and radii depend."""
 
     n_states: int
     n_actions: int
@@ -58,12 +58,12 @@ def sums_of(statistics: Statistics) -> tuple[Any, ...]:
 
 
 def empty_balls(n_pairs: int) -> Balls:
-    """Room for the balls of so many pairs."""
+    """Allocate the balls of `n_pairs` pairs."""
     return Balls(np.empty(n_pairs), np.empty(n_pairs))
 
 
 def empty_intervals(n_pairs: int, n_entries: int) -> EntryIntervals:
-    """Room for the intervals of so many pairs, with so many entries in all."""
+    """Allocate the intervals of `n_pairs` pairs with `n_entries` entries in total."""
     return EntryIntervals(np.empty(n_entries), np.empty(n_entries), np.empty(n_pairs), np.empty(n_pairs))
 
 

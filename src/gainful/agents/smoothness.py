@@ -20,7 +20,7 @@ Ends: TypeAlias = ArrayLike | Sequence[float | None] | None
 
 @dataclass(frozen=True)
 class Smoothness:
-    """The Hölder constants L and α of an environment; None where they are unknown."""
+    """The Hölder constants L and α of an environment; None if they are unknown."""
 
     lipschitz: float | None
     holder: float | None
@@ -39,12 +39,12 @@ class Smoothness:
 
     @property
     def constants(self) -> tuple[float, float] | None:
-        """(L, α), where both are known."""
+        """(L, α) if both are known."""
         return None if self.lipschitz is None or self.holder is None else (self.lipschitz, self.holder)
 
     @property
     def reason_void(self) -> str:
-        """Why there is no guarantee without L and α; empty where both are known."""
+        """Why there is no guarantee without L and α; empty if both are known."""
         missing = [name for name in ("lipschitz", "holder") if getattr(self, name) is None]
         if not missing:
             return ""

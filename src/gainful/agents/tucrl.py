@@ -17,13 +17,13 @@ from gainful.optimism.bernstein import well_visited
 
 @kernel
 def truncated_pairs(visits: NDArray[Any], n_states: int, n_actions: int, t: int, out: NDArray[Any]) -> None:
-    """Marks the pairs that may not move to states never visited."""
+    """Mark the pairs that may not move to states never visited."""
     for k in range(visits.size):
         out[k] = well_visited(visits[k], n_states, n_actions, t)
 
 
 class TUCRL(UCRL2B):
-    r"""TUCRL (Fruit, Pirotta & Lazaric 2018): UCRL2B that stops believing in states it has never seen.
+    r"""TUCRL (Fruit, Pirotta & Lazaric 2018): UCRL2B that does not plan to reach unseen states.
 
     A pair with max{1, N-1} > sqrt(t_k/(SA)) may not move to a state never visited, so that an unreachable state loses
     its attraction; when all pairs of the visited states are such, states never visited are left out of the plan
@@ -49,7 +49,7 @@ class TUCRL(UCRL2B):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The theorem, as far as the constants are its own."""
+        """The guarantee of the theorem, void if the constants were changed."""
         return Guarantee(
             bound=f"regret Õ(r_max·D_C·sqrt(Γ_C·S_C·A·T)) with probability {1 - self.delta:g}",
             assumptions=("the MDP is weakly communicating", "the start lies in its communicating part C"),

@@ -34,12 +34,12 @@ def rewards_with_bonus(
 
 
 class UCBVI(EpisodicAgent):
-    r"""UCBVI-CH for S states and A actions, told H = `episode_length` and the number of steps T = `horizon`.
+    r"""UCBVI-CH (Azar, Osband & Munos 2017): optimistic backward induction over blocks of H steps.
 
-    Every H steps, wherever the process is, it plans the next H by backward induction,
+    Every H steps, whatever the current state, it plans the next H steps by backward induction,
     Q_h(s,a) = min{ r̄ + b + p̄·V_{h+1}, H·r_max }, b = 7·H·r_max·ln(5SAT/δ)/√N; H·r_max where N = 0. `bonus_scale`
-    multiplies b. The published minimum with the Q_h of the plan before is left out (it would keep H·S·A numbers).
-    Equal values go to the lowest action; while b is so large that all are cut (`vacuous`) it plays action 0.
+    multiplies b. The published minimum with the Q_h of the previous plan is left out (it would need H·S·A numbers).
+    Ties go to the lowest action; while b is so large that all values are cut (`vacuous`), it plays action 0.
 
     The policy depends on the step h. An episode of this agent is one block of H steps; inside it the plan in force
     changes whenever the actions of step h differ from those of step h - 1, without planning and without a record.
@@ -92,7 +92,7 @@ class UCBVI(EpisodicAgent):
         self._block = 0
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again."""
+        """The arguments that recreate this agent."""
         return {
             **super().settings(),
             "episode_length": self.episode_length,
@@ -105,7 +105,7 @@ class UCBVI(EpisodicAgent):
         return {"table": self._table, "block": np.array([self._block])}
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take back the present block."""
+        """Restore the present block."""
         table, block = arrays["table"], arrays["block"]
         length = self.episode_length if self.current is not None else 0
         if table.shape != (length, self.n_states) or block.shape != (1,):
@@ -133,7 +133,7 @@ class UCBVI(EpisodicAgent):
         return bool(self.current.values.min() >= self.episode_length * self.reward_range)
 
     def begin_episode(self, plan: EpisodePlan | None = None, seconds: float = 0.0) -> None:
-        """A new block where the present one is over; inside it, the actions of the next steps."""
+        """Begin a new block if the present one is over; otherwise switch to the actions of the next steps."""
         h = self.t - self._block
         if plan is not None or self.current is None or h >= self.episode_length:
             super().begin_episode(plan, seconds)

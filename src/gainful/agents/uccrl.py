@@ -49,7 +49,7 @@ class TabularUCCRL(ExtendedAgent):
         self.span, self.widening = real("span", span, 0.0), float(widening)
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again."""
+        """The arguments that recreate this agent."""
         return {**super().settings(), "span": self.span, "widening": self.widening}
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
@@ -60,16 +60,17 @@ class TabularUCCRL(ExtendedAgent):
 
 
 class UCCRL(SmoothAgent):
-    r"""UCCRL (Ortner & Ryabko 2012) with SCAL's planner: states in a box, A actions, Hölder constants L and α.
+    r"""UCCRL (Ortner & Ryabko 2012) with SCAL's planner: ℓ₁ balls on the cells of a continuous state space.
 
     On n cells, N the visits of (cell, action): ‖p̃ - p̄‖₁ ≤ sqrt(56·n·ln(2At_k/δ)/N⁺) + L·m^{-α} and
     |r̃ - r̄| ≤ r_max·(sqrt(7·ln(2nAt_k/δ)/(2N⁺)) + L·m^{-α}), m the cells per axis (the coarsest axis, if they differ).
 
-    **What is a variant.** The published algorithm takes the best of all plausible MDPs whose optimal bias has span at
-    most c, a problem for which no method is known. Qian, Fruit, Pirotta & Lazaric (sec. 4) point to SCAL's planner:
-    here extended value iteration on the cells is cut to span c (ScOpt on the extended MDP), to precision r_max/√t_k,
-    with SCAL's copies of reward 0, so that the policy executed is deterministic. SCAL's perturbation is left out:
-    ℓ₁ balls of positive radius reach every cell already. No proof is published for the variant: `guarantee` is void.
+    **How it differs from the paper.** The published algorithm takes the best of all plausible MDPs whose optimal bias
+    has span at most c, a problem for which no method is known. Qian, Fruit, Pirotta & Lazaric (sec. 4) suggest
+    SCAL's planner: here extended value iteration on the cells is cut to span c (ScOpt on the extended MDP), to
+    precision r_max/√t_k, with SCAL's copies of reward 0, so that the policy executed is deterministic. SCAL's
+    perturbation is left out: ℓ₁ balls of positive radius reach every cell already. No proof is published for the
+    variant: `guarantee` is void.
 
     A radius of 2 is every law: until N > 14·n·ln(2At/δ) the agent ignores what it sees (`vacuous`).
 
@@ -83,7 +84,7 @@ class UCCRL(SmoothAgent):
         The cells. Without one the agent cuts the box described by `dim`, `low`, `high`, `box` and `outside` into
         ⌈((α/d)·L·sqrt(T/A))^{1/(d+α)}⌉ intervals per axis.
     lipschitz, holder : float, optional
-        The Hölder constants L > 0 and α in (0, 1], as for `CSCALPlus`. Without them nothing is widened.
+        The Hölder constants L > 0 and α in (0, 1], as for `CSCALPlus`. Without them the balls are not widened.
     reward_max, reward_min : float
         Every reward lies between them.
     delta : float
@@ -93,9 +94,9 @@ class UCCRL(SmoothAgent):
     allowed : array_like of bool, shape (cells, A), optional
         The actions that each cell has; all by default.
     width_scale : float
-        Multiplies the statistical widths, and not the widening.
+        Multiplies the statistical widths but not the widening.
     horizon : float, optional
-        The number of steps T for which to choose the number of cells; needed where there is no partition.
+        The number of steps T for which to choose the number of cells; needed if there is no partition.
     dim, low, high, box, outside
         The box to cut: [low, high] in `dim` dimensions, by default [0, 1]^dim, or a Gymnasium `box`; see
         `Partition.from_box`.
@@ -165,7 +166,7 @@ class UCCRL(SmoothAgent):
         return self.core.span
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again."""
+        """The arguments that recreate this agent."""
         kept = super().settings()
         del kept["widening"]
         return kept

@@ -51,7 +51,7 @@ class UCRL2(ExtendedAgent):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The theorem, as far as the constants are its own."""
+        """The guarantee of the theorem, void if the constants were changed."""
         return Guarantee(
             bound=f"regret at most 34·r_max·D·S·sqrt(A·T·ln(T/δ)) with probability {1 - self.delta:g}",
             assumptions=("the MDP is communicating, of finite diameter D",),

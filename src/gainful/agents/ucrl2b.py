@@ -41,7 +41,7 @@ def bernstein_sets(rows: EmpiricalRows, sums: Sums, constants: SetConstants, out
 class UCRL2B(ExtendedAgent):
     r"""UCRL2B (Fruit, Pirotta & Lazaric 2020): per-entry Bernstein intervals, extended value iteration.
 
-    r and each p(s') within 2·sqrt(σ̂²ℓ/N⁺) + 6·range·ℓ/N⁺ of the estimate, ℓ = ln(6SAN⁺/δ), N⁺ = max{1,N}, σ̂² the
+    r and each p(s') lie within 2·sqrt(σ̂²ℓ/N⁺) + 6·range·ℓ/N⁺ of the estimate, ℓ = ln(6SAN⁺/δ), N⁺ = max{1,N}, σ̂² the
     empirical variance. With probability 1-δ the regret is Õ(r_max·sqrt(D·Γ·S·A·T)) in an MDP of diameter D.
 
     Parameters
@@ -63,7 +63,7 @@ class UCRL2B(ExtendedAgent):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The theorem, as far as the constants are its own."""
+        """The guarantee of the theorem, void if the constants were changed."""
         return Guarantee(
             bound=f"regret Õ(r_max·sqrt(D·Γ·S·A·T)) with probability {1 - self.delta:g}",
             assumptions=("the MDP is communicating, of finite diameter D",),

@@ -31,15 +31,15 @@ class Audit:
     settings : dict
         The arguments that make the agent.
     guarantee : str
-        What the agent promises.
+        The guarantee of the agent.
     void : str
-        Why nothing is promised for this agent; empty where the theorem holds.
+        Why there is no guarantee for this agent; empty if the theorem holds.
     delta : float
-        The probability with which promises may fail.
+        The probability with which the guarantee may fail.
     horizon : int
         Steps of each run.
     facts : dict
-        About the environment, None where unknown: gain (in its own units), gain_per_step, span, support, diameter.
+        About the environment, None if unknown: gain (in its own units), gain_per_step, span, support, diameter.
     runs : tuple of RunAudit
         The runs, by seed.
 
@@ -71,7 +71,7 @@ class Audit:
 
     @property
     def ok(self) -> bool:
-        """Whether no promised statement is violated."""
+        """Whether no guaranteed statement is violated."""
         return not any(verdict.broken for verdict in self.verdicts.values())
 
     def __getitem__(self, statement: str) -> Verdict:
@@ -124,9 +124,9 @@ class Audit:
         Returns
         -------
         dict
-            `steps`, `mean` and `largest` regret over runs; `bound`, the explicit bound, None where the theorem does not
-            apply; `lower_bound`, 0.015·sqrt(DSAT), None where D is unknown; `lower_bound_needs`, which condition of
-            the lower bound is not met here, empty where all are.
+            `steps`, `mean` and `largest` regret over runs; `bound`, the explicit bound, None if the theorem does not
+            apply; `lower_bound`, 0.015·sqrt(DSAT), None if D is unknown; `lower_bound_needs`, which condition of
+            the lower bound is not met here, empty if all are.
         """
         steps = self.runs[0].shown["steps"]
         regret = np.array([run.shown["regret"] for run in self.runs])
@@ -153,7 +153,7 @@ class Audit:
         Returns
         -------
         dict of str to dict
-            For each term `measured`, the mean over runs, and `allowed`. Empty where the bound does not apply.
+            For each term `measured`, the mean over runs, and `allowed`. Empty if the bound does not apply.
         """
         allowed = self.runs[0].shown.get("terms")
         if allowed is None or self.regret_curves()["bound"] is None:
@@ -180,7 +180,7 @@ class Audit:
         Returns
         -------
         dict or None
-            `mean` over states and runs, and `largest`; None where it was not measured.
+            `mean` over states and runs, and `largest`; None if it was not measured.
         """
         last = [run.shown["tightness"] for run in self.runs if "tightness" in run.shown]
         if not last:
@@ -194,7 +194,7 @@ class Audit:
 def gathered(
     runs: Sequence[RunAudit], agent: Any, environment: str, truth: Any, *, agent_name: str | None = None
 ) -> Audit:
-    """The Audit of runs that have been made; `agent` is one like theirs."""
+    """The Audit of finished runs; `agent` is an agent with the same settings as theirs."""
     if not runs:
         raise InvalidArgumentError("runs", runs, "at least one", problem="no run was audited")
     guarantee = agent.guarantee
@@ -212,7 +212,7 @@ def gathered(
 
 
 def facts_of(truth: Any, agent: Any) -> dict[str, Any]:
-    """What to say about the environment beside the verdicts."""
+    """Facts about the environment, to be shown with the verdicts."""
     finite = isinstance(truth, Truth)
     units = truth.mdp.units if finite else None
     gain = truth.gain if units is None else units.sign * truth.gain / units.step_duration

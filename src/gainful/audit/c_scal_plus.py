@@ -69,7 +69,7 @@ class DrainedLog(TransitionLog):
         self._drain = drain
 
     def reserve(self, more: int) -> None:
-        """Make room for so many more."""
+        """Make room for `more` transitions."""
         if self.n and self.n + more > LOGGED_PAUSE:
             self._drain()
         super().reserve(more)

@@ -34,7 +34,7 @@ class CellTables:
     places: Floats
     """(S*POINTS,) the sampled points, in the unit interval."""
     inside: NDArray[np.bool_]
-    """(S*POINTS,) False where the cell has no point of the environment's box."""
+    """(S*POINTS,) False if the cell has no point of the environment's box."""
     rewards: Floats
     """(S*POINTS, A) r(x,a)."""
     expected: Floats
@@ -44,7 +44,7 @@ class CellTables:
     anchor: float
     """n·∫ h over I(s̄), the first cell: what p̂ has of h there."""
     pieces: int
-    """Pieces per cell; 0 where no number of them was good enough."""
+    """Pieces per cell; 0 if no number of them was good enough."""
     polynomials: Bands
     """Rows (a, piece, Chebyshev point): p(J|x,a)."""
     error: float
@@ -62,13 +62,13 @@ class CellsTruth:
 
     environment: ContinuousEnvironment
     gain: float | None
-    """g*, proven to lie within the oracle's bounds (d = 1), or its estimate (d = 2); None where it is unknown."""
+    """g*, proven to lie within the oracle's bounds (d = 1), or its estimate (d = 2); None if it is unknown."""
     gain_low: float
-    """The proven lower end of g*: optimism and regret are compared with it; NaN where nothing is proven."""
+    """The proven lower end of g*: optimism and regret are compared with it; NaN if nothing is proven."""
     span: float | None
     """sp(h), or None."""
     solution: OracleSolution | None = field(repr=False, default=None)
-    """None where the law is unknown: statements about the true model then are not applicable."""
+    """None if the law is unknown: statements about the true model then are not applicable."""
     _tables: dict[Partition, CellTables] = field(init=False, repr=False, default_factory=dict)
 
     @classmethod

@@ -30,7 +30,7 @@ class Worst:
     episode, step : int
         The episode, from 1, and its first step.
     state, action : int or None
-        The place, where there is one.
+        The place if there is one.
     seed : int or None
         The seed of the run; None in the finding of a single run.
     excess : float
@@ -75,9 +75,9 @@ class Finding:
     checks, failures : int
         How often it was checked, and how often it failed.
     worst : Worst or None
-        Its worst case; None where it was not checked.
+        Its worst case; None if it was not checked.
     reason : str
-        Why it is not applicable; empty where it is.
+        Why it is not applicable; empty if it is.
 
     Examples
     --------
@@ -141,7 +141,7 @@ class Cases:
     rounding : array
         What rounding may add to either side.
     states, actions : array or None
-        The place, where there is one; -1 for none.
+        The place if there is one; -1 for none.
     """
 
     found: Floats

@@ -334,7 +334,7 @@ def bonus_formula(e: PlannedEpisodes) -> Cases:
 
 
 def optimism(e: PlannedEpisodes, gain: float) -> Cases:
-    """g* ≤ max (T_c v_k - v_k), computed anew; `gain` is the proven lower end of g*."""
+    """g* ≤ max (T_c v_k - v_k), recomputed; `gain` is the proven lower end of g*."""
     rounding = e.sweep_rounding + 1e-9 * e.constants.reward_range
     return Cases.of(np.full(e.step.size, gain), e.residual.max(axis=1), rounding)
 
@@ -389,7 +389,7 @@ def contracts(e: PlannedEpisodes) -> Cases:
 
 
 def unichain(e: PlannedEpisodes) -> Cases:
-    """The policy reaches s̄ from every state in one step: Σ π(a|s)·p̂(s̄|s,a) > 0; found is 1 where it does not."""
+    """The policy reaches s̄ from every state in one step: Σ π(a|s)·p̂(s̄|s,a) > 0; found is 1 if it does not."""
     reach = e.under_policy(e.anchored)
     state, (least,) = largest_of(-reach, reach)
     return Cases.of(least <= 0.0, 0.0, states=state)

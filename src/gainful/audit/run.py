@@ -164,7 +164,7 @@ def truth_of(environment: Any) -> Truth | CellsTruth:
 
 
 def auditor_class(agent: Any, truth: Any) -> Callable[[Any, Any, Any], Auditor]:
-    """The class that audits this kind of agent; an InvalidArgumentError where no theorem about it is audited."""
+    """The class that audits this kind of agent; an InvalidArgumentError if no theorem about it is audited."""
     name, finite = type(agent).__name__, isinstance(truth, Truth)
     if isinstance(agent, SCALPlus) and finite:
         from gainful.audit.scal_plus import ScalPlusAuditor

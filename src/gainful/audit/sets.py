@@ -54,7 +54,7 @@ class Seen(NamedTuple):
     pair: NDArray[np.int64]
     """The pair of each entry."""
     mean: Floats
-    """r̄, 0 where N = 0."""
+    """r̄, 0 if N = 0."""
     variance: Floats
     """The variance of the rewards: Σr²/N − r̄²."""
 
@@ -245,7 +245,7 @@ def within_reach(
 
 
 class Nearest(NamedTuple):
-    """The pair of an episode where found/allowed is largest; -1 where there is none."""
+    """The pair of an episode where found/allowed is largest; -1 if there is none."""
 
     found: float
     allowed: float

@@ -1,4 +1,4 @@
-"""What is audited: each statement in words, its source, and whether it may fail in some runs."""
+"""The audited statements: each in words, with its source, and whether it may fail in some runs."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Statement:
-    """Something that a theorem, or the definition of an algorithm, says about every run.
+    """A claim that a theorem, or the definition of an algorithm, makes about every run.
 
     Attributes
     ----------
     name : str
         Its identifier.
     text : str
-        What it says.
+        The claim in words.
     source : str
         Where it comes from.
     likely : bool
         True if it holds with probability 1 − δ, so that it may fail in a fraction δ of all runs; False if it may never
         fail.
     constants : bool
-        Whether it is promised for the theorem's constants only: not for a bonus_scale or width_scale other than 1.
+        Whether it is guaranteed for the theorem's constants only, that is for a bonus_scale or width_scale of 1.
 
     Examples
     --------

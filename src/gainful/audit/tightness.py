@@ -1,7 +1,7 @@
 r"""How far the optimistic operator lies above the true one, and how that grows with the support Γ.
 
 Optimism by a bonus needs L̂h* ≥ Lh*, by a set that it contains the true model. How much larger L̂h* is than Lh* = h* + g*
-is what the optimism costs. Qian, Fruit, Pirotta & Lazaric (sec. 3, remark on optimism) put it at
+is the cost of optimism. Qian, Fruit, Pirotta & Lazaric (sec. 3, remark on optimism) put it at
 Θ̃(max{r_max, c}·sqrt(1/N)) for SCAL+ and at Θ̃(max{r_max, c}·sqrt(Γ/N)) for SCAL: tighter by √Γ.
 """
 
@@ -78,7 +78,7 @@ def fixed_bias(
 def even_split(
     n_states: int, n_actions: int, support: int, *, span: float = 1.0, stay: float = 0.0, instance: int = 0
 ) -> MDP:
-    """The case in which intervals are dearest: h* is 0 in half of the states and c in the others.
+    """The worst case for intervals: h* is 0 in half of the states and c in the others.
 
     Every pair moves to Γ/2 random states of each half, with probability 1/Γ each; the rest is as in `fixed_bias`. With
     entries of width w each, the best row gains c·w·Γ/2: for w = sqrt(14·p(1-p)·b/N), as in SCAL for large N,
@@ -146,7 +146,7 @@ def evenly_visited(truth: Truth, visits: int, seed: int) -> Statistics:
     counts = np.concatenate([rng.multinomial(visits, p[ptr[k] : ptr[k + 1]]) for k in range(pairs)])
     seen = counts > 0
     row = np.repeat(np.arange(pairs), np.diff(ptr))
-    N = np.bincount(row, weights=counts, minlength=pairs).astype(np.int64)  # 0 where an action is not allowed
+    N = np.bincount(row, weights=counts, minlength=pairs).astype(np.int64)  # 0 if an action is not allowed
     mean = np.where(N > 0, truth.rewards, 0.0)
     total = N.astype(np.float64) * mean
     squares = total * mean
@@ -168,7 +168,7 @@ def evenly_visited(truth: Truth, visits: int, seed: int) -> Statistics:
 
 
 def _ignore(view: EpisodeView) -> None:
-    """An observer, for SCAL+ reports its bonuses only where there is one."""
+    """An observer that does nothing; SCAL+ reports its bonuses only if there is an observer."""
 
 
 def _agent(name: str, truth: Truth, delta: float) -> EpisodicAgent:
@@ -199,7 +199,7 @@ def measured_tightness(
     """Optimism's excess L̂h* − Lh* of each agent after N visits of every pair, over a family of problems.
 
     Each agent plans once, by its own code and with the theorem's constants, on one and the same statistics, at
-    t = total visits + 1, told c = sp(h*) and r_max = 1. One row per problem, number of visits and agent: n_states S,
+    t = total visits + 1, given c = sp(h*) and r_max = 1. One row per problem, number of visits and agent: n_states S,
     support Γ, visits N, seed, agent, span c, mean, largest and least excess over states, and `relative`, the mean over
     max{r_max, c}.
     """

@@ -1,4 +1,4 @@
-"""What an audit knows and an agent does not: the true model, its gain and its bias."""
+"""What an audit knows and an agent does not know: the true model, its gain and its bias."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gainful.planning.solve import solve
 from gainful.simulation.transition_table import RewardLaw
 
 GAIN_PRECISION = 1e-9
-"""To which g* is solved, relative to the range of rewards; coarser where rounding does not allow it."""
+"""The precision to which g* is solved, relative to the range of rewards; coarser if rounding does not allow it."""
 LARGEST_DIAMETER = 500
 """States up to which the diameter is computed. Only the lower bound that is shown needs it."""
 
@@ -83,7 +83,7 @@ class Truth:
 
     @cached_property
     def diameter(self) -> float | None:
-        """D, or None where it is infinite or would take long to compute."""
+        """D, or None if it is infinite or would take long to compute."""
         if self.mdp.n_states > LARGEST_DIAMETER:
             return None
         try:

@@ -17,8 +17,8 @@ CONFIDENCE = 0.95
 def clopper_pearson(failures: int, runs: int) -> tuple[float, float]:
     """One-sided 95 % bounds on a probability after `failures` in `runs` independent trials.
 
-    The lower bound is the probability at which so many failures or more occur with probability 0.05, the upper one that
-    at which so many or fewer do (Clopper & Pearson 1934).
+    The lower bound is the probability at which at least `failures` failures occur with probability 0.05; the upper
+    bound is the probability at which at most `failures` occur with probability 0.05 (Clopper & Pearson 1934).
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ def clopper_pearson(failures: int, runs: int) -> tuple[float, float]:
 def word_for(failed_runs: int, runs: int, allowed: float) -> Word:
     """The verdict on a statement that may fail in a fraction `allowed` of all runs.
 
-    It is violated where the lower bound on the frequency of failing runs exceeds `allowed`, certified where the upper
-    bound does not, and else inconclusive. A statement that may never fail (`allowed` 0) is certified by runs without a
-    failure and violated by a single one.
+    It is violated if the lower bound on the frequency of failing runs exceeds `allowed`, certified if the upper bound
+    does not exceed it, and inconclusive otherwise. A statement that may never fail (`allowed` 0) is certified if no run
+    fails and violated by a single failure.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Verdict:
     verdict : str
         "certified", "violated", "inconclusive" or "not applicable".
     promised : bool
-        Whether a theorem promises it for the agent as it is; if not, the verdict only describes what happened.
+        Whether a theorem guarantees it for this agent; if not, the verdict only describes what happened.
     allowed : float
         The fraction of runs in which it may fail.
     runs, failed_runs : int
@@ -88,7 +88,7 @@ class Verdict:
     worst : Worst or None
         The worst case of all runs.
     reason : str
-        Why it is not applicable; empty where it is.
+        Why it is not applicable; empty if it is.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class Verdict:
 
     @property
     def broken(self) -> bool:
-        """Whether the statement is promised and yet violated."""
+        """Whether the statement is violated although it is guaranteed."""
         return self.promised and self.verdict == "violated"
 
     @property
@@ -132,7 +132,7 @@ class Verdict:
 
 
 def judge(name: str, findings: Sequence[tuple[int, Finding]], delta: float, void: str) -> Verdict:
-    """The verdict on statement `name` from (seed, finding) of each run; `void` says why nothing is promised."""
+    """The verdict on statement `name` from (seed, finding) of each run; `void` is the reason for no guarantee."""
     statement = STATEMENTS[name]
     allowed = delta if statement.likely else 0.0
     used = [(seed, f) for seed, f in findings if f.applicable]

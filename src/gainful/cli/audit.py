@@ -52,7 +52,7 @@ def audit(
         str,
         typer.Option(
             metavar="NUMBER|auto",
-            help="The bound c on the span that the agent is told; auto is 1.001 times the model's own span.",
+            help="The bound c on the span given to the agent; auto is 1.001 times the model's own span.",
         ),
     ] = "auto",
     bins: options.Bins = None,

@@ -132,7 +132,7 @@ def _print_failures(found: list[dict[str, Any]]) -> None:
 
 
 def _with_guarantees(table: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
-    """Add the column guarantee: "yes", "oracle c" (yes, but the agent was told the model's own span), or "no"."""
+    """Add the column guarantee: "yes", "oracle c" (yes, but the agent was given the model's own span), or "no"."""
     runs = frame.drop_duplicates("run_id").groupby(["environment", "agent"], observed=True)
     holds, told = runs["guarantee_holds"].all(), runs["span_is_oracle"].any()
     words = []

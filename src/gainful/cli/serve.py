@@ -29,7 +29,7 @@ def serve(
         str,
         typer.Option(
             metavar="WHEN",
-            help="Sync to disk: record (before every answer), every so many ms, or off.",
+            help="When to sync to disk: record (before every answer), a number of milliseconds, or off.",
         ),
     ] = "record",
     planning: Annotated[str, typer.Option(metavar="HOW", help="Where to plan: auto, inline or background.")] = "auto",

@@ -9,7 +9,7 @@ from gainful.mdp.model import MDP
 
 
 def weakly_communicating_toy(n_transient: int = 1, *, start_above: bool = False) -> MDP:
-    """Two states that reach each other and, above them, better ones that can only be left for good.
+    """Two states that reach each other and, above them, better states that cannot be re-entered once left.
 
     "low": "stay" earns 1/4, "go" moves to "high" with reward 0. "high": "stay" earns 1/2, "go" moves to "low" with
     reward 0. "cloud k", k = 1 … n_transient: every step earns 1; "go" falls to the cloud below (from "cloud 1" to

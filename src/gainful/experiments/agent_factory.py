@@ -46,7 +46,7 @@ class AgentFactory:
         self.name = name or ("c-scal-plus" if self.among_points else "scal-plus")
         self.span, self._known_span = span, own_span
         self.span_is_oracle = False
-        """Whether the agent is told the model's own span, which a learner cannot know."""
+        """Whether the agent is given the model's own span, which a learner cannot know."""
         self.options = self._options()
 
     @classmethod
@@ -80,7 +80,7 @@ class AgentFactory:
                 problem=f"{self.name} cannot be made: {error}",
             ) from error
 
-    # ------------------------------------------------------------------ what it is told
+    # ------------------------------------------------------------------ the agent's arguments
 
     def _options(self) -> dict[str, Any]:
         from gainful.agents import registry
@@ -154,7 +154,7 @@ class AgentFactory:
         return sizes if self.among_points else {"n_states": int(env.observation_space.n), **sizes}
 
     def _rewards(self) -> dict[str, Any]:
-        """The range of rewards; empty for a Gymnasium environment, whose agents assume [0, 1] unless told."""
+        """The range of rewards; empty for a Gymnasium environment, whose agents assume [0, 1] by default."""
         low, high = getattr(self.environment, "reward_min", None), getattr(self.environment, "reward_max", None)
         if low is None or high is None:
             return {}

@@ -464,7 +464,7 @@ def _numbers(frame: pd.DataFrame, name: str) -> Floats:
     import pandas as pd
 
     column = frame[name]
-    if column.dtype == object and column.isna().all():  # None where the optimal gain is unknown
+    if column.dtype == object and column.isna().all():  # None if the optimal gain is unknown
         column = pd.Series(np.full(len(frame), np.nan))
     if column.dtype.kind not in "fiu":
         raise InvalidArgumentError(name, column.dtype, "numbers", problem=f"column {name!r} has type {column.dtype}")

@@ -41,7 +41,7 @@ RESULTS_VERSION = 1
 
 
 def checkpoint_steps(checkpoints: int | Iterable[int], horizon: int) -> tuple[int, ...]:
-    """Explicit steps from so many per decade, or from a list; the last is the horizon.
+    """Explicit steps from a number per decade, or from a list; the last is the horizon.
 
     >>> checkpoint_steps(2, 100), checkpoint_steps([10], 100)
     ((1, 3, 10, 32, 100), (10, 100))

@@ -20,7 +20,7 @@ class Differences:
     missing: tuple[dict[str, Any], ...]
     """Stored runs that are not in the spec."""
     lines: tuple[str, ...]
-    """The same in words; empty where every stored run is still asked for."""
+    """The same in words; empty if every stored run is still asked for."""
 
     @property
     def is_superset(self) -> bool:

@@ -20,7 +20,7 @@ from gainful.machine import peak_memory
 COMPILING_STEPS = 64
 PROBE_STEPS = 20_000
 PROBE_SECONDS = 6.0
-"""No further trial run starts after so many seconds of them."""
+"""The seconds of trial runs after which no further one starts."""
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ from gainful.experiments.configuration import RESULTS_VERSION, Configuration
 from gainful.experiments.wire_format import pack
 
 MAX_STORED_EPISODES = 1024
-"""Episodes stored per run; if there are more, so many are chosen, evenly over the logarithm of the step."""
+"""Episodes stored per run; if there are more, this many are chosen, evenly over the logarithm of the step."""
 MAX_STORED_PAIRS = 4096
-"""Visits and policy are stored for up to so many pairs of state and action."""
+"""Visits and policy are stored for up to this many pairs of state and action."""
 
 
 class RunStoppedError(Exception):
@@ -40,10 +40,10 @@ class Task:
     run_id: str
     configuration: dict[str, Any]
     gain: float | None
-    """g*, which regret is measured against; None where it is unknown."""
+    """g*, which regret is measured against; None if it is unknown."""
     gain_source: str
     span: float | None
-    """The model's own span, for agents told `span = "auto"`."""
+    """The model's own span, for agents with `span = "auto"`."""
     checkpoint_file: str | None = None
     checkpoint_every: float = 30.0
     folder_token: str | None = None

@@ -104,7 +104,7 @@ def parse_steps(value: Any, name: str = "horizon") -> int:
 
 
 def parse_horizon(value: Any, run_horizon: int) -> int:
-    """Read the horizon an agent is told: a number of steps, or "auto" for the run's."""
+    """Read the horizon given to an agent: a number of steps, or "auto" for the run's."""
     if isinstance(value, str) and value == AUTO:
         return run_horizon
     if isinstance(value, str):

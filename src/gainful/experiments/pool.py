@@ -77,7 +77,7 @@ class Executor(Protocol):
         """Start one more task; at most `slots` may be active."""
 
     def wait(self, seconds: float) -> list[Event]:
-        """The events since the last call, after so many seconds at the latest."""
+        """The events since the last call, after `seconds` seconds at the latest."""
 
     def stop(self) -> None:
         """Ask the active runs to stop at their next pause."""

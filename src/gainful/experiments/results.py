@@ -52,7 +52,7 @@ def results(folder: str | Path, *, older: bool = False) -> pd.DataFrame:
     -------
     pandas.DataFrame
         `environment` and `agent` are the labels of the spec, `parameters` both sets of parameters as JSON; then seed,
-        step, reward, regret and pseudo_regret (NaN where the optimal gain is unknown), horizon, gain, span, sizes,
+        step, reward, regret and pseudo_regret (NaN if the optimal gain is unknown), horizon, gain, span, sizes,
         episodes, guarantee, seconds, versions and run_id.
 
     Raises

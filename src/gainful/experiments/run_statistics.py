@@ -1,6 +1,6 @@
 """Statistics over runs: averages, bands and intervals, paired comparisons, growth exponents.
 
-Everywhere axis 0 is the runs. NaN means unknown (a regret whose optimal gain nobody knows): it makes what depends on
+Everywhere axis 0 is the runs. NaN means unknown (a regret whose optimal gain is unknown): it makes what depends on
 it NaN, and is never dropped in silence; infinite values are refused. Every function is deterministic given `seed`, and
 no result depends on the order of the runs beyond rounding.
 
@@ -523,7 +523,7 @@ def growth_exponent(
 
 
 def last_decades_window(steps: Floats, last_decades: float) -> NDArray[np.bool_]:
-    """Which of increasing `steps` are within so many decades of the last one."""
+    """Which of increasing `steps` are within `last_decades` decades of the last one."""
     start = float(steps[-1]) * 10.0**-last_decades * (1.0 - 1e-12)  # a window of 10 to 100 has both
     inside: NDArray[np.bool_] = (steps > 0.0) & (steps >= start)
     return inside

@@ -30,9 +30,9 @@ A spec is a TOML file::
 
 Every agent runs in every environment with every seed. `parameters` are those of `gainful list`; `grid` and `zip` sweep
 over lists of values (`zip` varies fastest). `bonus_scales` sweeps over width_scale for agents that have that instead.
-An agent that needs a span is told "auto", the model's own, an oracle's, unless it is given a number or a factor as in
-"0.5*auto"; one that needs a horizon is told the run's. On continuous states tabular agents are put on cells; `bins` is
-their number per axis, by default the formula's for the horizon.
+An agent that needs a span gets "auto", the model's own (which only an oracle knows), unless the spec gives a number or
+a factor as in "0.5*auto"; one that needs a horizon gets the run's. On continuous states, tabular agents are
+discretised; `bins` is the number of cells per axis, by default the theorem's for the horizon.
 
 The horizon of a run is that of its agent, else of its environment, else of the file. Steps in `checkpoints` beyond a
 run's horizon are left out. Runs come in the order environment, agent, seed, as written.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 CHECKPOINT_EVERY = 15.0
-"""A killed run loses at most so many seconds of work."""
+"""The most seconds of work that a killed run loses."""
 CLEAN_STOP_SECONDS = 20.0
 """Seconds that active runs get to write their checkpoints after a request to stop."""
 
@@ -128,7 +128,7 @@ class ExperimentOutcome:
     failures : tuple of dict
         The last failure of every run that failed: environment, agent, seed, kind, message, traceback, and more.
     stopped : bool
-        Whether the call was told to stop before the end.
+        Whether the call was interrupted before the end.
     seconds : float
         How long the call took.
     """
@@ -541,7 +541,7 @@ def environment_key(configuration: Configuration) -> str:
 
 
 def facts_of(environment: Any) -> dict[str, Any]:
-    """Gain per step, where it comes from, and span; None where they are unknown."""
+    """Gain per step, where it comes from, and span; None if they are unknown."""
     from gainful.experiments.agent_factory import own_span
     from gainful.mdp.model import MDP
     from gainful.simulation.continuous import known_gain

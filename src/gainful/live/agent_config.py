@@ -89,7 +89,7 @@ def _class_of(name: str) -> Any:
 
 
 def class_named(name: str) -> Any:
-    """The class by its own name, such as 'SCALPlus', as files have it; an UnknownAgentError where there is none."""
+    """The class by its own name, such as 'SCALPlus', as files have it; an UnknownAgentError if there is none."""
     for key, (_, attribute) in {**registry.AGENTS, **registry.PARTITIONED}.items():
         if attribute == name:
             return _class_of(key)
@@ -99,7 +99,7 @@ def class_named(name: str) -> Any:
 
 
 def rebuild_agent(name: str, settings: dict[str, Any], allowed: NDArray[np.bool_] | None) -> Any:
-    """A new agent from what a file holds; TypeError, ValueError or KeyError where that cannot be."""
+    """A new agent from what a file holds; TypeError, ValueError or KeyError if that cannot be."""
     return class_named(name)(**settings, **({} if allowed is None else {"allowed": allowed}))
 
 

@@ -65,7 +65,7 @@ class BackgroundPlanner:
         self._thread: threading.Thread | None = None
         self._made: tuple[EpisodePlan, float] | BaseException | None = None
         self.planned_from = -1
-        """The number of observations that the plan under way is made from; -1 where there is none."""
+        """The number of observations that the plan under way is made from; -1 if there is none."""
 
     def observe(self, pair: int, to: int, reward: float) -> None:
         """Note a transition, its reward in internal units, for the next plan."""

@@ -480,7 +480,7 @@ class DurableAgent:
 
     @property
     def dim(self) -> int:
-        """The number of coordinates of a state; 0 where states are numbered."""
+        """The number of coordinates of a state; 0 if states are numbered."""
         return self._session.description.dim
 
     @property

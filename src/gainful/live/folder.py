@@ -5,7 +5,7 @@ journal-000001.log   segments of the journal, in order; a header of 32 bytes, th
 history-1-900.gz     records 1 … 900, compressed: what compaction makes of segments that a snapshot covers
 snapshot-900.npz     the whole state after record 900 (`gainful.archive`); the last two are kept
 lock                 held by the one writer
-unsynced             there after a failed sync, until the segments have been written anew
+unsynced             there after a failed sync, until the segments have been rewritten
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class AgentDescription:
     settings: dict[str, Any]
     """The arguments that made it."""
     dim: int
-    """0 where states are numbered, d where they are points."""
+    """0 if states are numbered, d if they are points."""
     initial: dict[str, Any] = field(default_factory=dict)
     """What it knew at the beginning: `t`, the number of observations, and `digest`, of its statistics."""
     prior: dict[str, Any] | None = None
-    """Name and weight of the prior model, where there was one."""
+    """Name and weight of the prior model if there was one."""
     options: dict[str, Any] = field(default_factory=dict)
     """remember, max_pending, keep_history."""
     history: str = ""
@@ -68,7 +68,7 @@ class AgentDescription:
 
     @classmethod
     def from_json(cls, where: str | Path, kept: Any) -> AgentDescription:
-        """Read what `to_json` gave; a JournalError where it is something else."""
+        """Read what `to_json` returned; a JournalError if it is something else."""
         if not isinstance(kept, dict) or kept.get("format") != DESCRIPTION_FORMAT:
             raise JournalError(
                 f"{where}: is not the description of a durable agent", name=str(where), hint="restore a copy"
@@ -177,11 +177,11 @@ class Folder:
 
     @property
     def unsynced(self) -> bool:
-        """Whether a sync has failed, so that the segments must be written anew before anything is acknowledged."""
+        """Whether a sync has failed, so that the segments must be rewritten before anything is acknowledged."""
         return self.path.resolve() in unsynced_folders or (self.path / UNSYNCED_FILE).exists()
 
     def mark_synced(self) -> None:
-        """Note that the segments have been written anew."""
+        """Note that the segments have been rewritten."""
         with contextlib.suppress(OSError):  # if the mark stays, they are written once more
             (self.path / UNSYNCED_FILE).unlink(missing_ok=True)
         unsynced_folders.discard(self.path.resolve())

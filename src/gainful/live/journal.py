@@ -45,7 +45,7 @@ class Journal:
             self._syncer.start()
 
     def append(self, data: bytes) -> None:
-        """Write whole records; on return they are in the file (and durable, where that is the policy).
+        """Write whole records; on return they are in the file (and durable if that is the policy).
 
         Raises JournalError, the file being as it was, or `trouble` being set.
         """
@@ -86,7 +86,7 @@ class Journal:
         """Make everything appended so far durable; on return it is, whichever thread did it.
 
         After a failure the system may have forgotten what it was to write, and a second try would prove nothing:
-        nothing more is written by this object, and the next one writes the segments anew.
+        nothing more is written by this object, and the next one rewrites the segments.
         """
         with self._guard:
             if self.trouble:
@@ -231,7 +231,7 @@ def _after_history(folder: Folder, description: AgentDescription) -> int:
 
 
 def check_covered(folder: Folder, segments: list[Segment], torn: TornRecord | None, covered: int) -> None:
-    """A DamagedJournalError where the journal ends before record `covered`, which a snapshot covers.
+    """A DamagedJournalError if the journal ends before record `covered`, which a snapshot covers.
 
     The journal is synced before a snapshot is written, so this is not an unfinished write; cutting it off and going on
     would leave a gap.
@@ -328,7 +328,7 @@ def read_all(folder: Folder, description: AgentDescription, layout: RecordLayout
 
 
 def read_history(path: Path) -> bytes:
-    """The records of a compacted file; a DamagedJournalError where it is not as it was written."""
+    """The records of a compacted file; a DamagedJournalError if it is not as it was written."""
     try:
         return gzip.decompress(_bytes_of(path))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -92,7 +92,7 @@ def read_journal(path: str | Path) -> pd.DataFrame:
 
 
 def records_table(layout: RecordLayout, records: Iterable[Record], t: int | None) -> pd.DataFrame:
-    """The table of some records, `t` observations having been made before the first; None where that is unknown."""
+    """The table of some records, `t` observations having been made before the first; None if that is unknown."""
     columns = _Columns(layout.dim, t)
     for record in records:
         name, payload = RECORD_NAMES[RecordKind(record.kind)], record.payload

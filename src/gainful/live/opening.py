@@ -190,7 +190,7 @@ def _check_folder(folder: Folder, config: Any) -> None:
 
 
 def _check_same_agent(folder: Folder, wanted: AgentRequest) -> None:
-    """A JournalError where the folder holds another agent than the one asked for."""
+    """A JournalError if the folder holds another agent than the one asked for."""
     stored = folder.read_description()
     found = [
         f"{name}: stored {stored.options[name]!r}, given {value!r}"

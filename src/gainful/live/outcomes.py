@@ -199,7 +199,7 @@ def decision_number(decision_id: Any) -> int:
 
 
 def _pack(layout: RecordLayout, s: Any, a: int, r: float, to: Any, decision_id: int) -> bytes:
-    """The payload of an observation; `s` is None where it does not matter."""
+    """The payload of an observation; `s` is None if it does not matter."""
     if layout.dim:
         origin = np.zeros(layout.dim) if s is None else s
         return layout.observation.pack(*origin, a, r, *to, decision_id)

@@ -63,7 +63,7 @@ def _shared_out(
 
 
 def _check_prior(agent: Any, prior: MDP) -> None:
-    """Raise an InvalidArgumentError where the agent cannot begin with this prior."""
+    """Raise an InvalidArgumentError if the agent cannot begin with this prior."""
     core = agent.core
     if isinstance(core, StepwiseAgent) or agent.log is not None:
         raise InvalidArgumentError(

@@ -83,7 +83,7 @@ class RecordLayout:
         self._body = struct.Struct("<IQQBBH")
 
     def pack(self, kind: int, flags: int, sequence: int, time: int, payload: bytes, request: bytes = b"") -> bytes:
-        """A whole record; an InvalidArgumentError where reading would not take it for one."""
+        """A whole record; an InvalidArgumentError if reading would not take it for one."""
         if len(payload) > MAX_PAYLOAD:
             raise InvalidArgumentError(
                 "payload",
@@ -124,7 +124,7 @@ class RecordLayout:
         kinds = view[24 : 24 + n]
         likely = (
             (kinds >= min(RECORD_KINDS)) & (kinds <= max(RECORD_KINDS)) & (view[15 : 15 + n] == 0)
-        )  # nobody counts to 2⁵⁶
+        )  # no journal reaches 2⁵⁶ records
         for begin in np.flatnonzero(likely).tolist():
             found = self.record_at(data, at + begin)
             if found is not None and found.sequence > after:
@@ -191,7 +191,7 @@ class ReadRecords:
     end: int
     """The byte behind the last whole record."""
     problem: str = ""
-    """Empty where the file ends with a whole record."""
+    """Empty if the file ends with a whole record."""
 
 
 def read_records(layout: RecordLayout, data: bytes | memoryview, at: int, expected: int) -> ReadRecords:

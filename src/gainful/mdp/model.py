@@ -695,7 +695,7 @@ class MDP:
 
     @property
     def rewards(self) -> NDArray[np.float64]:
-        """(S,A) mean rewards in the user's units, with costs negated (what is maximised); 0 where not allowed."""
+        """(S,A) mean rewards in the user's units, with costs negated (what is maximised); 0 if not allowed."""
         table = (self.pair_rewards + self.units.offset).reshape(self.n_states, self.n_actions)
         return np.where(self.allowed, table, 0.0)
 
@@ -864,7 +864,7 @@ class MDP:
         Returns
         -------
         ndarray (S,A)
-            -inf where an action is not allowed.
+            -inf if an action is not allowed.
         """
         v = np.asarray(values, dtype=np.float64)
         q = (self.pair_rewards + self.units.offset + self.matrix() @ v).reshape(self.n_states, self.n_actions)

@@ -44,7 +44,7 @@ class Structure(str):
     >>> structure(mdp) == "multichain"
     True
     >>> print(structure(mdp).describe())
-    multichain: 2 classes in which a policy can stay for ever
+    multichain: 2 classes in which a policy can stay forever
       class 1 (1 state): in
       class 2 (1 state): out
     """
@@ -127,7 +127,7 @@ class Structure(str):
         str
         """
         n, left = len(self.classes), self.transient.size
-        text = f"{self}: {n} {'class' if n == 1 else 'classes'} in which a policy can stay for ever"
+        text = f"{self}: {n} {'class' if n == 1 else 'classes'} in which a policy can stay forever"
         if left:
             text += f", {left} transient state{'' if left == 1 else 's'}"
         lines = [text]
@@ -323,7 +323,7 @@ class _EndComponents:
         return False
 
     def avoiding(self, states: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Pairs and states from which `states` can be avoided for ever (every end component that does is inside)."""
+        """Pairs and states from which `states` can be avoided forever (every end component that does is inside)."""
         alive, count = self.alive.copy(), self.count.copy()
         stack = np.empty(self.mdp.n_states, dtype=np.int32)
         _avoid(self.before, self.mdp.n_actions, alive, count, states, stack)
@@ -471,7 +471,7 @@ def _strong_components(
 def _next_unseen(
     graph: Graph, alive: NDArray[np.bool_], label: NDArray[np.int32], space: _SearchSpace, s: np.int64
 ) -> np.int64:
-    """Go on with the transitions of s to the first state not seen before; -1 where there is none left."""
+    """Go on with the transitions of s to the first state not seen before; -1 if there is none left."""
     order, low, _, _, pair, entry = space
     indptr, indices, n_actions = graph
     last = (s + 1) * n_actions

@@ -97,7 +97,7 @@ def _cell_values(mdp: MDP, plan: Plan | None, visits: Floats | None) -> tuple[Fl
 
 
 def _glyphs_in_words(mdp: MDP, plan: Plan, glyphs: dict[int, str]) -> str:
-    """What the glyphs stand for; nothing where they are arrows."""
+    """What the glyphs stand for; nothing if they are arrows."""
     if set(glyphs.values()) <= set(DIRECTION_GLYPHS.values()):
         return ""
     used = sorted({int(a) for a in plan.policy.argmax(axis=1)})

@@ -128,7 +128,7 @@ def _kind(runs: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One agent in one panel; values are NaN where they are unknown."""
+    """One agent in one panel; values are NaN if they are unknown."""
 
     agent: str
     number: int

@@ -18,16 +18,17 @@ REJECT, ACCEPT = 0, 1
 
 @dataclass(frozen=True)
 class CallCentre(Problem):
-    """Agents, lines to wait on, and callers who bring money if they are taken and cost money while they wait.
+    """A call centre whose callers earn money when they are accepted and cost money while they wait.
 
-    Calls come at random (Poisson), talks last an exponential time. The state is the number of callers on the line,
-    talking or waiting. "accept" takes the next caller, who brings `value_per_call`; "reject" gives the busy tone.
-    Every caller who waits costs `waiting_cost` per minute (the free number, and goodwill). With all lines taken only
-    "reject" is left. An M/M/n/K queue (Naor 1969 for one agent, Knudsen 1972 for several): a threshold is optimal.
+    Calls arrive at random (Poisson) and last an exponential time. The state is the number of callers on the line,
+    talking or waiting. "accept" accepts the next caller, who earns `value_per_call`; "reject" plays the busy tone.
+    Every waiting caller costs `waiting_cost` per minute (the toll-free number, and goodwill). When all lines are taken,
+    only "reject" is possible. This is an M/M/n/K queue, in which a threshold is optimal (Naor 1969 for one agent,
+    Knudsen 1972 for several).
 
-    A step is one event: a call comes, a call ends, or a free agent checks the board. The last one changes nothing and
-    happens as often as that agent's calls would end, so that steps are equally long on average and euros per step
-    translate into euros per day.
+    A step is one event: a call arrives, a call ends, or an idle agent reports "nothing to do". The last event changes
+    nothing and happens as often as that agent's calls would end, so that all steps have the same mean length and euros
+    per step translate into euros per day.
 
     Parameters
     ----------
@@ -38,15 +39,15 @@ class CallCentre(Problem):
     n_agents : int
         Agents who take calls.
     n_lines : int
-        Callers who can be on the line at once, talking or waiting.
+        The number of callers who can be on the line at the same time, talking or waiting.
     value_per_call : float
-        Euros that a caller who is taken brings.
+        Euros earned by an accepted caller.
     waiting_cost : float
         Euros per waiting caller and minute.
     hours_per_day : float
         Opening hours.
     promised_minutes : float
-        The wait that the house promises; used by one of the rules of thumb only.
+        The longest wait that the call centre promises; only one of the rules of thumb uses it.
 
     Examples
     --------
@@ -95,7 +96,7 @@ class CallCentre(Problem):
     # ------------------------------------------------------------------ system and model
 
     def system(self, seed: int = 0) -> CallCentreSystem:
-        """The call centre when it opens: nobody on the line."""
+        """The call centre when it opens, with no caller on the line."""
         return CallCentreSystem(self, seed)
 
     def _model(self) -> MDP:
@@ -129,7 +130,7 @@ class CallCentre(Problem):
         Parameters
         ----------
         most : int
-            The threshold, from 0 (accept nobody) to `n_lines` (accept while a line is free).
+            The threshold, from 0 (accept no caller) to `n_lines` (accept while a line is free).
 
         Returns
         -------
@@ -145,7 +146,7 @@ class CallCentre(Problem):
         return (np.arange(self.n_lines + 1) < n).astype(np.int64)
 
     def waits_at_most(self, minutes: float) -> int:
-        """Compute the threshold of "take a call that waits at most so long, on average".
+        """Compute the threshold of "take a call whose mean wait is at most `minutes`".
 
         With k >= n callers on the line the next one waits for k - n + 1 talks to end, each after talk_minutes / n.
 
@@ -174,7 +175,7 @@ class CallCentre(Problem):
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
-        """Own wait paid; a free line is enough; the promised wait; an agent is free; the best threshold, tried out."""
+        """The rules: pays for its own wait; a free line; the promised wait; a free agent; the best threshold."""
         own, promised = self.pays_for_its_wait, self.waits_at_most(self.promised_minutes)
         tried = [self.money_per_day(self.threshold(n)) for n in range(self.n_lines + 1)]
         best = int(np.argmax(tried))
@@ -193,12 +194,12 @@ class CallCentre(Problem):
 
     @property
     def c(self) -> float:
-        """The price of clearing the board once: nobody is taken until every line is free again.
+        """The cost of clearing the board once: no caller is accepted until every line is free again.
 
-        From the worst moment (all lines taken) you can always do that, and are then at the best one (nobody waits).
-        It costs the waiting of those on the line, the j-th for j ends of talks, and the income of that time, which is
-        at most the value of all calls the agents can take. So it is at least sp(h*), if an empty board is the best
-        state and a full one the worst.
+        From the worst state (all lines taken) this is always possible, and it leads to the best state (no caller
+        waits). It costs the waiting time of the callers on the line, of whom the j-th waits until j calls have ended,
+        and the income lost meanwhile, which is at most the value of all calls that the agents can take. So it is at
+        least sp(h*) if an empty board is the best state and a full one the worst.
         """
         n, queue = self.n_agents, self.n_lines - self.n_agents
         minutes_per_end = self.talk_minutes / n
@@ -253,5 +254,5 @@ class CallCentreSystem(System):
                 else:
                     self._talking[agent] = False
         bill = facts.waiting_cost_per_day * waited
-        # a learner needs rewards that are bounded: waiting is told at the mean length of a step, and booked as it was
+        # a learner needs bounded rewards: they charge waiting at the mean length of a step, the accounts the real time
         return paid - bill * self._mean_step, paid - bill * elapsed, elapsed

@@ -24,13 +24,14 @@ LONGEST_INTERVAL = 2_000
 class Maintenance(Problem):
     """A machine whose wear is measured every morning (vibration, temperature). A worn machine makes scrap and may fail.
 
-    Wear goes from one level to the next after an exponential time of `days_per_level` on average, while it runs. On
-    level w it breaks down at a rate of `breakdown_rate` · `worse`^w per day. "run" brings `income` less
-    `scrap_cost` · w for the day; a day with a breakdown brings nothing. "service" takes the day, costs `service_cost`,
-    and the machine is as new next morning. Broken, it must be repaired: `repair_cost`, and the day.
+    While the machine runs, wear rises from one level to the next after an exponential time of `days_per_level` on
+    average. At level w the machine breaks down at a rate of `breakdown_rate` · `worse`^w per day. "run" earns `income`
+    minus `scrap_cost` · w for the day; a day with a breakdown earns nothing. "service" takes the whole day and costs
+    `service_cost`; the machine is as new the next morning. A broken machine must be repaired, which costs `repair_cost`
+    and takes the whole day.
 
-    The state is the wear 0 … n_levels - 1 in the morning, or broken. To service from some level on is optimal (control
-    limit: Derman 1963). A fixed interval does not look at the reading.
+    The state is the wear 0 … n_levels - 1 in the morning, or broken. It is optimal to service from some level on
+    (a control limit: Derman 1963). A fixed interval ignores the reading.
 
     Parameters
     ----------
@@ -179,9 +180,9 @@ class Maintenance(Problem):
         return found
 
     def every(self, days: int) -> float:
-        """Compute what "service after so many days of running, whatever the wear; repair when it breaks" earns.
+        """Compute what "service after `days` days of running, whatever the wear; repair when it breaks" earns.
 
-        It is the money of a cycle over its days, by the renewal-reward theorem.
+        By the renewal-reward theorem, it is the money earned in a cycle divided by the length of the cycle.
 
         Parameters
         ----------
@@ -281,10 +282,10 @@ class Maintenance(Problem):
 
     @property
     def c(self) -> float:
-        """The price of putting things right: one repair (or one service, if that is dearer) and a day's income.
+        """The cost of putting things right: one repair (or one service, if that costs more) and a day's income.
 
-        From any morning you can have the machine as new tomorrow, for that price. A new machine is the best state, and
-        a day cannot bring more than `income`, so h*(new) - h*(s) <= price + income for every s: at least sp(h*).
+        At this cost the machine can be as new tomorrow, whatever its state. A new machine is the best state, and a day
+        cannot earn more than `income`, so h*(new) - h*(s) <= cost + income for every s, and c is at least sp(h*).
         """
         return max(self.repair_cost, self.service_cost) + self.income
 

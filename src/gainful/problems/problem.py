@@ -1,4 +1,4 @@
-"""What the worked problems share: from business facts a simulator, an exact model, rules of thumb and a bound c."""
+"""The base of the worked problems: a simulator, an exact model, rules of thumb and a bound c from business facts."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ OPTIMUM_PRECISION = 1e-6
 
 
 class Happened(NamedTuple):
-    """What followed an action.
+    """The outcome of an action.
 
     Attributes
     ----------
     reward : float
-        Euros, as the learner is told.
+        The reward in euros, as the learner observes it.
     next_state : int
         The state at the next decision.
     elapsed : float
@@ -164,7 +164,7 @@ class System(ABC):
 
     @abstractmethod
     def _happen(self, action: int) -> tuple[float, float, float]:
-        """Change the state; return the reward to tell, the euros earned and the days elapsed."""
+        """Change the state; return the reward to observe, the euros earned and the days elapsed."""
 
     def _refuse(self, action: str) -> InvalidArgumentError:
         return InvalidArgumentError(
@@ -176,7 +176,7 @@ class System(ABC):
 
 
 class Ledger(NamedTuple):
-    """The books of a period of business.
+    """The accounts of a period of business.
 
     Attributes
     ----------
@@ -341,7 +341,7 @@ class Routine:
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """A rule of thumb, and what it earns in the long run.
+    """A rule of thumb, and the euros per day that it earns in the long run.
 
     Attributes
     ----------
@@ -459,7 +459,7 @@ class Problem(ABC):
         """A bound on the span of the optimal bias, in euros, from business facts alone."""
 
     def learner(self, *, bonus_scale: float = 1.0, seed: int = 0, delta: float = 0.05) -> SCALPlus:
-        """Make a SCAL+ agent for this system, which is told c and the range of the rewards and nothing else.
+        """Make a SCAL+ agent for this system, which knows only c and the range of the rewards.
 
         Parameters
         ----------

@@ -283,7 +283,7 @@ class StockroomSystem(System):
 
     @property
     def state(self) -> int:
-        """Its number in the model; `Stockroom.states` says what it means."""
+        """The number of the state in the model; `Stockroom.states` describes it."""
         return self._facts.number[(self._stock, *self._under_way)]
 
     def _happen(self, action: int) -> tuple[float, float, float]:
@@ -293,7 +293,7 @@ class StockroomSystem(System):
             raise self._refuse(f"order {units}")
         self._under_way.append(units)
         sold, hour = 0, self._random.exponential(self._between)
-        while hour < 1.0 and sold < self._stock:  # once the shelf is empty, nobody counts who comes
+        while hour < 1.0 and sold < self._stock:  # once the shelf is empty, customers are not counted
             sold += 1
             hour += self._random.exponential(self._between)
         left = self._stock - sold

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 class DoublingEpisodes:
-    """An agent that plans anew whenever a pair has been executed max{1, N_k} times in episode k.
+    """An agent that plans again whenever a pair has been executed max{1, N_k} times in episode k.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ def dense_scopt(
     p : ndarray, shape (S, A, S)
         p(s'|s,a).
     r : ndarray, shape (S, A)
-        r(s,a) ≥ 0; -inf where a state does not have an action.
+        r(s,a) ≥ 0; -inf if a state does not have an action.
     c : float
         The bound on the span of v.
     epsilon : float

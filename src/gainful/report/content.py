@@ -31,7 +31,7 @@ class Group:
 
     agent: str
     row: dict[str, Any]
-    """A row of the headline table: plain values, None where a number is unknown."""
+    """A row of the headline table: plain values, None if a number is unknown."""
     curves: dict[str, Curves]
     optimism: dict[str, Floats]
     """step, gain, low and high of the episodes in the run with the lowest seed; empty if it has none."""
@@ -83,7 +83,7 @@ class Report:
     """What `gainful audit` stored in the folder."""
 
     def to_json(self, *, with_curves: bool = False) -> dict[str, Any]:
-        """Everything as plain values at full precision; None where a number is unknown."""
+        """Everything as plain values at full precision; None if a number is unknown."""
         return {
             "title": self.title,
             "notes": self.notes,

@@ -43,7 +43,7 @@ class Drawing:
     shape: str
     """ "chain", "grid", "circle", or "" where no graph is drawn."""
     positions: list[tuple[float, float]]
-    """One per state, y downwards; empty where no graph is drawn."""
+    """One per state, y downwards; empty if no graph is drawn."""
     arrows: list[DrawnArrow]
 
 

@@ -14,7 +14,7 @@ from gainful.theory.regret import regret_bound
 
 
 def finite_or_none(x: float) -> float | None:
-    """A number, or None where JSON has no number for it."""
+    """A number, or None if JSON has no number for it."""
     return float(x) if math.isfinite(x) else None
 
 

@@ -1,8 +1,8 @@
 """API keys: random, and stored only as hashes.
 
 A key holds 256 random bits. A slow hash (scrypt, argon2) makes it expensive to guess passwords that people chose; but
-nobody guesses 256 random bits, whatever the hash costs. SHA-256 keeps them just as safe, and every request fast. Hashes
-are looked up, not keys: the time this takes reveals at most something about hashes, from which no key follows. The
+256 random bits cannot be guessed, however fast the hash is. SHA-256 keeps them just as safe and every request fast. The
+lookup uses hashes, not keys: its timing reveals at most something about hashes, from which no key can be derived. The
 final comparison takes constant time.
 """
 
@@ -66,7 +66,7 @@ class Keyring:
         self._holders.pop(self._hashes.pop(agent_id, ""), None)
 
     def holder(self, key: str) -> str | None:
-        """Who holds this key; None if nobody does."""
+        """Who holds this key; None if there is none."""
         found = hashed(key)
         holder = self._holders.get(found)
         if holder is None:

@@ -131,7 +131,7 @@ def check_size(config: dict[str, Any], limits: Limits) -> None:
 
 
 def _n_cells(config: dict[str, Any], n_actions: int) -> int | None:
-    """The number of cells of an agent on continuous states, in the long run; None where only the agent can tell."""
+    """The number of cells of an agent on continuous states, in the long run; None if only the agent can tell."""
     try:
         if config.get("partition") is not None:
             return checked_partition(config["partition"]).n_cells

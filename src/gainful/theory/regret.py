@@ -1,7 +1,7 @@
 r"""The regret of SCAL+ and C-SCAL+, with every constant, and the lower bound for all algorithms.
 
 The theorems give orders of magnitude. This module adds up the terms of their proof (`docs/regret_bound.md` has the
-derivation). With probability 1-δ, for all T ≥ 1 at once, if sp(h*) ≤ c and `bonus_scale` is 1:
+derivation). With probability 1-δ, simultaneously for all T ≥ 1, if sp(h*) ≤ c and `bonus_scale` is 1:
 
     R(T) ≤ Σ ν·b + Σ ν·d + Σ ν·ε + martingale + telescoping,
 
@@ -128,8 +128,8 @@ def regret_terms(
 ) -> RegretTerms:
     r"""Every term of the regret bound of SCAL+, or of C-SCAL+, after T = `horizon` steps.
 
-    With probability 1-δ, for all T at once, the regret is at most their sum (`docs/regret_bound.md` has the proof), if
-    sp(h*) ≤ c and the bonus is the theorem's.
+    With probability 1-δ, simultaneously for all T, the regret is at most their sum if sp(h*) ≤ c and the bonus is the
+    theorem's (see `docs/regret_bound.md` for the proof).
 
     Parameters
     ----------
@@ -263,8 +263,8 @@ def regret_bound(
 ) -> float:
     """The explicit regret bound: the sum of `regret_terms`.
 
-    With probability 1-δ the regret is at most this, for all T at once. It is below T·g*, which bounds any regret, only
-    from some T on: on RiverSwim-6 with c = 7 from about 4·10⁷ steps.
+    With probability 1-δ the regret does not exceed it, simultaneously for all T. T·g* bounds the regret of any agent;
+    this bound is smaller only for large T: on RiverSwim-6 with c = 7, from about 4·10⁷ steps.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ def regret_bound(
 
 
 def lower_bound_needs(horizon: float, n_states: int, n_actions: int, diameter: float) -> str:
-    """The condition of the theorem behind `lower_bound` that is not met; empty where it applies.
+    """The condition of the theorem behind `lower_bound` that is not met; empty if it applies.
 
     Parameters
     ----------
