@@ -14,7 +14,7 @@ import gainful as gf
 from gainful.environments import OracleGain, make_continuous, oracle_gain
 from gainful.environments.continuous.dispatch import GridPolicy, follow
 from gainful.environments.continuous.environment import ContinuousEnvironment
-from gainful.environments.continuous.oracle import _least_between, interpolation_rows
+from gainful.environments.continuous.oracle import interpolation_rows, least_between
 from gainful.errors import InvalidArgumentError
 from gainful.rng import Role, stream_key
 
@@ -136,7 +136,7 @@ def test_the_least_of_a_maximum_of_lines() -> None:
     lines = np.array([[0.0, 1.0, 0.4], [1.0, 0.0, 0.4], [1.0, 0.5, 2.0]])  # cross at ½; then lines over [1, 0, .4]
     t = np.linspace(0, 1, 100_001)[:, None]
     wanted = [((1 - t) * lines[j] + t * lines[j + 1]).max(axis=1).min() for j in (0, 1)]
-    assert _least_between(lines) == pytest.approx(wanted, rel=0, abs=1e-5)
+    assert least_between(lines) == pytest.approx(wanted, rel=0, abs=1e-5)
 
 
 def batch_means(env: ContinuousEnvironment, found: OracleGain, horizon: int, seed: int) -> tuple[float, float]:

@@ -135,9 +135,9 @@ def test_the_factorisation_solves_m_matrices(n: int) -> None:
     P = rng.dirichlet(np.ones(n + 1), size=n)[:, :n]  # some mass leaves
     M = np.eye(n) - P
     factors = M.copy()
-    hitting._factor(factors)
+    hitting.factor(factors)
     b = rng.random(n)
-    np.testing.assert_allclose(hitting._substitute(factors, b), np.linalg.solve(M, b), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(hitting.substitute(factors, b), np.linalg.solve(M, b), rtol=1e-9, atol=1e-12)
 
 
 def test_refusals() -> None:

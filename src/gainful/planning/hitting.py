@@ -233,10 +233,10 @@ class _ShortestPaths:
             M[~inside] = 0.0
             M[:, ~inside] = 0.0
             M[np.arange(S), np.arange(S)] += 1.0
-            _factor(M)
-            v: NDArray[np.float64] = _substitute(M, ones)
+            factor(M)
+            v: NDArray[np.float64] = substitute(M, ones)
             rest = _remainder(self._model, actions, v)
-            v = v + _substitute(M, rest)
+            v = v + substitute(M, rest)
         else:
             played = np.where(inside, actions, mdp.allowed.argmax(axis=1))
             P, _ = chain_of(mdp, played)
@@ -349,7 +349,7 @@ def _keep_where_it_leads(
 
 
 @kernel
-def _factor(M: NDArray[np.float64]) -> None:
+def factor(M: NDArray[np.float64]) -> None:
     """LU in place, without pivoting: I - P_d of a proper policy is an M-matrix, whose elimination is stable as it is.
 
     Four columns at a time, so that a row is read and written once for four updates. One thread: hundreds of systems of
@@ -392,7 +392,7 @@ def _factor(M: NDArray[np.float64]) -> None:
 
 
 @kernel
-def _substitute(lu: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+def substitute(lu: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
     """The x with L U x = b, both factors in one array."""
     n = b.size
     x = b.copy()

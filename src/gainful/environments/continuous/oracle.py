@@ -279,7 +279,7 @@ def _bounds(env: ContinuousEnvironment, solved: _Solved) -> tuple[float, float]:
     gap = kappa * float(widths.max()) ** 2 / 8.0
     slack = 1e-9 * (1.0 + solved.plan.span + float(np.abs(solved.q - v[:, None]).max()))
     residual = solved.q - v[:, None]
-    return float(_least_between(residual).min()) - gap - slack, float(residual.max()) + gap + slack
+    return float(least_between(residual).min()) - gap - slack, float(residual.max()) + gap + slack
 
 
 def interpolation_rows(env: ContinuousEnvironment, nodes: Array, action: int) -> sp.csr_array:
@@ -309,7 +309,7 @@ def interpolation_rows(env: ContinuousEnvironment, nodes: Array, action: int) ->
     return sp.csr_array((np.concatenate(weights), np.concatenate(columns), np.array(indptr)), shape=(N + 1, N + 1))
 
 
-def _least_between(residual: Array) -> Array:
+def least_between(residual: Array) -> Array:
     """For each interval the least value of max_a of the lines through residual[j, a] and residual[j+1, a].
 
     The maximum of lines is convex, so its least value is at an end or where two of them cross.
