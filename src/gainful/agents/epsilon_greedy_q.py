@@ -13,10 +13,33 @@ from gainful.errors import InvalidArgumentError
 
 
 class EpsilonGreedyQ(StepwiseAgent):
-    r"""Differential Q-learning: d = r - r̄ + max_a q(s',a) - q(s,a), q ← q + αd, r̄ ← r̄ + ηαd.
+    r"""Differential Q-learning with ε-greedy exploration (Wan, Naik & Sutton 2021).
 
-    Greedy but for a uniform action with probability `epsilon`, for ever: its regret is linear by construction.
+    After each step, with d = r - r̄ + max_a q(s',a) - q(s,a), it updates q(s,a) ← q(s,a) + αd and r̄ ← r̄ + ηαd. It takes
+    the greedy action, except that with probability ε it draws one uniformly. Since it never stops exploring, its
+    regret is linear.
 
+    Parameters
+    ----------
+    n_states, n_actions : int
+        The numbers of states S and actions A.
+    epsilon : float
+        ε, the probability of a uniformly random action, in [0, 1].
+    step_size : float
+        α, in [0, 1].
+    gain_rate : float
+        η, the rate at which the estimate r̄ of the gain follows, relative to α; positive.
+    reward_max, reward_min : float
+        The largest and the smallest reward.
+    delta : float
+        Unused; every agent accepts it.
+    seed : int
+        The seed of the agent's own randomness.
+    allowed : array_like of bool, shape (S, A), optional
+        The actions that each state has; all by default.
+
+    Examples
+    --------
     >>> EpsilonGreedyQ(2, 2, epsilon=0.0).act(1)
     0
     """
@@ -55,5 +78,5 @@ class EpsilonGreedyQ(StepwiseAgent):
 
     @property
     def guarantee(self) -> Guarantee:
-        """None: a constant ε explores for ever."""
+        """There is none: an agent with a constant ε never stops exploring."""
         return Guarantee("none", (), "Wan, Naik & Sutton 2021", "a constant epsilon explores for ever")

@@ -15,13 +15,35 @@ from gainful.errors import InvalidArgumentError
 
 
 class OptimisticQ(StepwiseAgent):
-    r"""Optimistic Q-learning, told the span sp(h*) ≤ `span` and the number of steps T = `horizon`.
+    r"""Optimistic Q-learning for a known span and number of steps (Wei et al. 2020).
 
-    Learns a problem discounted by γ = 1 - 1/H, H = min{ sqrt(sp·T/(SA)), (T/(SA·ln(4T/δ)))^⅓ } unless given as
-    `effective_horizon`. After visit τ of (s,a), Q moves with step (H+1)/(H+τ) towards
-    r + γ·max Q̂(s') + 4·sp·sqrt(H·ln(2T/δ)/τ), where Q̂ is the least Q so far, and H at the start. Regret
+    It learns a problem discounted by γ = 1 - 1/H. After visit τ to (s,a), Q moves with step size (H+1)/(H+τ) towards
+    r + γ·max Q̂(s') + 4·sp·sqrt(H·ln(2T/δ)/τ), where Q̂ is the smallest Q so far, and H at the start. Its regret is
     Õ(sp·(SA)^⅓·T^⅔) for weakly communicating MDPs.
 
+    Parameters
+    ----------
+    n_states, n_actions : int
+        The numbers of states S and actions A.
+    span : float
+        sp, an upper bound on the span of the optimal bias; positive.
+    horizon : int
+        T, the number of steps.
+    effective_horizon : float, optional
+        H, above 1; by default min{ sqrt(sp·T/(SA)), (T/(SA·ln(4T/δ)))^⅓ }, but at least 2.
+    bonus_scale : float
+        Multiplies the bonus. The guarantee holds for 1 only.
+    reward_max, reward_min : float
+        The largest and the smallest reward.
+    delta : float
+        δ, the probability that the guarantee fails.
+    seed : int
+        The seed of the agent's own randomness.
+    allowed : array_like of bool, shape (S, A), optional
+        The actions that each state has; all by default.
+
+    Examples
+    --------
     >>> OptimisticQ(2, 2, span=1.0, horizon=1000).act(0)
     0
     """

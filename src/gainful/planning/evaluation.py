@@ -30,26 +30,48 @@ _SUM_TOLERANCE = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What a stationary policy earns in the long run, in the user's units; see `evaluate`."""
+    """What a stationary policy earns in the long run, in the user's units: the result of `evaluate`.
+
+    Attributes
+    ----------
+    gain : ndarray, shape (S,)
+        Average reward (or cost) per unit of time when starting in each state.
+    bias : ndarray, shape (S,)
+        h(s), the total difference from the gain when starting in s; its long-run average is 0 in each class.
+    classes : tuple of ndarray
+        The recurrent classes, ordered by their first states.
+    class_gains : ndarray
+        The gain of each class.
+    class_stationary : tuple of ndarray
+        The stationary distribution of each class, over the states of that class.
+    transient : ndarray
+        The states that are visited finitely often.
+    stationary : ndarray, shape (S,)
+        Long-run fractions of time when starting from `mdp.start`.
+    gain_from_start : float
+        The gain when starting from `mdp.start`.
+    residual : float
+        How far the numbers are from solving their equations: the larger of max|g + h - r - Ph| and max|g - Pg|.
+    mdp : MDP
+        The model that was evaluated.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> always_right = gf.evaluate(gf.environments.riverswim(6), [1] * 6)
+    >>> round(always_right.gain_from_start, 4), always_right.unichain
+    (0.4286, True)
+    """
 
     gain: Vector = field(repr=False)
-    """(S,) average reward (or cost) per unit of time when starting in each state."""
     bias: Vector = field(repr=False)
-    """(S,) h(s), the total difference from the gain when starting in s; long-run average 0 in each class."""
     classes: tuple[NDArray[np.int64], ...] = field(repr=False)
-    """The recurrent classes, ordered by first state."""
     class_gains: Vector
-    """One gain per class."""
     class_stationary: tuple[Vector, ...] = field(repr=False)
-    """The stationary distribution of each class, over the states of that class."""
     transient: NDArray[np.int64] = field(repr=False)
-    """The states visited finitely often."""
     stationary: Vector = field(repr=False)
-    """(S,) long-run fractions of time, starting from `mdp.start`."""
     gain_from_start: float
-    """The gain when starting from `mdp.start`."""
     residual: float
-    """How far the numbers are from solving their equations: the larger of max|g + h - r - Ph| and max|g - Pg|."""
     mdp: MDP = field(repr=False)
 
     @property
@@ -63,7 +85,13 @@ class Evaluation:
         return len(self.classes) == 1
 
     def to_frame(self) -> pd.DataFrame:
-        """One line per state: label, gain, bias, long-run fraction of time, class (0: transient)."""
+        """Tabulate the evaluation.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per state: label, gain, bias, long-run fraction of time, and class (0 means transient).
+        """
         import pandas as pd
 
         number = np.zeros(self.mdp.n_states, dtype=np.int64)

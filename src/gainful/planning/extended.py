@@ -104,7 +104,7 @@ def extended_value_iteration(
     cut = np.inf if span is None else checked_span(span)
     if mixture not in ("copy", "min-action"):
         raise InvalidArgumentError("mixture", mixture, "'copy' or 'min-action'")
-    search = _Search(mdp, inner_maximum(mdp, confidence), _rewards(mdp, rewards, span is not None), cut)
+    search = _ExtendedSearch(mdp, inner_maximum(mdp, confidence), _rewards(mdp, rewards, span is not None), cut)
     search.v = start_vector(mdp, start_values)
     project(search.v, cut)
     converged = search.iterate(damping, wanted, max_sweeps)
@@ -138,7 +138,7 @@ def _rewards(mdp: MDP, rewards: ArrayLike | None, truncated: bool) -> NDArray[np
 
 
 @dataclass
-class _Search:
+class _ExtendedSearch:
     """The iteration and, from its last sweep, the policy."""
 
     mdp: MDP

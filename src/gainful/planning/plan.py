@@ -82,7 +82,18 @@ class Plan:
         return float(self.bias.max() - self.bias.min())
 
     def action(self, state: int | str) -> str:
-        """The label of the action in `state` (label or index), or its probabilities when it is a mixture."""
+        """Name the action to take in a state.
+
+        Parameters
+        ----------
+        state : int or str
+            The label or the index of the state.
+
+        Returns
+        -------
+        str
+            The label of the action, or the labels with their probabilities if the policy mixes actions there.
+        """
         return self._action_at(self.mdp.state_index(state))
 
     def _action_at(self, s: int) -> str:
@@ -95,7 +106,13 @@ class Plan:
         return " | ".join(f"{self.mdp.action_name(int(a))} {row[a]:.4g}" for a in chosen)
 
     def to_frame(self) -> pd.DataFrame:
-        """One line per state: label, action (or mixture), bias."""
+        """Tabulate the plan.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per state: label, action (or mixture of actions), and bias.
+        """
         import pandas as pd
 
         return pd.DataFrame(

@@ -88,7 +88,7 @@ def solve(
         positive_cap("threads", threads)
     v = start_vector(mdp, start_values)
     with Sweeper(mdp, threads) as sweeper:
-        search = _Search(mdp, sweeper, target, precision, positive_cap("max_sweeps", max_sweeps))
+        search = _SolveSearch(mdp, sweeper, target, precision, positive_cap("max_sweeps", max_sweeps))
         plan = search.value_iteration(v)
         sweeps = DAMPED_SWEEPS
         while plan is None:
@@ -102,7 +102,7 @@ def solve(
     return plan
 
 
-class _Search:
+class _SolveSearch:
     """A current v, the best one so far, and the ways to go on; each returns a Plan once the bracket is narrow."""
 
     def __init__(self, mdp: MDP, sweeper: Sweeper, target: float, precision: float, max_sweeps: int) -> None:

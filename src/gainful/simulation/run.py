@@ -21,6 +21,29 @@ class Run:
 
     Arrays have one entry per checkpoint. Rewards are to be maximised: costs are negated.
 
+    Attributes
+    ----------
+    steps : ndarray of int
+        The checkpoints: numbers of steps, increasing; the last is the horizon.
+    rewards : ndarray
+        The total reward Σ r_t at each checkpoint.
+    regret : ndarray
+        The regret T·g* - Σ r_t; NaN if g* is unknown.
+    pseudo_regret : ndarray
+        Σ (g* - r(s_t,a_t)) with mean rewards; for runs outside MDPs see `ContinuousRun`.
+    gain : float
+        The optimal gain g* per step, in the units of the rewards.
+    episodes : structured ndarray
+        One record per episode of the agent, including those of earlier runs: see `agents.episodic.EPISODE_RECORD`.
+    final_state : int
+        The state in which the run ended.
+    seed : int
+        The seed of the environment's randomness.
+    planning_seconds, acting_seconds : float
+        CPU time of planning, and of acting and counting. Only these may differ between two runs with the same seed.
+    vacuous : bool
+        Whether the agent's bounds were still so wide at the end that its plan ignored the data.
+
     Examples
     --------
     >>> import gainful as gf
@@ -31,27 +54,16 @@ class Run:
     """
 
     steps: NDArray[np.int64]
-    """The checkpoints: numbers of steps, increasing; the last is the horizon."""
     rewards: NDArray[np.float64] = field(repr=False)
-    """The total reward Σ r_t after so many steps."""
     regret: NDArray[np.float64] = field(repr=False)
-    """The regret T·g* - Σ r_t; NaN if g* is unknown."""
     pseudo_regret: NDArray[np.float64] = field(repr=False)
-    """Σ (g* - r(s_t,a_t)) with mean rewards; for runs that are not in an MDP see `ContinuousRun`."""
     gain: float
-    """The optimal gain g* per step, in the units of the rewards."""
     episodes: NDArray[Any] = field(repr=False)
-    """One record per episode of the agent, also of earlier runs: see `agents.episodic.EPISODE_RECORD`."""
     final_state: int
-    """The state in which the run ended."""
     seed: int
-    """The seed of the environment's randomness."""
     planning_seconds: float
-    """CPU time of planning; outside the promise that the same seed gives the same bits."""
     acting_seconds: float
-    """CPU time of acting and counting; outside the promise, too."""
     vacuous: bool = False
-    """Whether, at the end, the agent's bounds were still so wide that its plan ignored the data."""
 
     @property
     def horizon(self) -> int:
