@@ -1,4 +1,4 @@
-"""Refining a partition in the course of a run: finer cells whenever the number of steps has doubled."""
+"""Refining a partition during a run: finer cells whenever the number of steps has doubled."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class TransitionLog:
 class RefiningPartition:
     """The cells of a box for an unknown horizon: stage i has those of T = 2^i·T_0, and ends after that many steps.
 
-    `bins_for(T)` says how many intervals an axis has for the horizon T.
+    `bins_for(T)` returns the number of intervals per axis for the horizon T.
     """
 
     def __init__(self, box: Partition, bins_for: Callable[[int], int], stage: int = 0) -> None:
@@ -90,7 +90,7 @@ class RefiningPartition:
         return FIRST_HORIZON << self.stage
 
     def advance(self, t: int) -> bool:
-        """Go on to the stage of step t + 1; whether its cells are others."""
+        """Advance to the stage of step t + 1; return whether its cells differ."""
         stage, old = self.stage, self.partition
         while t >= FIRST_HORIZON << stage:
             stage += 1
@@ -101,7 +101,7 @@ class RefiningPartition:
 
 
 def count_again(log: TransitionLog, partition: Partition, agent: EpisodicAgent) -> None:
-    """Give a new agent on the cells of `partition` all transitions of `log`, added in the order they came."""
+    """Give a new agent on the cells of `partition` all transitions of `log`, in the order of observation."""
     accepted = replace(partition, outside="clip")  # whatever is in the log was accepted, as a float32 perhaps
     cells, to = (accepted.index_many(points[: log.n]) for points in (log.origin, log.target))
     rewards = log.reward[: log.n] - agent.reward_min

@@ -1,4 +1,4 @@
-"""Hölder constants, and the cells that agents on points take because of them."""
+"""Hölder constants, and the cells that agents on points choose by them."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ from gainful.simulation.continuous import LOGGED_PAUSE, ContinuousSimulation
 from gainful.theory.regret import episodes_at
 
 ONE_BY_ONE = 4000
-"""Points up to which `Partition.index` is asked too, beside `index_many`."""
+"""The number of points up to which `Partition.index` is checked too, and not only `index_many`."""
 EVENTS = ("bonus-bias", "bonus-values", "bonus-all-values")
 SAMPLED = (
     f"events are checked at {POINTS} points of each cell: a violation there is real, but holding at them is no proof "
@@ -91,7 +91,7 @@ class SampledModel:
 
     @classmethod
     def of(cls, tables: CellTables, reward_min: float, possible: NDArray[np.bool_]) -> SampledModel:
-        """That of some tables."""
+        """Make the model from the tables of a partition."""
         S, A = possible.shape
 
         def by_pair(x: Floats) -> Floats:
@@ -349,7 +349,7 @@ class CellsAuditor:
     # ------------------------------------------------------------------ episodes
 
     def see(self, view: EpisodeView) -> None:
-        """Take note of an episode that begins, and close the one before."""
+        """Record an episode that begins, and close the previous one."""
         self._close()
         if self.agent.partition is not self._stage.partition:
             self._examine(refined=True)
@@ -371,7 +371,7 @@ class CellsAuditor:
         )
 
     def _close(self) -> None:
-        """The present episode is over."""
+        """Close the present episode."""
         self._absorb()
         if len(self._ends) < len(self._beginnings):
             self._ends.append(float(self._values[self._stage.cell(self.simulation.point)]))

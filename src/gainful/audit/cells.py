@@ -19,7 +19,7 @@ SHARES = np.array([1e-9, 0.25, 0.5, 0.75, 1.0])
 PIECES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Pieces per cell that are tried in turn."""
 INTERPOLATED = 1e-10
-"""What Σ_J |p(J|x,a) - its polynomial| may be at most; otherwise the next number of pieces is tried."""
+"""The largest accepted Σ_J |p(J|x,a) - its polynomial|; above it, the next number of pieces is tried."""
 MOST_PIECE_NUMBERS = 20_000_000
 """Numbers that the tables of all pieces may hold."""
 KEPT = 16
@@ -55,7 +55,7 @@ class CellTables:
 class CellsTruth:
     """A continuous environment, solved as far as its law is known.
 
-    h is the oracle's: linear between its nodes, near the optimal bias. Nothing is lost by that. Lemma (a) is a
+    h is the oracle's: linear between its nodes, near the optimal bias. This loses nothing. Lemma (a) is a
     concentration inequality that holds for every fixed function of span ≤ c, and where it holds L̂h ≥ Lh ≥ h + m with
     m = min (Lh - h) = `gain_low`, so that the planned gain is at least m: optimism is exact for the proven lower end.
     """
@@ -169,8 +169,8 @@ def exact_edges(partition: Partition, axis: int) -> Floats:
 def right_closed_edges(partition: Partition, axis: int) -> Floats:
     """The edges by definition: on [0, 1] the doubles nearest to k/n, on another box the partition's own.
 
-    A decimal edge such as 0.07 is no binary number: the double nearest to 7/100 stands for it, and belongs to the cell
-    at its left.
+    A decimal edge such as 0.07 has no exact binary form. The double nearest to 7/100 stands for it and belongs to the
+    cell on its left.
     """
     plain = (partition.low[axis], partition.high[axis]) == (0.0, 1.0)
     return exact_edges(partition, axis) if plain else partition.edges(axis)

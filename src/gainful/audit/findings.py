@@ -1,4 +1,4 @@
-"""What was found of one statement in one run, in plain values."""
+"""What was found about one statement in one run, in plain values."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Finding:
         return not self.reason
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain values, for JSON.
+        """Convert the finding to plain values, for JSON.
 
         Returns
         -------
@@ -108,7 +108,7 @@ class Finding:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Finding:
-        """Make the finding that `to_dict` gave the values of.
+        """Make a finding from what `to_dict` returned.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class Cases:
         return cls(left, right, spare, **places)
 
     def finding(self, steps: ArrayLike) -> Finding:
-        """What they say together; `steps` are the first steps of the episodes."""
+        """The finding over all episodes; `steps` are their first steps."""
         return compared(
             self.found, self.allowed, steps, states=self.states, actions=self.actions, rounding=self.rounding
         )

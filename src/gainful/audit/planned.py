@@ -1,4 +1,4 @@
-"""The beginnings of SCAL+'s episodes in arrays, and what can be said of a plan without knowing the true model.
+"""The beginnings of SCAL+'s episodes in arrays, and what can be checked about a plan without the true model.
 
 One function per statement; each takes a batch of K episodes and returns K cases. The equations are those of
 `gainful.theory`, the estimated model p̂ is computed from the counts by `gainful.audit.rows`, and nothing is taken from
@@ -28,7 +28,7 @@ HALF_ULP = 2.0**-53
 
 @dataclass(frozen=True)
 class ScalPlusConstants:
-    """What the equations need to know of an agent."""
+    """The constants of an agent that the equations need."""
 
     n_states: int
     n_actions: int
@@ -48,7 +48,7 @@ class ScalPlusConstants:
 
     @classmethod
     def of(cls, agent: Any, support: int, model_error: float) -> ScalPlusConstants:
-        """Those of a SCAL+ agent."""
+        """Read the constants of a SCAL+ agent."""
         return cls(
             agent.n_states,
             agent.n_actions,
@@ -221,7 +221,7 @@ class PlannedEpisodes:
     def at_worst(self, found: Floats, allowed: Floats) -> Cases:
         """The pair of each episode where found/allowed is largest; 0 ≤ 2c + r_max where there is none.
 
-        A pair never visited counts only where it fails: of it everything is allowed, and nothing was found.
+        A pair never visited counts only if it fails: everything is allowed there, and nothing was found.
         """
         ratio = found / allowed
         ratio = self.where_possible(np.where(self.visited | (ratio > 1.0), ratio, -1.0), -1.0)
@@ -290,7 +290,7 @@ class EpisodeRecorder:
         return self.n == self.capacity
 
     def add(self, view: EpisodeView) -> None:
-        """One episode begins."""
+        """Add an episode that begins."""
         i, kept, plan, statistics = self.n, self._kept, view.plan, view.statistics
         kept["step"][i], kept["drift"][i] = view.step, plan.details["drift"]
         kept["low"][i], kept["high"][i] = plan.gain_bounds

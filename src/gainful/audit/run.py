@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from gainful.audit.cells import CellsTruth
 
 AUDITED = ("scal-plus", "ucrl2", "ucrl2b", "scal", "tucrl", "kl-ucrl")
-"""The agents whose theorems are audited in a finite MDP; among points it is c-scal-plus."""
+"""The agents whose theorems are audited in a finite MDP; on continuous states it is c-scal-plus."""
 
 
 class Auditor(Protocol):
-    """What checks the episodes of a run."""
+    """An object that checks the episodes of a run."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The statements it checks."""
 
     def see(self, view: EpisodeView) -> None:
-        """Take note of an episode that begins."""
+        """Record an episode that begins."""
 
     def findings(self) -> tuple[dict[str, Finding], dict[str, Any]]:
         """Each statement's finding once the run is over, and numbers to show (plain values)."""

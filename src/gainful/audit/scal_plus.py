@@ -124,7 +124,7 @@ class ScalPlusAuditor:
         self._excess: list[Floats] = []
 
     def see(self, view: EpisodeView) -> None:
-        """Take note of an episode that begins."""
+        """Record an episode that begins."""
         if self._recorder.full:
             self._examine(view.statistics.visits, int(self.simulation.clock[0]))
         self._recorder.add(view)
@@ -146,7 +146,7 @@ class ScalPlusAuditor:
         self._sums.append(self._executed(e, visits, state))
 
     def _executed(self, e: PlannedEpisodes, visits: NDArray[np.int64], state: int) -> EpisodeSums:
-        """What the episodes of the batch did."""
+        """Sum up what the episodes of the batch executed."""
         K = e.step.size
         nu, ratio, pair, full = executions(np.concatenate([e.visits, visits.reshape(1, *e.possible.shape)]))
         self._expected.append(over_pairs(np.add, nu * self._true.rewards))

@@ -45,7 +45,7 @@ UNBOUNDED = 1e300  # in place of an infinite radius, which cannot be subtracted
 
 
 class Seen(NamedTuple):
-    """What an agent has seen, as plain arrays: p̄ as CSR over pairs, empty rows where N = 0."""
+    """The data of an agent as plain arrays: p̄ as CSR over pairs, with empty rows where N = 0."""
 
     visits: NDArray[np.int64]
     ptr: NDArray[np.int64]
@@ -60,7 +60,7 @@ class Seen(NamedTuple):
 
     @classmethod
     def of(cls, statistics: Statistics) -> Seen:
-        """Those of an agent's statistics."""
+        """Read an agent's statistics."""
         kept = statistics.to_arrays()
         visits, length = kept["visits"].copy(), kept["length"]
         n = np.maximum(1, visits)
@@ -84,7 +84,7 @@ class Seen(NamedTuple):
 
 
 class Widths(NamedTuple):
-    """What the equations give for the pairs visited; at other pairs these numbers mean nothing."""
+    """The widths that the equations give for the visited pairs; at other pairs the numbers have no meaning."""
 
     rewards: Floats
     """(S*A,) |r̃ − r̄| is at most this."""
@@ -387,7 +387,7 @@ class SetsAuditor:
             self._tightness[name].append(value)
 
     def _close(self, visits: NDArray[np.int64], known: NDArray[np.bool_]) -> None:
-        """Note what the episode that is over executed."""
+        """Record what the finished episode executed."""
         nu = visits - self._before
         ratio = nu / np.maximum(1, self._before)
         at = int(np.argmax(ratio))

@@ -1,4 +1,4 @@
-"""What episodes add up to: the terms of the regret, each against its part of the explicit bound.
+"""Sums over episodes: the terms of the regret, each compared with its part of the explicit bound.
 
 The proof (`docs/regret_bound.md`) splits the regret after every episode into
 
@@ -22,7 +22,7 @@ from gainful.theory.regret import terms_at
 
 @dataclass(frozen=True)
 class EpisodeSums:
-    """What each of K finished episodes did, (K,) each."""
+    """The sums of each of K finished episodes, (K,) each."""
 
     steps: Floats
     """Σ ν."""

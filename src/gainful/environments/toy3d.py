@@ -1,4 +1,4 @@
-"""Three states on which diameter and span part ways."""
+"""Three states for which diameter and span differ widely."""
 
 from __future__ import annotations
 

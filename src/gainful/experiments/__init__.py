@@ -1,1 +1,1 @@
-"""Experiments: a spec, its runs, a store that nothing is lost from, and what the runs say together."""
+"""Experiments: a spec, its runs, a durable store, and statistics over the runs."""

@@ -253,7 +253,7 @@ def compare(
     Notes
     -----
     One entry per environment both ran in, on the seeds both ran, at the last step that all those runs share. An
-    environment without shared seeds, shared steps or known values stays in the answer, with no pairs and a note.
+    environment without shared seeds, shared steps or known values stays in the result, with no pairs and a note.
     """
     check_confidence(confidence)
     if value not in REGRETS:

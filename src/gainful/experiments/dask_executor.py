@@ -83,7 +83,7 @@ def execute_text(text: str, timeout: float | None, sweep: str) -> bytes:
 
 
 def _left_alone() -> Callable[[], bool]:
-    """Make a function that says whether the run in this thread is no longer wanted: cancelled, or the worker closes."""
+    """Make a function that tells whether the run in this thread is no longer wanted (cancelled, or worker closing)."""
     from distributed import get_worker
 
     try:

@@ -1,4 +1,4 @@
-"""What a sweep will cost: from short trial runs at first, then from the runs that finished.
+"""The estimated cost of a sweep: at first from short trial runs, then from the runs that have finished.
 
 The trial runs also compile everything once, before any worker starts.
 """

@@ -58,7 +58,7 @@ _CELLS_OF_THE_HORIZON = "its cells are those for the run's horizon; write bins, 
 
 
 class Span(NamedTuple):
-    """A bound on the span: `number`, or where that is None `factor` times the model's own span."""
+    """A bound on the span: `number`, or `factor` times the model's own span if `number` is None."""
 
     number: float | None
     factor: float

@@ -1,7 +1,7 @@
 """Statistics over runs: averages, bands and intervals, paired comparisons, growth exponents.
 
 Everywhere axis 0 is the runs. NaN means unknown (a regret whose optimal gain is unknown): it makes what depends on
-it NaN, and is never dropped in silence; infinite values are refused. Every function is deterministic given `seed`, and
+it NaN, and is never silently dropped; infinite values are rejected. Every function is deterministic given `seed`, and
 no result depends on the order of the runs beyond rounding.
 
 Sources: Agarwal et al. (2021), Deep Reinforcement Learning at the Edge of the Statistical Precipice, for the

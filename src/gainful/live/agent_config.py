@@ -125,7 +125,7 @@ def _fill_from(prior: Any, given: dict[str, Any], made: Any) -> None:
 
 
 def statistics_digest(agent: Any) -> str:
-    """A digest of what the agent has seen."""
+    """A digest of the agent's statistics."""
     arrays = agent.core.statistics.to_arrays()
     found = hashlib.sha256()
     for name in sorted(arrays):

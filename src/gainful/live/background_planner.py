@@ -91,7 +91,7 @@ class BackgroundPlanner:
             self._copy.count_many(np.array(pairs, dtype=np.int64), np.array(to, dtype=np.int64), np.array(rewards))
 
     def begin(self, agent: EpisodicAgent) -> None:
-        """Begin a plan from what `agent` has seen until now; `wait` says when it is made."""
+        """Begin a plan from what `agent` has seen so far; `wait` tells whether it is made."""
         copy = self._copy
         copy.t, copy.current, copy.records = agent.t, agent.current, agent.records
         copy.visited[:] = agent.visited
@@ -114,7 +114,7 @@ class BackgroundPlanner:
             self._made = error
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Whether the plan is made (or has failed), after waiting at most so long."""
+        """Whether the plan is made (or has failed), after waiting at most `seconds` seconds."""
         if self._thread is not None:
             self._thread.join(seconds)
             if self._thread.is_alive():

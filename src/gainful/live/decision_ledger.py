@@ -39,7 +39,7 @@ class RecordedAnswer(NamedTuple):
 class RecentEntries(Generic[K, V]):
     """The last `limit` entries of a mapping, each with the bytes that a snapshot has of it.
 
-    The bytes lie in a list, so that all of them are copied at once, while a caller waits.
+    The bytes are kept in a list, so that all of them can be copied quickly while a caller waits.
     """
 
     def __init__(self, limit: int) -> None:
@@ -60,7 +60,7 @@ class RecentEntries(Generic[K, V]):
         return len(self._found)
 
     def put(self, key: K, value: V, packed: bytes) -> None:
-        """A new entry; beyond the limit the oldest is forgotten."""
+        """Add an entry; beyond the limit, the oldest one is forgotten."""
         if key in self._found:
             at = self._keys.index(key, self._begin)
             self._found[key], self._packed[at] = value, packed
@@ -96,7 +96,7 @@ class DecisionLedger:
         self.requests: RecentEntries[bytes, RecordedAnswer] = RecentEntries(remember)
 
     def decision_made(self, decision_id: int, state: Any, action: int, t: int) -> None:
-        """A decision was made; beyond `max_pending` the oldest is abandoned."""
+        """Add a decision; beyond `max_pending`, the oldest one is abandoned."""
         told = self._layout.state.pack(*state) if self._layout.dim else self._layout.state.pack(state)
         self.pending[decision_id] = WaitingDecision(state, action, t)
         self._packed[decision_id] = _WAITING.pack(decision_id, t, action) + told
@@ -117,7 +117,7 @@ class DecisionLedger:
         self.reported.put(decision_id, (sequence, outcome), packed)
 
     def answered(self, request: bytes, answer: RecordedAnswer) -> None:
-        """A request was answered."""
+        """Record that a request was answered."""
         packed = (
             _ANSWER.pack(answer.sequence, answer.request_checksum, answer.action, answer.kind, len(request)) + request
         )

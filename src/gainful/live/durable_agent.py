@@ -28,10 +28,10 @@ class DurableAgent:
     """An agent that is stored in a folder and survives its process; made by `gf.open_agent`.
 
     `act`, `observe`, `report`, `observe_many`, `abandon` and `change` write a record to the journal, apply it, and
-    return. Everything that a call has returned from is there when the folder is opened again: statistics, policy,
-    random numbers, and the decisions that wait for their outcomes. Whether that also holds after a power cut depends on
-    the `fsync` policy. Calls may come from several threads; they are executed one after the other. A `with` block
-    closes the agent at its end.
+    return. Everything recorded by a call that has returned is there when the folder is opened again: statistics,
+    policy, random numbers, and the decisions that wait for their outcomes. Whether that also holds after a power cut
+    depends on the `fsync` policy. Calls may come from several threads; they are executed one after the other. A `with`
+    block closes the agent at its end.
 
     Parameters
     ----------
@@ -352,8 +352,8 @@ class DurableAgent:
     def change(self, *, reason: str = "", request_id: str | None = None, **settings: float) -> Receipt:
         """Change settings of the agent; the next decision begins an episode with them.
 
-        The change is recorded, with its reason, in the journal and in `changes`. The theorems assume constants that
-        stay the same, so there is no guarantee any more.
+        The change is recorded, with its reason, in the journal and in `changes`. The theorems assume that constants
+        stay the same, so there is no longer a guarantee.
 
         Parameters
         ----------
@@ -395,7 +395,7 @@ class DurableAgent:
         Raises
         ------
         JournalError
-            If it cannot be written; the journal has everything all the same.
+            If it cannot be written; nothing is lost, because the journal is complete.
         """
         with self._mutex:
             self._session.make_ready()

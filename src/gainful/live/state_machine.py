@@ -234,7 +234,7 @@ class AgentStateMachine:
         self.ledger.decision_made(sequence, state, action, t)
 
     def _plan(self) -> None:
-        """Begin an episode, at once or in the background; its records are to be written."""
+        """Begin an episode, immediately or in the background; its records are still to be written."""
         core, t = self.core, self.core.t
         at_once = (
             core.current is None
@@ -344,14 +344,14 @@ class AgentStateMachine:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the present plan ignores the data, for agents that know."""
+        """Whether the present plan ignores the data; False for agents that have no bounds."""
         if self.planner is None or isinstance(self.core, SCALPlus):
             return bool(self.agent.vacuous)
         return self.planner.vacuous
 
     @property
     def guarantee(self) -> Guarantee:
-        """The agent's own guarantee, void where its theorem does not apply to what happened."""
+        """The agent's own guarantee, void if its theorem does not apply to what happened."""
         found: Guarantee = self.agent.guarantee
         reasons = [found.reason_void] if found.reason_void else []
         prior = self._description.prior

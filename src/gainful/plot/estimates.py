@@ -1,4 +1,4 @@
-"""The gain that the plan of every episode promised."""
+"""The gain estimated by the plan of every episode."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def episodes(run_or_agent: Any, gain: float | None = None, ax: Axes | None = None) -> Figure:
-    """Draw the gain that the plan of each episode promised, with the planner's bracket, over steps.
+    """Draw the gain estimated by the plan of each episode, with the planner's bracket, over steps.
 
-    An optimistic agent begins above the optimal gain g* and comes down to it. A promise holds from the first step of
-    its episode to the first step of the next one. Steps are on a logarithmic axis.
+    An optimistic agent begins above the optimal gain g* and comes down to it. An estimate is drawn from the first step
+    of its episode to the first step of the next one. Steps are on a logarithmic axis.
 
     Parameters
     ----------

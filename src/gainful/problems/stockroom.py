@@ -24,13 +24,13 @@ MOST_STATES = 20_000
 class Stockroom(Problem):
     """A shelf, a daily demand, and orders that arrive `lead_days` mornings later. Unmet demand is lost.
 
-    Every morning: what was ordered `lead_days` ago is on the shelf; you order some cases (paying `order_cost` if any);
-    customers come (Poisson); each unit sold brings `margin`; each unit left in the evening costs `holding_cost`.
-    The shelf and the orders under way together hold at most `capacity` units. A lost sale is not observed; it costs
-    its margin.
+    Every morning the order placed `lead_days` ago arrives, and you order some cases (paying `order_cost` if any). Then
+    customers come (Poisson). Each unit sold earns `margin`; each unit left in the evening costs `holding_cost`. The
+    stock and the outstanding orders together are at most `capacity` units. A lost sale is not observed; it costs its
+    margin.
 
-    The state is the stock on hand and every order under way, oldest first. Lost sales with a lead time: no simple rule
-    is optimal (Karlin & Scarf 1958; Zipkin, Old and new methods for lost-sales inventory systems, 2008).
+    The state is the stock on hand and every outstanding order, oldest first. For lost sales with a lead time, no simple
+    rule is optimal (Karlin & Scarf 1958; Zipkin, Old and new methods for lost-sales inventory systems, 2008).
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ class Stockroom(Problem):
     case_size : int
         Units in a case; orders are whole cases.
     capacity : int
-        Units on the shelf and under way, at most.
+        The largest number of units on the shelf and on order together.
     margin : float
-        Euros, price less cost of a unit sold.
+        Euros earned by a unit sold: its price minus its cost.
     order_cost : float
         Euros per order, whatever its size: the delivery.
     holding_cost : float
@@ -120,11 +120,11 @@ class Stockroom(Problem):
     # ------------------------------------------------------------------ system and model
 
     def system(self, seed: int = 0) -> StockroomSystem:
-        """An empty shelf and nothing under way."""
+        """The stockroom with an empty shelf and no outstanding orders."""
         return StockroomSystem(self, seed)
 
     def money(self, stock: int, left: int, cases: int) -> float:
-        """Compute what one day brings: the margin of the sales, less the delivery ordered, less the night's holding.
+        """Compute the money of one day: the margin of the sales minus the costs of delivery and of holding overnight.
 
         Parameters
         ----------
@@ -252,17 +252,17 @@ class Stockroom(Problem):
 
     @property
     def c(self) -> float:
-        """The price of the worst morning: that of too little, or that of too much, whichever is more.
+        """The cost of the worst morning: that of too little or of too much stock, whichever is larger.
 
-        Compare with a twin on the best morning and order what he has more, then whenever he orders.
+        Compare with a second shop on its best morning: order what it has more than you, then order whenever it orders.
 
-        - Too little: one delivery; the margin of the sales missed until it is there, `lead_days` of demand, and of the
-          units that do not fill a case; and the holding of what the twin has sold meanwhile, for as long as a full
-          shelf lasts.
-        - Too much, or all of it under way: the margin of the days until it is there, and the holding of a full shelf
+        - Too little: one delivery; the margin of the sales missed until it arrives, `lead_days` of demand, and of the
+          units that do not fill a case; and the holding cost of what the second shop has sold meanwhile, for as long as
+          a full shelf lasts.
+        - Too much, or all of it on order: the margin of the days until it arrives, and the holding cost of a full shelf
           until it is sold, its k-th unit after k / mean_demand days.
 
-        Nothing else tells the two apart, so the larger one is at least sp(h*).
+        There is no other difference between the two shops, so the larger cost is at least sp(h*).
         """
         days, shelf = self.lead_days, self.capacity
         missed = self.mean_demand * days + self.case_size - 1

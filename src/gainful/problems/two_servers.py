@@ -18,15 +18,15 @@ FAST, SLOW = 0, 1
 
 @dataclass(frozen=True)
 class TwoServers(Problem):
-    """Two packing lines of different speed. Each order goes to one of them when it comes, and stays there.
+    """Two packing lines of different speed; each order is assigned to one of them on arrival and stays there.
 
-    Orders come at random (Poisson), packing takes an exponential time. The state is how many orders each line has,
-    the one being packed included. An order that is not yet packed costs `waiting_cost` per hour. One that is sent to a
-    line whose shelf is full goes to a courier instead, for `courier_cost`. All of these are costs, so money per day
-    is negative. The model is `gf.environments.server_routing`, with rates per day.
+    Orders arrive at random (Poisson), and packing takes an exponential time. The state is the number of orders at each
+    line, including the one being packed. An order that is not yet packed costs `waiting_cost` per hour. An order sent
+    to a line whose shelf is full goes to a courier instead, for `courier_cost`. All of these are costs, so money per
+    day is negative. The model is `gf.environments.server_routing`, with rates per day.
 
-    A step is one event: an order comes, an order is packed, or an idle line checks for work. The last one changes
-    nothing and happens as often as that line packs, so that steps are equally long on average.
+    A step is one event: an order arrives, an order is packed, or an idle line reports "nothing to do". The last event
+    changes nothing and happens as often as that line packs, so that all steps have the same mean length.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class TwoServers(Problem):
     slow_per_hour : float
         Orders that the second line packs in an hour.
     shelf : int
-        Orders that a line can have at most.
+        The largest number of orders at a line.
     waiting_cost : float
         Euros per order and hour.
     courier_cost : float
@@ -74,7 +74,7 @@ class TwoServers(Problem):
     # ------------------------------------------------------------------ system and model
 
     def system(self, seed: int = 0) -> TwoServersSystem:
-        """Both lines without work."""
+        """The depot with both lines idle."""
         return TwoServersSystem(self, seed)
 
     def _model(self) -> MDP:
@@ -97,14 +97,14 @@ class TwoServers(Problem):
 
     @property
     def join_the_shortest(self) -> NDArray[np.int64]:
-        """To the line with fewer orders; the faster one if equal. Optimal for equal lines (Winston 1977)."""
+        """The policy that picks the line with fewer orders, the faster one if equal (Winston 1977)."""
         fast, slow = self._lengths()
         tie = SLOW if self.slow_per_hour > self.fast_per_hour else FAST
         return np.where(fast == slow, tie, np.where(fast < slow, FAST, SLOW))
 
     @property
     def shortest_expected_delay(self) -> NDArray[np.int64]:
-        """To the line where this order will be packed sooner, (orders there + 1) / speed; never to a full shelf."""
+        """The policy that picks the line with the smaller (orders there + 1) / speed, but never a full one."""
         fast, slow = self._lengths()
         sooner = np.where((fast + 1) / self.fast_per_hour <= (slow + 1) / self.slow_per_hour, FAST, SLOW)
         return np.where(fast == self.shelf, SLOW, np.where(slow == self.shelf, FAST, sooner))
@@ -122,13 +122,13 @@ class TwoServers(Problem):
 
     @property
     def c(self) -> float:
-        """The price of a full house: both shelves full, against both empty, while business goes on.
+        """The cost of a full depot (both shelves full) compared with an empty one, while business goes on.
 
-        Imagine a twin that begins empty, and send each order where the twin sends it. At a line, the orders that the
-        twin does not have are worked off when the twin's line is idle, so the j-th is gone after about
-        j / (speed · idle_share) hours; until then it costs the waiting of one order. Or a new order finds a full shelf
-        that is not full at the twin: that costs one courier, and one order less is ahead. So a full house costs
-        at most the couriers of all its orders and their waiting, and sp(h*) is at most that.
+        Imagine a second depot that starts empty, and send each order to the same line as it does. At each line, the
+        additional orders are packed while the second depot's line is idle, so the j-th is packed after about
+        j / (speed · idle_share) hours; until then it costs the waiting of one order. Or a new order finds a shelf that
+        is full here but not in the second depot: that costs one courier, and one additional order fewer is left. So a
+        full depot costs at most the couriers and the waiting of all its orders, and sp(h*) is at most that.
         """
         K = self.shelf
         hours = sum(K * (K + 1) / 2 / (speed * self.idle_share) for speed in (self.fast_per_hour, self.slow_per_hour))
@@ -164,7 +164,7 @@ class TwoServersSystem(System):
                 paid = facts.courier_cost
             else:
                 self._orders[action] += 1
-                if self._orders[action] == 1:  # the line was idle and begins at once
+                if self._orders[action] == 1:  # the line was idle and begins immediately
                     self._looks_up[action] = now + self._random.exponential(self._pack[action])
         else:
             line = self._looks_up.index(now)

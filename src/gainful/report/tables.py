@@ -77,7 +77,7 @@ def planning(environment: Environment) -> list[Column]:
 
 
 def mark(row: dict[str, Any]) -> str:
-    """The guarantee in a few words, marked as vacuous where it says nothing yet."""
+    """The guarantee in a few words, marked as vacuous if the bounds still ignore the data."""
     n = row["vacuous_runs"]
     if not n:
         return str(row["guarantee"])

@@ -1,4 +1,4 @@
-"""Conformance checks that every agent and environment of gainful passes, for your own too."""
+"""Conformance checks for your own agents and environments; those of gainful pass all of them."""
 
 from gainful.testing.agents import check_agent
 from gainful.testing.environments import check_environment

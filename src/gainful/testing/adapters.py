@@ -33,7 +33,7 @@ class EnvironmentAdapter(Protocol):
         """A possible transition, with any action."""
 
     def impossible(self, state: Any) -> Iterator[Transition]:
-        """Transitions from `state` that an agent must refuse."""
+        """Transitions from `state` that an agent must reject."""
 
     def ended_at(self, run: Any, state: Any) -> bool:
         """Whether the run ended in `state`."""

@@ -1,4 +1,4 @@
-"""Checks that an agent keeps the promises of `act`, `observe`, `save` and of the same seed giving the same bits."""
+"""Checks that an agent keeps the contracts of `act`, `observe` and `save`, and is deterministic given its seed."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def check_agent(
     saved: bool = True,
     steps: int = 300,
 ) -> None:
-    """Check that an agent keeps the promises that every agent of gainful keeps.
+    """Check that an agent keeps the contracts that every agent of gainful keeps.
 
-    `act` answers with an action of the state, and the same one when asked again before `observe`. `observe` refuses an
-    impossible transition without changing anything, and takes any possible one. The same seed gives the same bits,
-    stepped or simulated, and a saved agent goes on to the same bits.
+    `act` returns an action of the state, and the same one if it is called again before `observe`. `observe` rejects an
+    impossible transition without changing anything and accepts any possible one. The same seed gives the same bits,
+    whether stepped or simulated, and a saved agent continues bit for bit.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def check_agent(
     Raises
     ------
     ConformanceError
-        Naming the first promise that is broken, and the environment.
+        If a contract is broken; the message names it, and the environment.
 
     Examples
     --------

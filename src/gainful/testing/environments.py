@@ -1,4 +1,4 @@
-"""Checks that an agent can learn in an environment, and that the environment is what it says of itself."""
+"""Checks that an agent can learn in an environment, and that the environment is consistent with its description."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ CHECKED_POINTS = 2_000
 def check_environment(
     environment: MDP | ContinuousEnvironment, *, precision: float = 1e-8, gymnasium: bool = True
 ) -> None:
-    """Check that an environment is sound and is what it says of itself.
+    """Check that an environment is sound and consistent with its description.
 
-    *An MDP.* Its gain does not depend on the start (it is weakly communicating), it solves to `precision`, rewards lie
-    in the range it states, and a table and a file reproduce it.
+    *An MDP.* Its gain does not depend on the start (it is weakly communicating), it can be solved to `precision`, its
+    rewards lie in the stated range, and a table and a file reproduce it.
 
-    *A continuous environment.* Steps stay in the unit cube and pay what `rewards` says, within the range it states;
-    they depend on the step's number and the seed alone; rewards are as smooth as it states (the law of the next state
-    cannot be seen from outside).
+    *A continuous environment.* Steps stay in the unit cube and pay what `rewards` returns, within the stated range;
+    they depend only on the number of the step and the seed; rewards are as smooth as stated (the law of the next state
+    cannot be observed from outside).
 
     Parameters
     ----------
     environment : MDP or ContinuousEnvironment
         The environment.
     precision : float
-        To which an MDP must solve, in the units of its gain.
+        The precision to which an MDP must be solved, in the units of its gain.
     gymnasium : bool
-        Whether its Gymnasium environment must pass Gymnasium's `check_env` too. Left out for an MDP whose states have
-        different actions.
+        Whether its Gymnasium environment must pass Gymnasium's `check_env` too. This is skipped for an MDP whose states
+        have different actions.
 
     Raises
     ------
     ConformanceError
-        Saying what fails, and where.
+        If a check fails; the message states what failed, and where.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 r"""The regret of SCAL+ and C-SCAL+, with every constant, and the lower bound for all algorithms.
 
-The theorems give orders of magnitude. This module adds up the terms of their proof (`docs/regret_bound.md` has the
+The theorems give orders of magnitude. This module adds up the terms of their proofs (see `docs/regret_bound.md` for the
 derivation). With probability 1-δ, simultaneously for all T ≥ 1, if sp(h*) ≤ c and `bonus_scale` is 1:
 
     R(T) ≤ Σ ν·b + Σ ν·d + Σ ν·ε + martingale + telescoping,
