@@ -68,7 +68,7 @@ def closest(audit: Audit, name: str) -> str:
 
 
 def bonuses(runs: int) -> None:
-    line("environment", "bonus_scale", "statements that failed (in so many runs)", "worst (a)", "regret", "bound")
+    line("environment", "bonus_scale", "statements that failed (number of runs)", "worst (a)", "regret", "bound")
     line("---", "---:", "---", "---:", "---:", "---:")
     for name, given, T in (*FINITE, *CONTINUOUS):
         points = (name, given, T) in CONTINUOUS

@@ -283,7 +283,7 @@ def test_what_is_wrong_is_said(fields: dict[str, Any], said: str) -> None:
 @pytest.mark.parametrize("name", ["n_states", "n_actions", "reward_min", "reward_max", "allowed", "partition", "seed"])
 def test_what_the_run_decides_cannot_be_given(name: str) -> None:
     configuration = changed(agent_parameters={name: 1})
-    with pytest.raises(InvalidArgumentError, match=f"cannot be told {name}"):
+    with pytest.raises(InvalidArgumentError, match=f"cannot be given {name}"):
         configuration.canonical()
 
 

@@ -418,9 +418,9 @@ def check_agent_parameters(name: str, given: Mapping[str, Any], continuous: bool
 
     def why_not(parameter: str) -> str:
         if parameter in NOT_SETTABLE:
-            return f"{name} cannot be told {parameter}: {NOT_SETTABLE[parameter]}"
+            return f"{name} cannot be given {parameter}: {NOT_SETTABLE[parameter]}"
         if parameter == "horizon" and name in agents.PARTITIONED:
-            return f"{name} cannot be told horizon: {_CELLS_OF_THE_HORIZON}"
+            return f"{name} cannot be given horizon: {_CELLS_OF_THE_HORIZON}"
         if parameter == "bins" and not continuous:
             return "there are finitely many states, and no cells; leave it out"
         return ""
