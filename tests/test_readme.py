@@ -27,6 +27,7 @@ def test_a_command_of_the_readme_works_as_written(command: str) -> None:
     assert done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_the_output_shown_is_the_output_printed(tmp_path: Path) -> None:
     """`make run` is this command; what is timed (the share of planning) is left out."""
     shown = README.split("and prints\n")[1].split("```text\n")[1].split("\n...")[0]

@@ -35,7 +35,11 @@ def test_the_audit_notices_in_compiled_code(tmp_path: Path) -> None:
     assert violated(found).issuperset(MUTANTS[0].noticed)
 
 
-@pytest.mark.parametrize("what", [RIVER, LQG, (*RIVER, *UCRL2)], ids=["SCAL+", "C-SCAL+", "UCRL2"])
+@pytest.mark.parametrize(
+    "what",
+    [RIVER, pytest.param(LQG, marks=pytest.mark.slow), (*RIVER, *UCRL2)],
+    ids=["SCAL+", "C-SCAL+", "UCRL2"],
+)
 def test_without_a_mistake_nothing_is_violated_and_plain_python_is_the_compiled_run(
     what: tuple[str, ...], tmp_path: Path, gainful: Gainful
 ) -> None:

@@ -88,6 +88,7 @@ def test_a_folder_that_cannot_be_written_is_one_message(gainful: Gainful, tmp_pa
     assert "cannot be written" in found.err
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_costs_one_try_of_one_run(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [

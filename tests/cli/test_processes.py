@@ -94,12 +94,18 @@ def test_a_full_disk_is_one_line() -> None:
 
 
 @posix
-def test_ctrl_c_ends_with_a_line() -> None:
-    slow = ("solve", "garnet", "--set", "n_states=4000000")  # building it alone takes seconds
+@pytest.mark.parametrize(
+    "slow",
+    [
+        ("learn", "riverswim", "--horizon", "1e13"),
+        pytest.param(("solve", "garnet", "--set", "n_states=4000000"), marks=pytest.mark.slow),  # built for seconds
+    ],
+)
+def test_ctrl_c_ends_with_a_line(slow: tuple[str, ...]) -> None:
     with subprocess.Popen([*COMMAND, *slow], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         time.sleep(2.5)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert out == ""
     assert err.strip().splitlines()[-1] == "interrupted"

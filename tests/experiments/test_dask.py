@@ -236,6 +236,7 @@ def clean(said: str) -> None:
 # ---------------------------------------------------------------------- the same results
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_bits_of_the_local_pool(small: dict[str, Any], cluster: Cluster, tmp_path: Path) -> None:
     said = finished(written(tmp_path), tmp_path / "out", "--dask", cluster.address)
     assert bits(tmp_path / "out") == small
@@ -455,7 +456,7 @@ def test_a_cluster_that_loses_all_workers(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_without_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(InvalidArgumentError, match=r"--dask needs Dask: pip install 'gainful\[dask\]'"):
+    with pytest.raises(InvalidArgumentError, match=r"--dask needs Dask; pip install 'gainful\[dask\]'"):
         DaskExecutor("local", 1)
 
 

@@ -49,6 +49,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ---------------------------------------------------------------------- the same results, however
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [2, 4])
 def test_results_do_not_depend_on_the_number_of_workers(jobs: int, whole: Path, tmp_path: Path) -> None:
     run_experiment(written(tmp_path), tmp_path / "out", jobs=jobs)
@@ -76,6 +77,7 @@ def test_running_again_runs_nothing(whole: Path, tmp_path: Path) -> None:
     assert bits(whole) == before
 
 
+@pytest.mark.slow
 def test_a_superset_adds_only_what_is_new(tmp_path: Path) -> None:
     out = tmp_path / "out"
     run_experiment(written(tmp_path, SPEC.replace("seeds = 3", "seeds = 2")), out, jobs=2)
@@ -197,6 +199,7 @@ def test_a_worker_that_is_always_killed_is_given_up(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- interruptions
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_where_it_can_go_on_and_bits_stay_the_same(tmp_path: Path) -> None:
     spec = written(tmp_path, LONG.replace("4e7", "2e8").replace("seeds = 3", "seeds = 2"))
     finished(spec, tmp_path / "whole", "-j", "2")
@@ -268,6 +271,7 @@ except StoreError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_loses_nothing(whole: Path, tmp_path: Path) -> None:
     spec, out = written(tmp_path), tmp_path / "out"
     done = subprocess.run(
@@ -283,6 +287,7 @@ def test_a_disk_that_fills_up_loses_nothing(whole: Path, tmp_path: Path) -> None
     assert bits(out) == bits(whole)
 
 
+@pytest.mark.slow
 def test_runs_of_an_older_version_are_kept_and_made_anew(whole: Path, tmp_path: Path) -> None:
     spec, out = written(tmp_path), tmp_path / "out"
     run_experiment(spec, out, jobs=2)

@@ -9,6 +9,8 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.serve.service import Running
 
 SMOOTH = {"agent": "c-scal-plus", "n_states": None, "lipschitz": 1.0, "holder": 1.0, "dim": 1}
@@ -22,6 +24,7 @@ KINDS: dict[str, dict[str, Any]] = {
 """Agents that are asked: `path.id` is one of these."""
 
 
+@pytest.mark.slow
 def test_made_up_requests_find_no_server_error(service: Running, tmp_path: Path) -> None:
     for name, kind in KINDS.items():
         service.make(name, **kind)

@@ -67,7 +67,10 @@ def test_every_agent_continues_to_the_same_bits(name: str, tmp_path: Path) -> No
     assert agent.t == 4_000
 
 
-def test_a_process_killed_again_and_again_finishes_with_the_bits_of_an_undisturbed_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wanted_kills", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_process_killed_again_and_again_finishes_with_the_bits_of_an_undisturbed_one(
+    wanted_kills: int, tmp_path: Path
+) -> None:
     script = """
 import json, sys
 import gainful as gf
@@ -83,7 +86,7 @@ print(json.dumps([run.regret.tolist(), run.pseudo_regret.tolist(), run.final_sta
 
     undisturbed = start(tmp_path / "undisturbed").communicate()[0].splitlines()[1]
     kills = 0
-    while kills < 20:
+    while kills < wanted_kills:
         process = start(tmp_path / "killed")
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
