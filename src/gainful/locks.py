@@ -75,7 +75,7 @@ class FolderLock:
 
 
 def writer_of(folder: Path) -> int | None:
-    """The number of the process that holds the lock of `folder`, 0 if it is unknown; None if there is none."""
+    """The number of the process that holds the lock of `folder`, 0 if it is unknown; None if no process holds it."""
     try:
         fd = os.open(folder / LOCK_FILE, os.O_RDWR)
     except OSError:

@@ -168,7 +168,7 @@ def _of_spec(source: str, horizon: int | None, runs: int, first_seed: int, jobs:
 
 
 class _ProgressText:
-    """Makes the line on stderr: runs audited, their rate, and the time left."""
+    """Write the progress line on stderr: runs audited, their rate, and the time left."""
 
     def __init__(self) -> None:
         self.began = time.monotonic()

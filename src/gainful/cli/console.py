@@ -110,7 +110,7 @@ def live_line(tell: Callable[[int, int], str]) -> Iterator[Callable[[int, int], 
 
 
 class CompilationNotice:
-    """Tells the user, once per process and on stderr, that kernels are being compiled."""
+    """A notice, shown once per process and on stderr, that kernels are being compiled."""
 
     console: Console | None = None
     """The console that shows a spinner, if there is one; other output must go through it."""

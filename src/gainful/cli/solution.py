@@ -36,7 +36,7 @@ class Solution:
     unichain: bool | None
     """Whether every policy has one recurrent class; None if that is not known."""
     plan: Plan
-    """The plan to follow: under the span constraint where there is one."""
+    """The plan to follow: under the span constraint, if there is one."""
     seconds: float
     compiled: bool
     """Whether `seconds` includes compilation."""

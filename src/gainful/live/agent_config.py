@@ -57,7 +57,7 @@ def make_agent(config: Any) -> tuple[Any, dict[str, Any] | None]:
 
 
 def _check_parameters(name: str, made: Any, given: dict[str, Any]) -> None:
-    """An InvalidArgumentError for an argument that the class does not have, or that it needs and lacks."""
+    """Raise an InvalidArgumentError for an argument that the class does not have, or a required one that is missing."""
     parameters = inspect.signature(made).parameters
     variadic = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):

@@ -39,7 +39,7 @@ class AgentRequest:
     states: Any
     actions: Any
     options: dict[str, Any]
-    """As DEFAULT_OPTIONS; None if the caller does not say."""
+    """As DEFAULT_OPTIONS; None if the caller gives no value."""
 
     def read_history(self, agent: Any) -> TransitionColumns:
         """The rows of the log that was given, checked against an agent."""
@@ -81,7 +81,7 @@ def create_agent(folder: Folder, wanted: AgentRequest) -> None:
 
 
 def _refuse_remains(folder: Folder) -> None:
-    """A JournalError if the folder holds records or snapshots of an agent without its description."""
+    """Raise a JournalError if the folder holds records or snapshots of an agent without its description."""
     remains = ""
     if any(sequence > 0 for sequence, _ in folder.snapshots()):
         remains = "there are snapshots"

@@ -22,7 +22,7 @@ class DecisionMaker:
         self._session = session
 
     def decide(self, state: Any, request_id: str | None) -> Decision:
-        """Choose an action, beginning an episode where one is due, and record it."""
+        """Choose an action, after beginning an episode if one is due, and record it."""
         session = self._session
         machine, layout = session.machine, session.layout
         where: Any

@@ -1,4 +1,4 @@
-"""The folder of a durable agent: which files it has, and what its description says.
+"""The folder of a durable agent: its files and its description.
 
 agent.json           what the agent is; written last when a folder is made: without it there is no agent
 journal-000001.log   segments of the journal, in order; a header of 32 bytes, then records (`gainful.live.records`)
@@ -170,7 +170,7 @@ class Folder:
     # ------------------------------------------------------------------ failed syncs
 
     def mark_unsynced(self) -> None:
-        """Note a failed sync: what the files seem to hold may not be on the disk, whatever a later sync says."""
+        """Note a failed sync: what the files seem to hold may not be on the disk, even if a later sync succeeds."""
         unsynced_folders.add(self.path.resolve())
         with contextlib.suppress(OSError):
             (self.path / UNSYNCED_FILE).touch()

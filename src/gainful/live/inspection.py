@@ -1,4 +1,4 @@
-"""What a durable agent knows and where it stands, in plain values."""
+"""The present state of a durable agent, in plain values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gainful.live.session import JournalSession
 
 
 def greedy_actions(core: Any) -> NDArray[np.int64] | None:
-    """(S,) the greedy actions of an agent's present plan; None before the first, or where it has no plan."""
+    """(S,) the greedy actions of an agent's present plan; None before the first plan, or if it makes none."""
     plan = core.current
     if plan is None or isinstance(core, StepwiseAgent):
         return None
@@ -31,7 +31,7 @@ def pair_bonuses(core: Any) -> NDArray[np.float64] | None:
 
 
 def status_of(session: JournalSession) -> dict[str, Any]:
-    """Where an agent stands, in plain types for JSON."""
+    """The present state of an agent, in plain types for JSON."""
     machine, core = session.machine, session.machine.core
     bounds = None if core.current is None else core.current.gain_bounds
     guarantee = machine.guarantee

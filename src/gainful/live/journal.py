@@ -66,7 +66,7 @@ class Journal:
             self.sync()
 
     def _retreat(self, error: BaseException) -> None:
-        """Cut off what was written of a record that could not be; raises where the reason is the system's."""
+        """Cut off what was written of an incomplete record; raises if the system reported an error."""
         try:
             os.ftruncate(self._fd, self.size)
         except OSError as second:
@@ -222,7 +222,7 @@ def read_segments(
 
 
 def _after_history(folder: Folder, description: AgentDescription) -> int:
-    """The number of the first record of the segments, where it cannot be read."""
+    """The number of the first record of the segments, if it cannot be read from them."""
     if not description.options.get("keep_history", True):  # what a snapshot covers goes
         return max((sequence for sequence, _ in folder.snapshots()), default=0) + 1
     last = max((last for _, last, _ in folder.histories()), default=0)
@@ -231,7 +231,7 @@ def _after_history(folder: Folder, description: AgentDescription) -> int:
 
 
 def check_covered(folder: Folder, segments: list[Segment], torn: TornRecord | None, covered: int) -> None:
-    """A DamagedJournalError if the journal ends before record `covered`, which a snapshot covers.
+    """Raise a DamagedJournalError if the journal ends before record `covered`, which a snapshot covers.
 
     The journal is synced before a snapshot is written, so this is not an unfinished write; cutting it off and going on
     would leave a gap.

@@ -157,7 +157,7 @@ def _sync_seconds(fsync: Any) -> float | None:
 
 
 def _check_folder(folder: Folder, config: Any) -> None:
-    """An error for a folder that holds something else, or is empty although there is no config to make an agent."""
+    """Raise an error if the folder holds something else, or is empty and there is no config to make an agent."""
     path = folder.path
     if not path.exists():
         if config is None:
@@ -190,7 +190,7 @@ def _check_folder(folder: Folder, config: Any) -> None:
 
 
 def _check_same_agent(folder: Folder, wanted: AgentRequest) -> None:
-    """A JournalError if the folder holds another agent than the one asked for."""
+    """Raise a JournalError if the folder holds another agent than the one asked for."""
     stored = folder.read_description()
     found = [
         f"{name}: stored {stored.options[name]!r}, given {value!r}"

@@ -1,4 +1,4 @@
-"""Beginning with a prior model: every pair counts as observed some number of times, as the model has it."""
+"""Beginning with a prior model: every pair counts as observed a number of times, with the model's frequencies."""
 
 from __future__ import annotations
 

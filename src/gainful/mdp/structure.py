@@ -1,4 +1,4 @@
-"""The chain structure of an MDP, read from its graph alone: end components, and what they say about the gain."""
+"""The chain structure of an MDP, read from its graph alone: end components, and what they imply about the gain."""
 
 from __future__ import annotations
 
@@ -358,7 +358,7 @@ class _EndComponents:
         return self.unichain_by_enumeration()
 
     def unichain_by_enumeration(self) -> bool | None:
-        """The classes of every deterministic policy inside, where these are few; else None."""
+        """The classes of every deterministic policy inside if there are few of them; else None."""
         mdp = self.mdp
         states = np.flatnonzero(self.count > 0)
         if np.log(self.count[states]).sum() > np.log(_ENUMERATED):

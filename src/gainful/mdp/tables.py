@@ -274,7 +274,7 @@ class Source:
         return values
 
     def labels(self, column: str) -> NDArray[Any]:
-        """A column of names: int64 where all are integers, otherwise str objects."""
+        """A column of names: int64 if all are integers, otherwise str objects."""
         series = self.frame[column]
         raw = series.to_numpy(dtype=object)
         blank = series.isna().to_numpy()
@@ -392,7 +392,7 @@ def _read_text(path: Path, title: str, separator: str) -> Source:
     frame.columns = [str(c).strip() for c in frame.columns]
     lines = np.arange(2, len(frame) + 2)
     have = [c for c in LABEL_COLUMNS if c in frame.columns]
-    if have and bool((frame[have[0]] == "").any()):  # blank lines, such as one at the end, are no transitions
+    if have and bool((frame[have[0]] == "").any()):  # blank lines, such as one at the end, are not transitions
         empty: NDArray[np.bool_] = (frame.isna() | (frame.astype(object) == "")).to_numpy(dtype=bool)
         filled = np.flatnonzero(~np.all(empty, axis=1))
         frame, lines = frame.iloc[filled], lines[filled]

@@ -66,7 +66,7 @@ class Keyring:
         self._holders.pop(self._hashes.pop(agent_id, ""), None)
 
     def holder(self, key: str) -> str | None:
-        """Who holds this key; None if there is none."""
+        """The holder of this key; None if it is unknown."""
         found = hashed(key)
         holder = self._holders.get(found)
         if holder is None:
