@@ -23,7 +23,7 @@ def truncated_pairs(visits: NDArray[Any], n_states: int, n_actions: int, t: int,
 
 
 class TUCRL(UCRL2B):
-    r"""TUCRL (Fruit, Pirotta & Lazaric 2018): UCRL2B that does not plan to reach unseen states.
+    r"""TUCRL (Fruit, Pirotta & Lazaric 2018): UCRL2B that stops planning for states it has never seen.
 
     A pair with max{1, N-1} > sqrt(t_k/(SA)) may not move to a state never visited, so that an unreachable state loses
     its attraction; when all pairs of the visited states are such, states never visited are left out of the plan
