@@ -243,7 +243,7 @@ def test_agents_of_another_kind_shape_range_or_box_are_refused() -> None:
         simulate(gf.SCALPlus(4, 2, span=1.0), env, 10)
     with pytest.raises(InvalidArgumentError, match=r"1 dimension\(s\) and 3 actions, mountain-car 2 and 3"):
         simulate(c_scal_plus(car, partition=gf.Partition.uniform(bins=5)), car, 10)
-    with pytest.raises(InvalidArgumentError, match=r"the agent was told \[0, 0.5\]"):
+    with pytest.raises(InvalidArgumentError, match=r"the agent accepts \[0, 0.5\]"):
         simulate(c_scal_plus(env, reward_min=0.0, reward_max=0.5), env, 10)
     narrow = gf.Partition.uniform(bins=5, low=-1.0, high=1.0)
     with pytest.raises(InvalidArgumentError, match=r"axis 0 of the partition is \[-1, 1\], that of lqg \[-2, 2\]"):

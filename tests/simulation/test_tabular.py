@@ -293,7 +293,7 @@ def test_an_agent_of_another_shape_range_or_mask_is_refused() -> None:
     mdp = gf.environments.riverswim(6)
     with pytest.raises(InvalidArgumentError, match="5 states and 2 actions"):
         gf.simulate(gf.SCALPlus(5, 2, span=1.0), mdp, 10)
-    with pytest.raises(InvalidArgumentError, match=r"the agent was told \[0, 0.5\]"):
+    with pytest.raises(InvalidArgumentError, match=r"the agent accepts \[0, 0.5\]"):
         gf.simulate(gf.SCALPlus(6, 2, span=1.0, reward_max=0.5), mdp, 10)
     narrow = gf.MDP(np.ones((1, 2, 1)), [[0.3, 0.9]], allowed=[[True, False]], action_labels=["stay", "go"])
     with pytest.raises(InvalidArgumentError, match="does not have the action go"):

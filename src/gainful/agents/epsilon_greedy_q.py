@@ -1,4 +1,4 @@
-"""Differential Q-learning with ε-greedy exploration (Wan, Naik & Sutton 2021): the yardstick people know."""
+"""Differential Q-learning with ε-greedy exploration (Wan, Naik & Sutton 2021), a well-known baseline."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class EpsilonGreedyQ(StepwiseAgent):
         self.numbers = np.array([self.epsilon, self.step_size, self.gain_rate, 0.0])
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again."""
+        """The arguments that recreate this agent."""
         own = {"epsilon": self.epsilon, "step_size": self.step_size, "gain_rate": self.gain_rate}
         return {**super().settings(), **own}
 

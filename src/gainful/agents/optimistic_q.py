@@ -87,7 +87,7 @@ class OptimisticQ(StepwiseAgent):
         self.target = self.q.copy()
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make this agent again."""
+        """The arguments that recreate this agent."""
         return {
             **super().settings(),
             "span": self.span,
@@ -98,10 +98,10 @@ class OptimisticQ(StepwiseAgent):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The theorem, as far as the constants are its own."""
+        """The guarantee of the theorem, void if the constants were changed."""
         void = ""
         if self.t > self.horizon:
-            void = f"it has lived {self.t} steps, and was told a horizon of {self.horizon}"
+            void = f"it has made {self.t} steps, more than its horizon of {self.horizon}"
         if self.raised:
             void = f"effective_horizon is {self.effective_horizon:g}, not the theorem's (which must exceed 2)"
         if self.bonus_scale != 1.0 or self.given_horizon is not None:
@@ -115,5 +115,5 @@ class OptimisticQ(StepwiseAgent):
 
     @property
     def vacuous(self) -> bool:
-        """Whether every value still stands at its first bound H: nothing seen has lowered one."""
+        """Whether every value is still at its initial bound H, so that no observation has lowered one."""
         return bool(np.all(self.q[self.allowed.reshape(-1)] == self.effective_horizon))

@@ -1,4 +1,4 @@
-"""What a learner has seen: visits, reward sums, and sparse transition counts that grow as they need to.
+"""The data of a learner: visits, reward sums, and sparse transition counts that grow as needed.
 
 Transition counts lie in growable rows (`gainful.growable_rows`), one per pair k = s*A + a: memory follows the number of
 distinct transitions seen, never S²A.
@@ -45,12 +45,12 @@ class Statistics:
         return np.sort(self.changed[: self.n_changed[0]])
 
     def forget_changes(self) -> None:
-        """A plan has been made: nothing has changed since."""
+        """Record that a plan has been made and nothing has changed since."""
         self.is_changed[self.changed[: self.n_changed[0]]] = False
         self.n_changed[0] = 0
 
     def set_changes(self, pairs: NDArray[np.int64]) -> None:
-        """Say which pairs have been observed since the last plan, each once."""
+        """Set which pairs have been observed since the last plan, each once."""
         self.forget_changes()
         self.is_changed[pairs] = True
         self.changed[: pairs.size], self.n_changed[0] = pairs, pairs.size
@@ -78,7 +78,7 @@ class Statistics:
             setattr(self, name, new)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything seen, rows side by side without the room between them."""
+        """All counts, with the rows packed without gaps."""
         lengths = self.length
         where = np.repeat(self.begin - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
         return {
@@ -91,7 +91,7 @@ class Statistics:
         }
 
     def from_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take over what `to_arrays` gave; ValueError where it does not fit together."""
+        """Restore what `to_arrays` returned; ValueError if it does not fit together."""
         pairs = self.n_states * self.n_actions
         length, to, count = arrays["length"], arrays["next_state"], arrays["count"]
         for name in ("visits", "reward_sum", "reward_squares", "length"):

@@ -52,12 +52,12 @@ class StepwiseAgent(EpisodicAgent):
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
         self.q: NDArray[np.float64] = np.where(self.allowed, 0.0, -np.inf).reshape(-1)
-        """(S*A,) the values acted upon; -inf where not allowed."""
+        """(S*A,) the values acted upon; -inf if not allowed."""
         self.target: NDArray[np.float64] = self.q.copy()
         """(S*A,) a second table, for rules that need one."""
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:  # noqa: ARG002
-        """Nothing to plan: the episode record says so."""
+        """Return a plan without sweeps: this agent does not plan."""
         return EpisodePlan(
             actions=np.zeros(self.n_states, dtype=np.int64),
             gain_bounds=(self.reward_min, self.reward_max),
@@ -76,7 +76,7 @@ class StepwiseAgent(EpisodicAgent):
         return int(decide(self.kind, self.q, self.numbers, self.allowed, state, key, number))
 
     def learn(self, state: int, action: int, reward: float, next_state: int) -> None:
-        """Learn from a transition that has been checked: the values change at once."""
+        """Learn from a transition that has been checked; the values change immediately."""
         super().learn(state, action, reward, next_state)
         pair = state * self.n_actions + action
         tables, visits = (self.q, self.target, self.numbers), int(self.statistics.visits[pair])
@@ -87,7 +87,7 @@ class StepwiseAgent(EpisodicAgent):
         return {"q": self.q, "target": self.target, "numbers": self.numbers}
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take back the tables."""
+        """Restore the tables."""
         for name in ("q", "target", "numbers"):
             if arrays[name].shape != getattr(self, name).shape:
                 raise ValueError(f"array '{name}' has shape {arrays[name].shape}")

@@ -23,7 +23,7 @@ def entry_variance(p: float) -> float:
 
 @inlined
 def reward_variance(reward_sum: float, reward_squares: float, visits: int) -> float:
-    """σ̂² = Σr²/N - r̄², the population variance; 0 where N = 0."""
+    """σ̂² = Σr²/N - r̄², the population variance; 0 if N = 0."""
     n = max(1, visits)
     mean = reward_sum / n
     return max(0.0, reward_squares / n - mean * mean)

@@ -1,4 +1,4 @@
-"""What states lumped together add to SCAL+'s bonus, and how many cells to take.
+"""The term that the cells of C-SCAL+ add to the bonus of SCAL+, and the number of cells to use.
 
 Qian, Fruit, Pirotta & Lazaric, Exploration bonus for regret minimization in undiscounted discrete and continuous MDPs,
 sec. 4. The assumption: |r(x,a) - r(y,a)| ≤ r_max·L·‖x-y‖^α and ‖p(·|x,a) - p(·|y,a)‖₁ ≤ L·‖x-y‖^α, in the sup-norm of

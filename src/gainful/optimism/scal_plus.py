@@ -14,7 +14,7 @@ MAIN_TEXT, APPENDIX = 0, 1
 
 
 class BonusConstants(NamedTuple):
-    """What the bonus depends on beside the step and the visits."""
+    """Everything but the step and the visits on which the bonus depends."""
 
     n_states: int
     n_actions: int
@@ -27,7 +27,7 @@ class BonusConstants(NamedTuple):
     variant: int
     """`MAIN_TEXT` or `APPENDIX`."""
     model_error: float = 0.0
-    """Added to every bonus: what a model of cells may be wrong by (C-SCAL+'s Hölder term)."""
+    """Added to every bonus: the error of a model of cells (C-SCAL+'s Hölder term)."""
 
 
 @inlined
@@ -64,7 +64,7 @@ def optimistic_rewards(
     constants: BonusConstants,
     out: NDArray[Any],
 ) -> None:
-    """r̂ = r̄ + b_k of each of `pairs`, r̄ = 0 where N = 0; -inf where an action is not allowed."""
+    """r̂ = r̄ + b_k of each of `pairs`, r̄ = 0 if N = 0; -inf if an action is not allowed."""
     c = constants
     log_term = confidence_log(c.n_states, c.n_actions, t, c.delta)
     for i in range(pairs.size):
@@ -122,7 +122,7 @@ class BonusRewards(NamedTuple):
     constants: BonusConstants
 
     def write(self, pairs: NDArray[np.int64], out: NDArray[np.float64]) -> None:
-        """Set out[k] to r̂ for every k of `pairs`; -inf where the state does not have the action."""
+        """Set out[k] to r̂ for every k of `pairs`; -inf if the state does not have the action."""
         optimistic_rewards(pairs, self.visits, self.reward_sum, self.allowed, self.t, self.constants, out)
 
     def growth(self, since: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -64,7 +64,7 @@ def evaluate_by_anderson(
 def _combination(
     gram: NDArray[np.float64], dF: NDArray[np.float64], f: NDArray[np.float64], kept: int
 ) -> NDArray[np.float64] | None:
-    """γ that minimises ‖f - ΔF γ‖₂, differences scaled to length 1 first; None where they have become too small."""
+    """γ that minimises ‖f - ΔF γ‖₂, differences scaled to length 1 first; None if they have become too small."""
     lengths = np.sqrt(np.diag(gram)[:kept])
     if not (np.all(lengths > 1e-140) and np.all(np.isfinite(gram[:kept, :kept]))):
         return None

@@ -1,4 +1,4 @@
-"""One Bellman backup on sparse rows, discounted or not: what discounted and finite-horizon planning share."""
+"""One Bellman backup on sparse rows, discounted or not, shared by discounted and finite-horizon planning."""
 
 from __future__ import annotations
 

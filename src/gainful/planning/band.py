@@ -70,7 +70,7 @@ class RepairSpace(NamedTuple):
 
 @kernel
 def lay_band(model: EstimatedMDP, state: BandState) -> bool:
-    """Evaluate everything at v with the band and floor given; False where (1)–(4) do not hold."""
+    """Evaluate everything at v with the band and floor given; False if (1)–(4) do not hold."""
     v, q, w, cut = state.values, state.q, state.best, state.cut
     band, extremes = state.band[0], state.extremes[0]
     top = ceiling_of(band["floor"], state.span)
@@ -200,7 +200,7 @@ def _test_states(model: EstimatedMDP, state: BandState, space: RepairSpace, n_pa
 
 @inlined
 def _failed_witness(state: BandState) -> float:
-    """Min w where it breaks (4), inf where (4) holds or is not needed."""
+    """Min w where it breaks (4), inf if (4) holds or is not needed."""
     w, band, extremes = state.best, state.band[0], state.extremes[0]
     if extremes["n_cut"] > 0 and w[extremes["witness"]] > band["floor"] + band["high"]:
         for s in range(w.size):

@@ -1,4 +1,4 @@
-"""How many sweeps one compiled call may make: Ctrl-C is heard when it returns."""
+"""How many sweeps one compiled call may make; Ctrl-C takes effect when the call returns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SMALLEST_BATCH = 8
 
 
 def sweeps_per_batch(n_transitions: int) -> int:
-    """The sweeps of one call over so many transitions."""
+    """The number of sweeps of one call over this many transitions."""
     return max(SMALLEST_BATCH, BATCH_TRANSITIONS // max(1, n_transitions))
 
 

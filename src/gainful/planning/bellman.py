@@ -22,7 +22,7 @@ Unsigned: TypeAlias = Any  # np.uint64: to a type checker it is not an int, and 
 
 
 class SparseModel(NamedTuple):
-    """An MDP as the sweeps read it: CSR rows over pairs s*A + a, empty where a state does not have an action."""
+    """An MDP as the sweeps read it: CSR rows over pairs s*A + a, empty if a state does not have an action."""
 
     indptr: Any
     """uint64 (S*A+1,)."""

@@ -1,4 +1,4 @@
-"""Sets of transition rows around an empirical MDP: what extended value iteration is optimistic over.
+"""Sets of transition rows around an empirical MDP, over which extended value iteration is optimistic.
 
 Each is plain data about the rows of one MDP. `extended_value_iteration` takes the best member of the set for
 every pair; the formulas that give radii and widths from visit counts belong to the learning algorithms.

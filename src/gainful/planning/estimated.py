@@ -1,4 +1,4 @@
-"""The MDP that SCAL+ estimates from counts: rows are read off the counts, nothing is copied."""
+"""The MDP that SCAL+ estimates from counts; rows are computed from the counts without copying them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gainful._compiled import inlined, kernel
 
 
 class TransitionCounts(Protocol):
-    """What has been seen, as the planners read it: pair k = s*A + a has `length[k]` next states from `begin[k]` on."""
+    """The counts as the planners read them: pair k = s*A + a has `length[k]` next states from `begin[k]` on."""
 
     n_states: int
     n_actions: int
@@ -29,7 +29,7 @@ class TransitionCounts(Protocol):
 
 
 class EstimatedMDP(NamedTuple):
-    """p̂(s'|s,a) = (N(s,a,s') + 1{s' = s̄}) / (N(s,a) + 1) with rewards (S*A,), -inf where an action is not allowed."""
+    """p̂(s'|s,a) = (N(s,a,s') + 1{s' = s̄}) / (N(s,a) + 1) with rewards (S*A,), -inf if an action is not allowed."""
 
     begin: Any
     length: Any

@@ -30,7 +30,7 @@ _SUM_TOLERANCE = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What a stationary policy earns in the long run, in the user's units: the result of `evaluate`.
+    """Gain, bias and classes of a stationary policy, in the user's units: the result of `evaluate`.
 
     Attributes
     ----------

@@ -124,7 +124,7 @@ def extended_value_iteration(
 
 
 def _rewards(mdp: MDP, rewards: ArrayLike | None, truncated: bool) -> NDArray[np.float64]:
-    """Internal rewards (S*A,), 0 where not allowed; not negative under a span constraint."""
+    """Internal rewards (S*A,), 0 if not allowed; not negative under a span constraint."""
     r = replaced_rewards(mdp, rewards).copy()
     if truncated and r.min() < 0.0:
         s, a = divmod(int(np.argmin(r)), mdp.n_actions)
@@ -157,7 +157,7 @@ class _ExtendedSearch:
         self.q: NDArray[np.float64] = np.empty(self.mdp.n_states * self.mdp.n_actions)
 
     def iterate(self, damping: float, wanted: float, max_sweeps: int) -> bool:
-        """Sweep until the bracket is as narrow as wanted; False where that did not happen."""
+        """Sweep until the bracket is as narrow as wanted; False if that did not happen."""
         mdp = self.mdp
         batch = resumed_sweeps(2 * self.inner.cost * (mdp.n_transitions + mdp.n_states))
         limits = SweepLimits(
@@ -202,7 +202,7 @@ class _ExtendedSearch:
         copies, least, copy_rows = actions.copy(), self._copy_values(actions), rows
         if mixture == "min-action" and np.any(cut):
             lowest = np.empty(S * A)
-            self.inner.values(-self.v, np.zeros(S * A), lowest)  # -min p·v; -inf where not allowed
+            self.inner.values(-self.v, np.zeros(S * A), lowest)  # -min p·v; -inf if not allowed
             copies = lowest.reshape(S, A).argmax(axis=1)
             least = -lowest[np.arange(S) * A + copies]
             copy_rows = self.inner.rows(-self.v, np.where(cut, np.arange(S) * A + copies, -1))

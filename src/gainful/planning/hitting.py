@@ -43,12 +43,12 @@ def hitting_times(
     precision : float
         Relative, in (0, 1).
     max_states : int
-        All targets cost S linear systems of size S or more; above so many states they are refused.
+        All targets cost S linear systems of size S or more; above this number of states an error is raised.
 
     Returns
     -------
     ndarray
-        (S,) for one target, (S,S) for all of them, [s, target]; 0 on the target itself and inf where no policy reaches
+        (S,) for one target, (S,S) for all of them, [s, target]; 0 on the target itself and inf if no policy reaches
         it with probability 1. Counted in steps: after `from_rates`, multiply by `mdp.units.step_duration` for time.
 
     Raises
@@ -88,7 +88,7 @@ def diameter(mdp: MDP, *, precision: float = 1e-9, max_states: int = 5000) -> fl
     precision : float
         Relative, in (0, 1).
     max_states : int
-        Above so many states it is refused: it costs as many linear systems.
+        Above this number of states an error is raised, because each state costs a linear system.
 
     Returns
     -------
@@ -155,7 +155,7 @@ def _refuse_above(mdp: MDP, max_states: int, what: str) -> None:
 
 class _Found(NamedTuple):
     times: NDArray[np.float64]
-    """(S,), inf where the target is not reached with probability 1."""
+    """(S,), inf if the target is not reached with probability 1."""
     low: float
     """Certified bounds of the largest finite time; only `high` when the target was given up."""
     high: float

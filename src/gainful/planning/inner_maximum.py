@@ -45,7 +45,7 @@ class InnerMaximum:
         return found
 
     def values(self, v: NDArray[Any], r: NDArray[Any], q: NDArray[Any]) -> None:
-        """Write r + max p·v of every pair into q; -inf where the state does not have the action."""
+        """Write r + max p·v of every pair into q; -inf if the state does not have the action."""
         set_values(self.sets, v, r, q)
 
     def rows(self, v: NDArray[Any], pairs: NDArray[Any]) -> OptimisticRows:

@@ -1,4 +1,4 @@
-"""ScOpt repaired where the model changed, instead of swept anew: planning that costs what changed.
+"""ScOpt that repairs its last plan where the model changed, so that the cost depends on the amount of change.
 
 `LocalScOpt` keeps its last plan together with a band that certifies it (`planning.band`). The next plan repairs that
 one around the pairs that have changed. Pairs not visited since keep the reward of an earlier step, and the bracket is
@@ -22,7 +22,7 @@ from gainful.planning.rounding import UNIT_ROUNDOFF
 from gainful.planning.scopt_on_counts import OptimisticRewards, ScOptPlan, scopt_on_counts, too_precise
 
 LOCAL_FROM_PAIRS = 10_000
-"""The number of pairs S·A from which on repairing plans is faster than sweeping."""
+"""The number of pairs S·A from which repairing plans is faster than sweeping."""
 BAND_SHARE = 0.64
 """The part of the precision that a band takes when it is to serve many plans: precision falls, the band stays."""
 DRIFT_SHARE = 0.15
@@ -92,7 +92,7 @@ class LocalScOpt:
         )
         self._predecessors = Predecessors(n_states, n_actions)
         self._laid_at = 0
-        """The step at which the band was laid; 0 where there is none."""
+        """The step at which the band was laid; 0 if there is none."""
         self._since: NDArray[np.int64] = np.zeros(COUNT_CLASSES, dtype=np.int64)
         """For each class of counts, the earliest step of which the reward of one of its pairs may be."""
 
@@ -141,7 +141,7 @@ class LocalScOpt:
 
     @property
     def bracket(self) -> tuple[float, float]:
-        """[lo, hi], widened for rounding: it holds the gain of T_c for the rewards and counts last given."""
+        """[lo, hi], widened for rounding: it contains the gain of T_c for the rewards and counts last given."""
         slack, band = self.rounding / 2, self._state.band[0]
         return float(band["low"] - slack), float(band["high"] + slack)
 
@@ -163,7 +163,7 @@ class LocalScOpt:
     def refresh(self, model: EstimatedMDP, width: float, share: float) -> bool:
         """Sweep until the bracket is that `share` of `width`, and lay a band of that width around it.
 
-        What the bracket leaves of the band is room for changes. False where rounding does not let the bracket become so
+        What the bracket leaves of the band is room for changes. False if rounding does not let the bracket become so
         narrow.
         """
         self._predecessors.enter(model)
@@ -204,7 +204,7 @@ class LocalScOpt:
     def repair(self, model: EstimatedMDP, changed: NDArray[np.int64]) -> bool:
         """Make the band hold again after the rows or rewards of `changed` (in increasing order) have changed.
 
-        False where that is not possible, or not cheaper than sweeping: `refresh` is due then.
+        Returns False if that is not possible, or not cheaper than sweeping; then `refresh` is due.
         """
         self._predecessors.enter(model, changed)
         self._space.pairs[: changed.size] = changed
@@ -220,7 +220,7 @@ class LocalScOpt:
     # ------------------------------------------------------------------ files
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What the next plan starts from: values, and where there is a plan its rewards and its band too."""
+        """What the next plan starts from: the values and, if there is a plan, its rewards and its band."""
         if not self._laid_at:
             return {"values": self._state.values}
         return {
@@ -231,10 +231,10 @@ class LocalScOpt:
         }
 
     def restore(self, arrays: dict[str, NDArray[Any]], counts: TransitionCounts) -> None:
-        """Take back what `arrays` gave: the next repair gives the bits it would have given.
+        """Restore what `arrays` returned; the next repair then gives the same bits as without saving.
 
-        Rows that have changed since the plan are evaluated as they are now: the next plan will be told of them.
-        ValueError where an array has the wrong shape.
+        Rows that have changed since the plan are evaluated as they are now; the next plan treats them as changed.
+        Raises ValueError if an array has the wrong shape.
         """
         if "band" not in arrays:
             return

@@ -1,4 +1,4 @@
-"""What a planner returns: a gain with a proof of its accuracy, a bias and a policy."""
+"""The result of a planner: a gain with a proof of its accuracy, a bias and a policy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    r"""What a planner found, in the user's units. Holding one means that it converged.
+    r"""The result of a planner, in the user's units; a returned plan has converged.
 
     `gain` is the middle of `gain_bounds`, which is certified: the optimal gain (for `scopt`, the growth rate
     of the truncated operator) lies inside, rounding included.
@@ -32,7 +32,7 @@ class Plan:
     bias : ndarray, shape (S,)
         Pinned by bias[0] = 0.
     actions : ndarray of int, shape (S,), or None
-        The action of each state; None where the policy mixes actions.
+        The action of each state; None if the policy mixes actions.
     policy : ndarray, shape (S, A)
         Action probabilities, always.
     sweeps : int
@@ -63,7 +63,7 @@ class Plan:
     augmented: NDArray[np.float64] | None = field(default=None, repr=False)
     """(S,2A) probabilities on the augmented actions (first the A rewarded ones, then their copies of reward 0)."""
     details: dict[str, Any] = field(default_factory=dict, repr=False)
-    """What else a planner wants to say: number of policies tried, unichain or not, span bound, ..."""
+    """Further results of a planner: number of policies tried, unichain or not, span bound, ..."""
 
     @cached_property
     def policy(self) -> NDArray[np.float64]:

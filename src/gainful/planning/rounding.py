@@ -1,4 +1,4 @@
-"""How far rounding may move a computed Bellman residual: what every certified bracket is widened by."""
+"""The amount by which rounding may move a Bellman residual; every certified bracket is widened by it."""
 
 from __future__ import annotations
 

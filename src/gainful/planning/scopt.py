@@ -95,7 +95,7 @@ def scopt(
     Iterates T_c v(s) = min{ Lv(s), min_x Lv(x) + c }, relative to one state, from a v of span ≤ c. The growth rate g_T
     of T_c lies inside `gain_bounds`, and so do the gains of the policy returned. Always g*_c ≤ g_T. They are equal when
     the policy is unichain, which `plan.details["unichain"]` tells; otherwise only the upper end of `gain_bounds`
-    speaks of g*_c.
+    bounds g*_c.
 
     The policy is greedy where Lv(s) ≤ th := min Lv + c; elsewhere it mixes the best pair and one of value m(s) ≤ th
     with weights (th-m)/(Lv-m) and (Lv-th)/(Lv-m).

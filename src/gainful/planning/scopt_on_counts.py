@@ -24,7 +24,7 @@ class OptimisticRewards(Protocol):
         """The step."""
 
     def write(self, pairs: NDArray[np.int64], out: NDArray[np.float64]) -> None:
-        """Set out[k] for every k of `pairs`; -inf where the state does not have the action."""
+        """Set out[k] for every k of `pairs`; -inf if the state does not have the action."""
 
     def growth(self, since: NDArray[np.int64]) -> NDArray[np.float64]:
         """Bounds on how much a reward has grown since step since[j], one for each class j of visit counts.
@@ -148,7 +148,7 @@ class FullScOpt:
         return {"values": self.values}
 
     def restore(self, arrays: dict[str, NDArray[Any]], counts: TransitionCounts) -> None:  # noqa: ARG002
-        """Take back what `arrays` gave."""
+        """Restore what `arrays` returned."""
         self.values = arrays["values"]
 
     def plan(self, counts: TransitionCounts, rewards: OptimisticRewards, precision: float) -> ScOptPlan:
@@ -171,7 +171,7 @@ class FullScOpt:
     def _mixed(
         self, model: EstimatedMDP, v: NDArray[np.float64], best: NDArray[np.float64], greedy: NDArray[np.int64]
     ) -> NDArray[np.float64] | None:
-        """(S,A) of the min-action mixture; None where the policy is deterministic."""
+        """(S,A) of the min-action mixture; None if the policy is deterministic."""
         if self.mixture == "copy":
             return None
         ceiling = ceiling_at(best, self.span)

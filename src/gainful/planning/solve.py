@@ -24,7 +24,7 @@ CHEAP_WORK = 3_000_000
 SLOW_FROM = 30
 """Predicted remaining sweeps above which policies are evaluated instead."""
 EVALUATION_SWEEPS = 500
-"""At most so many sweeps to evaluate one policy."""
+"""The most sweeps to evaluate one policy."""
 IDLE_ROUNDS = 30
 """Rounds of accelerated policy iteration without a better bracket after which it is given up."""
 DAMPED_SWEEPS = 200

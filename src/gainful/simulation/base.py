@@ -1,4 +1,4 @@
-"""What all simulations have in common: an agent, checkpoints, and the state that a file keeps."""
+"""The base of all simulations: an agent, checkpoints, and the state that is saved to a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAUSE = 1 << 24
 
 
 class Simulation:
-    """One agent's run and its total reward at each checkpoint. A subclass says how it advances, and where it is.
+    """One agent's run and its total reward at each checkpoint; a subclass implements `advance` and its state.
 
     The agent had observed `steps_before` steps before the run.
     """
@@ -35,7 +35,7 @@ class Simulation:
         raise NotImplementedError
 
     def advance(self, target: int) -> None:
-        """Go on to step `target`, or not so far; afterwards the agent has counted every step made."""
+        """Continue to step `target` at most; afterwards the agent has counted every step made."""
         raise NotImplementedError
 
     @property
@@ -68,7 +68,7 @@ class Simulation:
 
 
 class ResumableSimulation(Simulation):
-    """A simulation that a file can keep: `state_arrays` say where it is, beside the agent."""
+    """A simulation that can be saved to a file: `state_arrays` hold its state apart from the agent."""
 
     @property
     def fingerprint(self) -> str:
@@ -76,15 +76,15 @@ class ResumableSimulation(Simulation):
         raise NotImplementedError
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays that say where the run is; resuming fills them in place."""
+        """The arrays that hold the state of the run; resuming fills them in place."""
         raise NotImplementedError
 
     def step_of(self, arrays: dict[str, NDArray[Any]]) -> int:
-        """The step at which such arrays are; a ValueError if no run can have them."""
+        """The step that such arrays belong to; raises ValueError if no run can have them."""
         raise NotImplementedError
 
     def state_to_save(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Where the run is, beside the agent, as a header and arrays: what `resume_from` needs."""
+        """The state of the run apart from the agent, as a header and arrays: what `resume_from` needs."""
         header = {
             "lived": self.steps_before,
             "passed": self.checkpoints_passed,
@@ -94,7 +94,7 @@ class ResumableSimulation(Simulation):
         return header, self.state_arrays()
 
     def check(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]], agent_t: int) -> None:
-        """A ValueError unless `state_to_save` of such a run, with an agent at step `agent_t`, can have given this."""
+        """Raise ValueError unless `state_to_save` of such a run, with an agent at step `agent_t`, can return this."""
         for name, array in self.state_arrays().items():
             if arrays[name].shape != array.shape or arrays[name].dtype != array.dtype:
                 raise ValueError(f"array '{name}' has shape {arrays[name].shape} and dtype {arrays[name].dtype}")
@@ -105,7 +105,7 @@ class ResumableSimulation(Simulation):
             raise ValueError(f"{passed} checkpoints passed at step {t}, the agent is at {agent_t}")
 
     def resume_from(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Go on from what `state_to_save` gave and `check` has accepted; the agent has been restored already."""
+        """Continue from what `state_to_save` returned and `check` accepted; the agent has been restored already."""
         for name, array in self.state_arrays().items():
             array[...] = arrays[name]
         self.steps_before, self.checkpoints_passed = int(header["lived"]), int(header["passed"])

@@ -1,4 +1,4 @@
-"""An unfinished run in one plain file, from which it continues to the same bits.
+"""An unfinished run in one plain file, from which it continues bit for bit.
 
 The file holds the agent (as `agent.save` writes it), where the run is, and what identifies it: seed, checkpoints, the
 environment's fingerprint and the agent's settings. It is replaced as a whole: a kill at any moment leaves the last one.
@@ -22,7 +22,7 @@ RUN_FILE = Format("gainful-run", 1, "run", "simulate(checkpoint_file=...)", Inva
 
 
 class Checkpoint:
-    """The file that keeps a simulation.
+    """The file in which a simulation is saved.
 
     Parameters
     ----------
@@ -129,6 +129,6 @@ def finish_with_checkpoints(
     checkpoint.resume()
     if simulation.finished:
         return
-    checkpoint.write()  # if the file cannot be written, say so now and not in an hour
+    checkpoint.write()  # if the file cannot be written, report it now and not in an hour
     simulation.finish(progress, pause=checkpoint.write_if_due)
     checkpoint.write()

@@ -31,7 +31,7 @@ from gainful.simulation.base import ResumableSimulation
 from gainful.simulation.run import Run
 
 LOGGED_PAUSE = 1 << 18
-"""The same for an agent that keeps its raw transitions: the log grows by so many at a time."""
+"""The same for an agent that keeps its raw transitions: the log grows by this many at a time."""
 
 DONE, EPISODE_OVER, NEW_STATE_REACHED, GROW, BAD_REWARD, BAD_STATE = range(6)
 STEPS_MADE, STATUS = 0, 1
@@ -39,7 +39,7 @@ STEPS_MADE, STATUS = 0, 1
 
 @dataclass(frozen=True, eq=False)
 class ContinuousRun(Run):
-    """A run among points: `final_state` is the last point's cell."""
+    """A run with continuous states: `final_state` is the cell of the last point."""
 
     final_point: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False)
     """Where the run ended, in the coordinates that the agent sees."""
@@ -79,7 +79,7 @@ class PointEnvironment(NamedTuple):
 
 
 class TransitionSink(NamedTuple):
-    """Where raw transitions go, from number `n` on; empty arrays where nobody wants them."""
+    """Where raw transitions go, from number `n` on; empty arrays if they are not kept."""
 
     origin: Any
     target: Any
@@ -210,7 +210,7 @@ def uses_user_units(agent: PartitionedAgent) -> bool:
 
 
 def check_points_fit(agent: PartitionedAgent, env: ContinuousEnvironment) -> None:
-    """An error unless the agent was made for states, actions and rewards like those of the environment."""
+    """Raise an error unless the agent fits the states, actions and rewards of the environment."""
     if not isinstance(agent, PartitionedAgent):
         raise InvalidArgumentError(
             "agent",
@@ -230,7 +230,7 @@ def check_points_fit(agent: PartitionedAgent, env: ContinuousEnvironment) -> Non
             "agent",
             agent,
             hint="give it env.reward_min and env.reward_max",
-            problem=f"rewards of {env.name} lie in [{env.reward_min:g}, {env.reward_max:g}], the agent was told "
+            problem=f"rewards of {env.name} lie in [{env.reward_min:g}, {env.reward_max:g}], the agent accepts "
             f"[{agent.reward_min:g}, {agent.reward_max:g}]",
         )
     if uses_user_units(agent) and agent.partition.outside == "error":
@@ -252,7 +252,7 @@ def _oracle(env: ContinuousEnvironment) -> OracleGain:
 
 
 def known_gain(env: ContinuousEnvironment | None, gain: float | OracleGain | None) -> tuple[float, str]:
-    """The g* to measure regret against, and where it comes from; NaN where nobody knows it."""
+    """The g* to measure regret against, and where it comes from; NaN if it is unknown."""
     if isinstance(gain, OracleGain):
         return gain.gain, str(gain)
     if gain is not None:
@@ -268,7 +268,7 @@ def known_gain(env: ContinuousEnvironment | None, gain: float | OracleGain | Non
 
 
 class ContinuousSimulation(ResumableSimulation):
-    """One agent's run among points: where it is, and what it has earned at each checkpoint."""
+    """One agent's run with continuous states: its state, and what it has earned at each checkpoint."""
 
     agent: PartitionedAgent
 
@@ -349,7 +349,7 @@ class ContinuousSimulation(ResumableSimulation):
             self._step_on(self.t + 1)  # refused, with the words for it
 
     def _step_on(self, target: int) -> None:
-        """The same, by `act`, `env.step` and `observe`."""
+        """Do the same as `advance`, by `act`, `env.step` and `observe`."""
         agent, env = self.agent, self.env
         while self.t < target:
             began = time.process_time()
@@ -396,7 +396,7 @@ class ContinuousSimulation(ResumableSimulation):
         return t
 
     def run(self) -> ContinuousRun:
-        """The result, once over."""
+        """The result, once the run is finished."""
         regret = self.checkpoints * self.gain - self.rewards
         return ContinuousRun(
             steps=self.checkpoints,

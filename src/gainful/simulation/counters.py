@@ -105,7 +105,7 @@ def counted_step(
 
 @kernel
 def fold(table: TransitionTable, counters: Counters, counts: AgentCounts, now: Any) -> bool:
-    """Write the records of the `now[TOUCHED]` pairs in `touched` back to the agent; False where it has no room.
+    """Write the records of the `now[TOUCHED]` pairs in `touched` back to the agent; False if it has no room.
 
     A counter is cleared when the agent has its count, so the call can be repeated once there is more room.
     """

@@ -23,11 +23,11 @@ from gainful.simulation.base import Simulation
 from gainful.simulation.continuous import ContinuousRun, steps_like
 
 STEPS_KEPT_ASIDE = 4096
-"""Steps kept aside at most, before the agent's statistics have them."""
+"""The most steps that are kept aside before they are added to the agent's statistics."""
 
 
 def check_environment(agent: Any, env: Any) -> None:
-    """An error unless `env` is one Gymnasium environment whose spaces the agent was made for."""
+    """Raise an error unless `env` is one Gymnasium environment whose spaces fit the agent."""
     if isinstance(env, gymnasium.vector.VectorEnv) or hasattr(env, "num_envs"):
         problem = f"{type(env).__name__} steps several environments at once"
         raise InvalidArgumentError(
@@ -52,7 +52,7 @@ def check_environment(agent: Any, env: Any) -> None:
 
 
 def _check_observations(agent: EpisodicAgent | PartitionedAgent, space: spaces.Space[Any], name: str) -> None:
-    """An error unless the agent was made for observations of this space."""
+    """Raise an error unless observations of this space fit the agent."""
     if isinstance(space, spaces.Discrete):
         if agent.dim:
             problem = f"{name} has {space.n} states and needs no partition"
@@ -78,7 +78,7 @@ def _check_observations(agent: EpisodicAgent | PartitionedAgent, space: spaces.S
 
 
 class GymnasiumSimulation(Simulation):
-    """One agent's run in a Gymnasium environment: where it is, and what it has earned at each checkpoint."""
+    """One agent's run in a Gymnasium environment: its state, and what it has earned at each checkpoint."""
 
     def __init__(
         self, agent: Any, env: gymnasium.Env[Any, Any], seed: int, grid: NDArray[np.int64], gain: tuple[float, str]
@@ -111,7 +111,7 @@ class GymnasiumSimulation(Simulation):
         return core
 
     def seen(self, observation: Any) -> Any:
-        """An observation as the agent is told it: the point, or the number of the state from 0."""
+        """An observation in the form that the agent accepts: the point, or the number of the state from 0."""
         return observation if self.agent.dim else observation - self._first_state
 
     def state_of(self, observation: Any) -> int:
@@ -198,7 +198,7 @@ class GymnasiumSimulation(Simulation):
                     interrupted = not visited[to]
                 # an environment may use one array for all its observations: who keeps them copies
                 observation, state = following if log is None else np.array(following), to
-                if truncated and not terminated:  # a limit of time is no transition: go on elsewhere
+                if truncated and not terminated:  # a time limit is not a transition: continue from the reset
                     observation = self._restarted() if log is None else np.array(self._restarted())
                     state = cell(observation)
                 if interrupted or state < 0:
@@ -255,7 +255,7 @@ class GymnasiumSimulation(Simulation):
         return cell
 
     def _step_on(self, target: int) -> None:
-        """The same, by `act`, `env.step` and `observe`."""
+        """Do the same as `advance`, by `act`, `env.step` and `observe`."""
         while self.t < target:
             self.state_of(self.observation)
             here = np.array(self.seen(self.observation))[()]  # a copy, should the environment use one array for all
@@ -275,7 +275,7 @@ class GymnasiumSimulation(Simulation):
         return self.env.reset()[0]
 
     def run(self) -> ContinuousRun:
-        """The result, once over."""
+        """The result, once the run is finished."""
         regret = self.checkpoints * self.gain - self.rewards
         return ContinuousRun(
             steps=self.checkpoints,

@@ -40,7 +40,7 @@ from gainful.simulation.transition_table import RewardLaw, TransitionTable
 LANES = 4
 """Runs stepped in turn by one thread (measured: 4 with their numbers in registers are faster than 8)."""
 LONG = 2000
-"""Steps per episode from which on stepping in turn pays: a run that ends its episode stops the others for a moment."""
+"""Steps per episode from which stepping in turn pays off: a run that ends its episode briefly stops the others."""
 BLOCK = 64  # rounds whose random bits are drawn at once
 
 
@@ -130,9 +130,9 @@ def simulate_many(
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Run]:
-    """One run per seed, each equal to `simulate(agent_factory(seed), mdp, horizon, seed)`.
+    """Make one run per seed, each equal to `simulate(agent_factory(seed), mdp, horizon, seed)`.
 
-    The seeds are shared out among the cores, and each core steps four runs in turn.
+    The seeds are distributed over the cores, and each core steps four runs in turn.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def _together(group: list[TabularSimulation]) -> Iterator[int]:
 
 
 class Lanes:
-    """The rows that four runs share, and the way they go together."""
+    """The arrays that four runs share, and how they advance together."""
 
     def __init__(self, group: list[TabularSimulation]) -> None:
         self.group, table, law = group, group[0].table, group[0].law

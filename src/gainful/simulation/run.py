@@ -1,4 +1,4 @@
-"""The result of a simulation: regret at checkpoints, and what every episode was."""
+"""The result of a simulation: regret at checkpoints, and a record of every episode."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gainful.arguments import finite
 from gainful.errors import InvalidArgumentError, describe
 
 MAX_HORIZON = 10**18
-"""Steps of the longest run."""
+"""The largest number of steps of a run."""
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What one agent earned in one environment: the result of `simulate`.
+    """The rewards and the regret of one agent in one environment: the result of `simulate`.
 
     Arrays have one entry per checkpoint. Rewards are to be maximised: costs are negated.
 

@@ -68,8 +68,8 @@ def simulate(
 ) -> Run:
     """Run `agent` in `environment` for `horizon` steps and measure its regret against the optimal gain.
 
-    The trace is that of stepping `agent.act`, the environment and `agent.observe`, to the bit. MDPs and continuous
-    environments are compiled. An agent that has learned before goes on learning.
+    The trace is bit-identical to stepping `agent.act`, the environment and `agent.observe` yourself. MDPs and
+    continuous environments are compiled. An agent that has learned before continues to learn.
 
     Parameters
     ----------
@@ -88,11 +88,11 @@ def simulate(
     progress : callable, optional
         `progress(step, horizon)` is called now and then.
     gain : float or OracleGain, optional
-        The optimal gain g* per step, to be maximised. By default it is computed; where it is unknown the regret is NaN,
-        and `run.gain_source` says so.
+        The optimal gain g* per step, to be maximised. By default it is computed; if it is unknown, the regret is NaN,
+        and `run.gain_source` explains why.
     checkpoint_file : str or Path, optional
-        The run is kept in this file every `checkpoint_every` seconds and at its end. Called again with the same
-        arguments (and a new agent) after a kill, `simulate` continues from the file to the same bits.
+        The run is saved to this file every `checkpoint_every` seconds and at its end. If the process is killed, the
+        same call with a new agent continues from the file and gives the same bits.
     checkpoint_every : float
         Seconds between two versions of the file.
 
@@ -105,18 +105,18 @@ def simulate(
     Raises
     ------
     InvalidArgumentError
-        If the agent was made for other states, actions or rewards than those of the environment.
+        If the states, actions or rewards of the agent are not those of the environment.
     InvalidRunError
         If the checkpoint file belongs to another run, or is damaged.
 
     Notes
     -----
-    A Gymnasium run begins with `env.reset(seed=seed)`. A step that terminates leads back to the beginning: the agent
-    is told that its next state is the first observation of `env.reset()`, as `MDP.from_gymnasium` has it, so the task
-    goes on for ever and average reward makes sense. (Where every step pays the same, as in CartPole, restarts cost
-    nothing: give it a reward that tells them apart, such as `gymnasium.make("CartPole-v1", sutton_barto_reward=True)`.)
-    A step that only truncates (a time limit) is told as it was, and the run goes on from `env.reset()`, a jump that is
-    not a transition and is not told. Such a run cannot be kept in a file.
+    A Gymnasium run begins with `env.reset(seed=seed)`. A step that terminates leads back to the beginning: the next
+    state that the agent observes is the first observation of `env.reset()`, as in `MDP.from_gymnasium`. So the task
+    continues forever, and average reward makes sense. (If every step pays the same, as in CartPole, restarts cost
+    nothing; use a reward that penalises them, such as `gymnasium.make("CartPole-v1", sutton_barto_reward=True)`.)
+    The agent observes a step that only truncates (a time limit) as it is, and the run continues from `env.reset()`.
+    That jump is not a transition, and the agent does not observe it. Such a run cannot be saved to a file.
 
     Examples
     --------

@@ -145,7 +145,7 @@ def run_steps(
 
 
 def check_fit(agent: EpisodicAgent, mdp: MDP) -> None:
-    """An error unless the agent was made for an MDP of this shape, with these actions and rewards."""
+    """Raise an error unless the agent fits the shape, the actions and the rewards of the MDP."""
     if not isinstance(agent, EpisodicAgent):
         if getattr(agent, "dim", 0) > 0:
             problem = f"{type(agent).__name__} is an agent on points, and the MDP has {mdp.n_states} states"
@@ -174,7 +174,7 @@ def check_fit(agent: EpisodicAgent, mdp: MDP) -> None:
             "agent",
             agent,
             hint="give it mdp.reward_min and mdp.reward_max",
-            problem=f"rewards of this MDP lie in [{low:g}, {high:g}], the agent was told "
+            problem=f"rewards of this MDP lie in [{low:g}, {high:g}], the agent accepts "
             f"[{agent.reward_min:g}, {agent.reward_max:g}]",
         )
 
@@ -187,7 +187,7 @@ def optimal_gain(mdp: MDP) -> float:
 
 
 class TabularSimulation(ResumableSimulation):
-    """One agent's run in an MDP: where it is, and what it has earned at each checkpoint."""
+    """One agent's run in an MDP: its state, and what it has earned at each checkpoint."""
 
     agent: EpisodicAgent
 
@@ -252,7 +252,7 @@ class TabularSimulation(ResumableSimulation):
         return float(self._clock.earned[0])
 
     def prepare(self) -> EpisodePlan:
-        """Let the agent decide, and so plan where a new episode is due; the plan in force."""
+        """Let the agent decide, and so plan if a new episode is due; return the plan in force."""
         before = time.process_time()
         self.agent.act(self.state)
         self.planning_seconds += time.process_time() - before
@@ -268,7 +268,7 @@ class TabularSimulation(ResumableSimulation):
         self.agent.t = self.steps_before + int(now[STEP])
 
     def record_checkpoint(self) -> None:
-        """Once the agent is up to date: what has been earned, if this is a checkpoint."""
+        """Record what has been earned if this is a checkpoint; the agent must be up to date."""
         if self.finished or self.t != self.checkpoints[self.checkpoints_passed]:
             return
         self.rewards[self.checkpoints_passed] = self.means[self.checkpoints_passed] = self.total
@@ -327,7 +327,7 @@ class TabularSimulation(ResumableSimulation):
         return t
 
     def run(self) -> Run:
-        """The result, once over."""
+        """The result, once the run is finished."""
         return Run(
             steps=self.checkpoints,
             rewards=self.rewards,
