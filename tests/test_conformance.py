@@ -119,9 +119,9 @@ class Amnesiac(gf.SCALPlus):
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        (Forgetful, "asked again before observe"),
-        (Clipping, "observe refuses an impossible transition"),
-        (Amnesiac, "a saved agent goes on"),
+        (Forgetful, "called again before observe"),
+        (Clipping, "observe rejects an impossible transition"),
+        (Amnesiac, "a saved agent continues"),
     ],
 )
 def test_a_broken_agent_is_caught(broken: Any, message: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,7 +131,7 @@ class StoreError(GainfulError, RuntimeError):
 
 
 class ExperimentError(GainfulError, RuntimeError):
-    """An experiment cannot go on, or does not fit what its folder holds; finished runs are safe."""
+    """An experiment cannot continue, or does not match the contents of its folder; finished runs are safe."""
 
 
 class TooLargeError(GainfulError, MemoryError):
@@ -174,7 +174,7 @@ class InfeasibleSpanError(PlanningError):
 
 
 class ConformanceError(GainfulError, AssertionError):
-    """An agent or an environment breaks a promise that `gainful.testing` checks."""
+    """An agent or an environment breaks a contract that `gainful.testing` checks."""
 
 
 class UnknownNameError(GainfulError, LookupError):

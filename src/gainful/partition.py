@@ -268,7 +268,7 @@ class Partition:
             raise InvalidArgumentError(
                 "box",
                 box,
-                hint="give low= and high=, beyond which the end cells go on",
+                hint="give low= and high=; the end cells extend beyond them",
                 problem=f"the box has no bounds on {axes} (low {np.asarray(box.low).reshape(-1)}, high "
                 f"{np.asarray(box.high).reshape(-1)})",
             )

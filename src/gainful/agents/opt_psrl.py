@@ -83,7 +83,7 @@ class OptPSRL(EpisodicAgent):
     **No guarantee.** The bound of the published paper, better than UCRL2's by a factor √S, was withdrawn by its
     authors; the agent is here for comparison.
 
-    Planning works on S²Aψ numbers and is refused above `psrl.MAX_ENTRIES` = 2²³.
+    Planning works on S²Aψ numbers; more than `psrl.MAX_ENTRIES` = 2²³ raise an error.
 
     Parameters
     ----------

@@ -291,7 +291,7 @@ class PartitionedAgent:
         return {"partition": None, "dim": box.dim, **ends, "outside": box.outside, **kept}
 
     def resize(self, settings: dict[str, Any]) -> None:
-        """Take the cells of an agent with these settings, where cells change in the course of a run.
+        """Take over the cells of an agent with these settings, for agents whose cells change during a run.
 
         Parameters
         ----------
@@ -300,7 +300,7 @@ class PartitionedAgent:
         """
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
-        """What must be kept beside the statistics and the current plan: what the core keeps, and the log.
+        """What is kept in addition to the statistics and the current plan: the core's arrays, and the log.
 
         Returns
         -------

@@ -72,7 +72,7 @@ class PSRL(EpisodicAgent):
     (T_0 = 1), and ends earlier when visits have doubled. TSDE ends after the visit that makes N > 2·N_k; here, as for
     all agents with doubling episodes, the episode ends before a pair is executed more than max{1, N_k} times.
 
-    A sampled row has no zeros: planning works on S²A numbers and is refused above `MAX_ENTRIES` = 2²³.
+    A sampled row has no zeros, so planning works on S²A numbers; more than `MAX_ENTRIES` = 2²³ raise an error.
 
     Parameters
     ----------

@@ -165,7 +165,7 @@ class SCALPlus(EpisodicAgent):
         """
         return bonuses(self.statistics.visits, self.t + 1, self.constants).reshape(self.n_states, self.n_actions)
 
-    # ------------------------------------------------------------------ what it knows of itself
+    # ------------------------------------------------------------------ bonuses and guarantee
 
     @property
     def vacuous(self) -> bool:

@@ -1,4 +1,4 @@
-"""What an audit knows of a continuous environment: its gain and bias, and its law at points of the agent's cells."""
+"""What an audit knows about a continuous environment: gain, bias, and the law at points of the agent's cells."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def expected_bias(env: ContinuousEnvironment, solved: OracleSolution, x: Floats,
 
 
 def mean_between(solved: OracleSolution, low: float, high: float) -> float:
-    """The mean of h over [low, high]; beyond [0, 1] h goes on as it ends."""
+    """The mean of h over [low, high]; beyond [0, 1], h is constant."""
     z = solved.nodes
     at = np.concatenate([[low], z[(z > low) & (z < high)], [high]])
     h = np.interp(at, z, solved.bias)

@@ -201,7 +201,7 @@ def compared(
     episodes : array_like, optional
         The number of the episode, from 1, where entries are not one per episode.
     rounding : array_like
-        An absolute allowance beside the relative one, `ROUNDING`.
+        An absolute allowance in addition to the relative one, `ROUNDING`.
 
     Examples
     --------

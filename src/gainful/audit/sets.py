@@ -295,10 +295,10 @@ class SetsAuditor:
     g*. Two sets are not only what the equations say. SCAL's rows keep η_k on s̄: a true row with less there is moved by
     at most η_k, so L̃h* ≥ h* + g* − η_k·sp(h*), and the gain is at most c·η_k ≤ r_max/t_k lower; that much is allowed.
     TUCRL forbids well-visited pairs to move to states never visited. Where the true MDP has such a transition it is not
-    in the set, however good the counts, and optimism is not promised in that episode. So TUCRL's optimism is judged in
-    the episodes in which no truncated pair of a state that can be reached from the start leads to a state never
-    visited. (States that cannot be reached do not matter: those that can are closed, L̃h* ≥ Lh* on them, and so
-    L̃ⁿh* ≥ h* + n·g*.) KL-UCRL's constants are for T = `horizon` steps, and what it promises is judged up to there.
+    in the set, however good the counts, and optimism is not guaranteed in that episode. So TUCRL's optimism is judged
+    in the episodes in which no truncated pair of a state that can be reached from the start leads to a state never
+    visited. (States that cannot be reached do not matter: those that can are closed, L̃h* ≥ Lh* on them, and so L̃ⁿh* ≥
+    h* + n·g*.) KL-UCRL's constants are for T = `horizon` steps, and its guarantee is judged up to there.
     """
 
     def __init__(self, agent: ExtendedAgent, truth: Truth, simulation: TabularSimulation) -> None:
@@ -433,7 +433,7 @@ class SetsAuditor:
         return compared(left[at], right[at], step[at], episodes=at + 1, rounding=rounding, **places)
 
     def _optimism(self, promised: NDArray[np.bool_], step: Floats) -> Finding:
-        """The planned gain is at least g*, in the episodes in which that is promised."""
+        """The planned gain is at least g*, in the episodes in which that is guaranteed."""
         agent, truth = self.agent, self.truth
         truncates = np.array([record.truncates for record in self._records])
         if isinstance(agent, SCAL) and truth.span > agent.span * (1.0 + 1e-9):

@@ -300,7 +300,9 @@ def _audit(one: Audit) -> list[Any]:
     for name in ("statement", "verdict", "failed runs", "95 % bounds", "checks", "worst case"):
         grid.add_column(name, justify="right" if name in ("failed runs", "95 % bounds", "checks") else "left")
     for verdict in one.verdicts.values():
-        word = verdict.verdict + ("" if verdict.promised or verdict.verdict == "not applicable" else " (not promised)")
+        word = verdict.verdict + (
+            "" if verdict.promised or verdict.verdict == "not applicable" else " (not guaranteed)"
+        )
         style = STYLES[verdict.verdict]
         if verdict.verdict == "not applicable":
             reason = Text(console.printable(verdict.reason), style=style)

@@ -39,7 +39,7 @@ run's horizon are left out. Runs come in the order environment, agent, seed, as 
 
 Labels are made from the name and the swept parameters (and the parameters given, if two entries have the same name)
 unless there is a `label`. Two different agents, or environments, with one label are an error. So are two entries that
-are the same run, even if only one of them spells a default out. More than a million runs are refused.
+are the same run, even if only one of them spells a default out. A spec of more than a million runs is an error.
 
 Everything is checked when the file is read: names, parameters, and each environment and agent is made once (of sweeps
 over more than 500 environments or 5,000 pairs an even choice; environments of more than 2·10⁷ entries not). An

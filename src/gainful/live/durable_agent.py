@@ -402,7 +402,7 @@ class DurableAgent:
             self._session.snapshot()
 
     def sync(self) -> None:
-        """Make every record so far durable, whatever the `fsync` policy; other calls go on meanwhile."""
+        """Make every record so far durable, whatever the `fsync` policy; other calls continue meanwhile."""
         with self._mutex:
             self._session.make_ready()
             journal = self._session.journal
@@ -455,7 +455,7 @@ class DurableAgent:
 
     @property
     def can_plan_in_background(self) -> bool:
-        """Whether plans can be made in a thread while decisions go on."""
+        """Whether plans can be made in a thread while decisions are made."""
         return self._session.machine.plans_in_background
 
     @property

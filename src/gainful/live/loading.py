@@ -84,7 +84,7 @@ def _replay(folder: Folder, segments: list[Segment], machine: AgentStateMachine,
                     segment.path,
                     SEGMENT_HEADER_SIZE,
                     sequence,
-                    f"it goes on with record {record.sequence}, not {sequence + 1}",
+                    f"it continues with record {record.sequence}, not {sequence + 1}",
                     "records are missing",
                 )
             try:

@@ -61,11 +61,12 @@ def open_agent(
     states, actions : list or mapping, optional
         The numbers of the labels in `history`, as for `gf.fit_log`.
     fsync : "record", "off" or float
-        What a power cut can lose. "record" makes every record durable before a call returns; a number does so every so
-        many milliseconds; "off" leaves it to the operating system. A killed process loses nothing in any case.
+        What a power cut can lose. "record" makes every record durable before a call returns; a number does so at
+        intervals of that many milliseconds; "off" leaves it to the operating system. A killed process loses nothing in
+        any case.
     planning : "auto", "inline" or "background"
-        "inline" plans inside `act`. "background" lets decisions go on from the present plan while the next one is made
-        in a thread. "auto" lets a decision wait 4 ms for a plan, then goes on from the present one. The journal records
+        "inline" plans inside `act`. "background" makes decisions by the present plan while the next one is made in a
+        thread. "auto" lets a decision wait 4 ms for a plan and then uses the present one. The journal records
         which plan was adopted when.
     snapshot_every : int, optional
         Records between snapshots. By default a snapshot is due when the journal since the last one is longer than it,

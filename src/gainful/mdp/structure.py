@@ -152,7 +152,7 @@ def structure(mdp: MDP) -> Structure:
     maximal ones (MECs) are disjoint. The answer is the first of
 
     - 'communicating': every state can be reached from every other;
-    - 'unichain': one MEC, transient states beside it, and every policy proven to have one recurrent class;
+    - 'unichain': one MEC and transient states, and every policy proven to have one recurrent class;
     - 'weakly communicating': one MEC;
     - 'multichain': several MECs, so that the optimal gain may depend on the start.
 

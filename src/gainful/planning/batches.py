@@ -5,7 +5,7 @@ from __future__ import annotations
 BATCH_TRANSITIONS = 20_000_000
 """Transitions read by one call that repeats its last sweep when it is called again."""
 RESUMED_TRANSITIONS = 1 << 23
-"""Transitions read by one call that goes on where the last one stopped."""
+"""Transitions read by one call that continues where the last one stopped."""
 SMALLEST_BATCH = 8
 """Sweeps per batch at least: the first of a batch repeats the last of the one before."""
 

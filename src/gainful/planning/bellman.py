@@ -47,7 +47,7 @@ class IncumbentRows(NamedTuple):
 
 
 class Elimination(NamedTuple):
-    """What `lazy_sweep` knows of pairs that it has not read for a while."""
+    """What `lazy_sweep` keeps about pairs that it has not read for a while."""
 
     keys: Any
     """(S*A,) the last value of each pair, less what v had risen by then."""

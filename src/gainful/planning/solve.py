@@ -103,7 +103,7 @@ def solve(
 
 
 class _SolveSearch:
-    """A current v, the best one so far, and the ways to go on; each returns a Plan once the bracket is narrow."""
+    """The current v, the best one so far, and the stages of `solve`; each returns a Plan once the bracket is narrow."""
 
     def __init__(self, mdp: MDP, sweeper: Sweeper, target: float, precision: float, max_sweeps: int) -> None:
         self.mdp, self.sweeper, self.target = mdp, sweeper, target

@@ -163,7 +163,7 @@ class AgentSlot:
             self.close_agent()
 
     def sync_if_open(self) -> None:
-        """Make the journal durable, in a thread of its own while the agent goes on working."""
+        """Make the journal durable, in a thread of its own while the agent continues to work."""
         agent = self.agent
         if agent is None:
             return

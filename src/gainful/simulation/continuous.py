@@ -110,7 +110,7 @@ def _run_points(
 
     `function` is a user's step, or None for the environments that are shipped.
     Everything is counted in the agent's own arrays, step by step. A step that finds no room in them, or that the
-    agent would refuse (a reward outside its range, a point outside the cube), leaves everything as it was before it.
+    agent would reject (a reward outside its range, a point outside the cube), leaves everything as it was before it.
     Arrays are indexed here rather than passed to pieces: counting references to them would take most of the time.
     """
     env, counts, policy = PointEnvironment(Cells(*env[0]), *env[1:]), named(counts), Policy(*policy)
@@ -336,7 +336,7 @@ class ContinuousSimulation(ResumableSimulation):
                 (self.x, self._clock, self._earned),
                 until,
             )
-        finally:  # whatever happens, Ctrl-C too: the agent has counted every step
+        finally:  # in any case, also after Ctrl-C: the agent has counted every step
             inner.t = self.steps_before + self.t
             if log is not None:
                 log.n += self.t - t
@@ -346,7 +346,7 @@ class ContinuousSimulation(ResumableSimulation):
         if status == GROW:
             inner.statistics.enlarge()
         elif status in (BAD_REWARD, BAD_STATE):
-            self._step_on(self.t + 1)  # refused, with the words for it
+            self._step_on(self.t + 1)  # raises the error of the rejected step
 
     def _step_on(self, target: int) -> None:
         """Do the same as `advance`, by `act`, `env.step` and `observe`."""

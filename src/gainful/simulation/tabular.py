@@ -211,7 +211,7 @@ class TabularSimulation(ResumableSimulation):
 
     @property
     def n_long(self) -> int:
-        """The number of transitions that need a counter beside the records: those of an MDP with long rows."""
+        """The number of transitions that need a counter outside the records: those of an MDP with long rows."""
         return 0 if self.table.padding else self.mdp.n_transitions
 
     @property
@@ -285,7 +285,7 @@ class TabularSimulation(ResumableSimulation):
         policy, learner = agent.policy_in_force(self.steps_before), learner_of(agent)
         try:
             run_steps(*self._where, agent.counts(), learner, policy, tuple(self._clock), until)
-        finally:  # whatever happens, Ctrl-C too: the agent learns all that was counted
+        finally:  # in any case, also after Ctrl-C: the agent learns all that was counted
             self.update_agent()
             agent.interrupted = bool(self._clock.now[NEW_STATE])
         self.acting_seconds += time.thread_time() - began

@@ -78,7 +78,7 @@ def check_agent(
 def _require(holds: bool, promise: str, adapter: EnvironmentAdapter, detail: str = "") -> None:
     if not holds:
         environment = adapter.environment
-        problem = f"broken promise on {environment!r}: {promise}{f' ({detail})' if detail else ''}"
+        problem = f"a contract is broken on {environment!r}: {promise}{f' ({detail})' if detail else ''}"
         raise ConformanceError(problem, name=promise, found=detail, hint="every agent of gainful keeps it")
 
 
@@ -93,7 +93,7 @@ def _step(agent: Any, adapter: EnvironmentAdapter, state: Any, steps: int, seed:
 
 
 def _state(agent: Any) -> dict[str, Any]:
-    """Everything that the promise of equal bits covers: all but the time spent planning."""
+    """Everything that must be equal to the bit: all but the time spent planning."""
     arrays = {**agent.statistics.to_arrays(), **{f"own {k}": v for k, v in agent.own_arrays().items()}}
     records = agent.episodes[[n for n in agent.episodes.dtype.names or () if n != "planning_seconds"]]
     return {**{k: v.copy() for k, v in arrays.items()}, "t": agent.t, "records": records}
@@ -111,12 +111,17 @@ def _decisions_repeat(make: Make, adapter: EnvironmentAdapter, steps: int) -> No
     for _ in range(steps):
         action = agent.act(state)
         _require(
-            adapter.has(state, action), "act gives an action the state has", adapter, f"state {state}, action {action}"
+            adapter.has(state, action), "act returns an action of the state", adapter, f"state {state}, action {action}"
         )
         before = _state(agent)
-        _require(agent.act(state) == action, "act asked again before observe answers the same", adapter, f"at {state}")
+        _require(
+            agent.act(state) == action,
+            "act called again before observe returns the same action",
+            adapter,
+            f"at {state}",
+        )
         found = _difference(before, _state(agent))
-        _require(not found, "act asked again changes nothing", adapter, found)
+        _require(not found, "act called again changes nothing", adapter, found)
         state = _step(agent, adapter, state, 1, 0)
 
 
@@ -130,9 +135,9 @@ def _bad_observations_change_nothing(make: Make, adapter: EnvironmentAdapter) ->
         except GainfulError:
             pass
         else:
-            _require(False, "observe refuses an impossible transition", adapter, f"it took {wrong}")
+            _require(False, "observe rejects an impossible transition", adapter, f"it accepted {wrong}")
         found = _difference(before, _state(agent))
-        _require(not found, "a refused observation changes nothing", adapter, f"{wrong}: {found}")
+        _require(not found, "a rejected observation changes nothing", adapter, f"{wrong}: {found}")
 
 
 def _same_seed_same_bits(make: Make, adapter: EnvironmentAdapter, steps: int) -> None:
@@ -147,7 +152,7 @@ def _stepped_equals_compiled(make: Make, adapter: EnvironmentAdapter, steps: int
     stepped, compiled = make(adapter.environment), make(adapter.environment)
     run = simulate(compiled, adapter.environment, steps, seed=2, gain=0.0)
     state = _step(stepped, adapter, adapter.start(), steps, 2)
-    promise = "stepping act and observe is the simulated run"
+    promise = "stepping act and observe gives the simulated run"
     _require(adapter.ended_at(run, state), promise, adapter, "the states differ")
     stepped.act(state)
     compiled.act(state)
@@ -175,4 +180,4 @@ def _saved_goes_on(make: Make, adapter: EnvironmentAdapter, steps: int) -> None:
     for each in (agent, again):
         simulate(each, adapter.environment, steps, seed=5, gain=0.0)
     found = _difference(_state(agent), _state(again))
-    _require(not found, "a saved agent goes on to the same bits", adapter, found)
+    _require(not found, "a saved agent continues with the same bits", adapter, found)
