@@ -2,21 +2,27 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PARALLEL = -n $(shell $(BIN)/python -c "import os; print((os.cpu_count() or 1) + 1)") --dist loadfile
 FLOOR_TESTS := tests/test_first_version.py tests/test_rng.py tests/mdp tests/agents/test_scal_plus.py tests/simulation/test_tabular.py \
   tests/experiments/test_store.py tests/live/test_agent.py tests/cli/test_solve.py tests/cli/test_learn.py tests/plot/test_curves.py
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: run test test-all floors soak lint docs benchmark clean
+.PHONY: run test quick test-all floors soak lint docs benchmark clean
 
 run: $(VENV)/.run-ready
 	@$(BIN)/gainful run quickstart
 	@$(BIN)/gainful report results/quickstart > /dev/null
 
-test: lint
-	@$(BIN)/python -m pytest -n auto -m "not slow"
+# Checks and tests side by side. One worker more than there are cores, as some tests wait for other processes; a file's tests
+# stay with one worker, so that no kernel is compiled twice.
+test: $(VENV)/.test-ready
+	@$(MAKE) --no-print-directory -j2 lint quick
+
+quick: $(VENV)/.test-ready
+	@$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
 test-all: $(VENV)/.test-ready
-	@$(BIN)/python -m pytest -n auto -m slow
+	@$(BIN)/python -m pytest $(PARALLEL) -m slow
 	@$(MAKE) --no-print-directory floors
 
 # The lowest versions that pyproject.toml allows of every direct dependency, in an environment of their own.
@@ -25,7 +31,7 @@ floors: $(VENV)/.test-ready
 	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-floors
 	@$(BIN)/uv pip install --quiet --python .venv-floors/bin/python --resolution lowest-direct -e ".[parquet,figures,serve]"
 	@$(BIN)/uv pip install --quiet --python .venv-floors/bin/python "pytest>=8" "pytest-xdist>=3.5" "hypothesis>=6.100" "httpx>=0.27"
-	@.venv-floors/bin/python -m pytest -n auto -m "not slow" $(FLOOR_TESTS)
+	@.venv-floors/bin/python -m pytest $(PARALLEL) -m "not slow" $(FLOOR_TESTS)
 
 soak: $(VENV)/.test-ready
 	@GAINFUL_KILLS=200 $(BIN)/python -m pytest -q tests/experiments/test_crashes.py tests/live/test_crashes.py tests/experiments/test_dask.py tests/serve/test_kills.py

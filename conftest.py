@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.metadata import version
 from pathlib import Path
 
-os.environ["NUMBA_CACHE_DIR"] = str(Path(__file__).parent / ".cache" / "numba")
+os.environ["NUMBA_CACHE_DIR"] = str(Path(__file__).parent / ".cache" / f"numba-{version('numba')}")

@@ -218,7 +218,7 @@ def no_truncation(plan: dict[str, Any]) -> dict[str, Any]:
         ("UCRL2", shrunk_radius),
         ("KLUCRL", shrunk_radius),
         ("UCRL2B", shrunk_upper),
-        ("SCAL", shrunk_upper),
+        pytest.param("SCAL", shrunk_upper, marks=pytest.mark.slow),
         ("TUCRL", shrunk_unseen),
         ("UCRL2B", shrunk_unseen),
         ("SCAL", no_floor),
