@@ -1,7 +1,7 @@
 """Sparse counts that grow as they need to: rows of sorted keys, all in one pair of arrays.
 
 Row k has `length[k]` keys from `begin[k]` on, in increasing order, with room for `room[k]`. A full row moves to the end
-of the arrays (`used[0]`) with twice the room. Where no space is left there, `add` says so before it has changed
+of the arrays (`used[0]`) with twice the room. If no space is left there, `add` reports it before it has changed
 anything; its caller enlarges `key` and `count` and calls again.
 """
 

@@ -111,7 +111,7 @@ def test_guarantees_are_honest() -> None:
     agent = gf.OptimisticQ(2, 2, span=1.0, horizon=10**5)
     assert agent.guarantee.holds
     agent.t = 10**5 + 1
-    assert "lived 100001 steps" in str(agent.guarantee)
+    assert "made 100001 steps" in str(agent.guarantee)
     assert "must exceed 2" in str(gf.OptimisticQ(6, 2, span=7.0, horizon=100).guarantee)  # the formula gives 0.975
     assert not gf.OptimisticQ(2, 2, span=1.0, horizon=100, bonus_scale=0.5).guarantee.holds
     assert not gf.EpsilonGreedyQ(2, 2).guarantee.holds

@@ -61,7 +61,7 @@ def agent_class(name: str) -> type[EpisodicAgent]:
     if name in PARTITIONED:
         if name == "discretized":
             problem = "'discretized' stands for any tabular agent on cells"
-            hint = "name that agent, which is put on cells where states are points (in Python gf.Discretized)"
+            hint = "name that agent, which is discretised if states are points (in Python gf.Discretized)"
         else:
             problem = f"'{name}' is an agent on points, for continuous states"
             hint = "take a tabular one, such as scal-plus"

@@ -36,7 +36,7 @@ def scal_sets(
 ) -> float:
     """Bounds of entries and of other next states, and optimistic rewards; returns η_k.
 
-    Where the lower bounds leave less than η_k for s̄ (narrow sets, a small c), they are shrunk by a common factor
+    If the lower bounds leave less than η_k for s̄ (narrow sets, a small c), they are shrunk by a common factor
     until they do not.
     """
     rows, sums, c, out = EmpiricalRows(*rows), Sums(*sums), SetConstants(*constants), EntryIntervals(*out)

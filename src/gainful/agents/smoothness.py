@@ -34,7 +34,7 @@ class Smoothness:
             if value is None:
                 continue
             if not (finite(value) and 0.0 < value <= top):
-                raise InvalidArgumentError(name, value, f"{wanted}, or None where it is unknown")
+                raise InvalidArgumentError(name, value, f"{wanted}, or None if it is unknown")
             object.__setattr__(self, name, float(value))
 
     @property

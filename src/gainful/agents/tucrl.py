@@ -60,7 +60,7 @@ class TUCRL(UCRL2B):
     def truncation(self, statistics: Statistics, t: int) -> NDArray[np.bool_]:
         """Find the pairs that may not move to states never visited; none before the first step.
 
-        Where no pair of a visited state may, none at all may: otherwise the states never visited would be a second
+        If no pair of a visited state may, no pair may at all; otherwise the states never visited would be a second
         closed class, with a gain of their own.
 
         Parameters
@@ -73,7 +73,7 @@ class TUCRL(UCRL2B):
         Returns
         -------
         ndarray of bool, shape (S, A)
-            True where the pair is restricted to visited states.
+            True if the pair is restricted to visited states.
         """
         marks = np.zeros(statistics.visits.size, dtype=bool)
         if self.visited.any():

@@ -250,7 +250,7 @@ class CellStage:
         self.episodes += 1
 
     def examine(self) -> tuple[PlannedEpisodes, SampledEpisodes | None, NDArray[np.int64]]:
-        """The episodes recorded, at the sampled points too where they are known; visits before and after each."""
+        """The episodes recorded, also at the sampled points if known, and the visits before and after each."""
         e = self.recorder.take()
         n, shape = e.step.size, e.possible.shape
         visits = np.concatenate([self._counts[:n], self.sums.counts[None]]).reshape(n + 1, *shape)

@@ -53,7 +53,7 @@ class Worst:
 
     @property
     def relation(self) -> str:
-        """How found compares with allowed: "≤", ">", or "≈" where it is above by no more than rounding."""
+        """How found compares with allowed: "≤", ">", or "≈" if it is above by no more than rounding."""
         return ">" if self.excess > 0.0 else "≤" if self.found <= self.allowed else "≈"
 
     def __str__(self) -> str:

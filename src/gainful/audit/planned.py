@@ -119,9 +119,9 @@ class PlannedEpisodes:
     used_bonus: Floats
     """(K,S,A) the bonus that the agent reports."""
     actions: NDArray[np.int64]
-    """(K,S) the policy's action, where it does not draw."""
+    """(K,S) the action of a policy that does not draw its actions."""
     probabilities: Floats
-    """(K,S,A) π(a|s), where it does."""
+    """(K,S,A) π(a|s) of a policy that draws its actions."""
     values: Floats
     """(K,S) v_k."""
     estimated_bias: Floats
@@ -219,7 +219,7 @@ class PlannedEpisodes:
         return np.asarray(self.visits > 0)
 
     def at_worst(self, found: Floats, allowed: Floats) -> Cases:
-        """The pair of each episode where found/allowed is largest; 0 ≤ 2c + r_max where there is none.
+        """The pair of each episode where found/allowed is largest; 0 ≤ 2c + r_max if there is none.
 
         A pair never visited counts only if it fails: everything is allowed there, and nothing was found.
         """

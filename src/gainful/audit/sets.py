@@ -294,7 +294,7 @@ class SetsAuditor:
     The true model in the set makes the plan optimistic: then L̃h* ≥ Lh* = h* + g*, and the growth rate of L̃ is at least
     g*. Two sets are not only what the equations say. SCAL's rows keep η_k on s̄: a true row with less there is moved by
     at most η_k, so L̃h* ≥ h* + g* − η_k·sp(h*), and the gain is at most c·η_k ≤ r_max/t_k lower; that much is allowed.
-    TUCRL forbids well-visited pairs to move to states never visited. Where the true MDP has such a transition it is not
+    TUCRL forbids well-visited pairs to move to states never visited. If the true MDP has such a transition, it is not
     in the set, however good the counts, and optimism is not guaranteed in that episode. So TUCRL's optimism is judged
     in the episodes in which no truncated pair of a state that can be reached from the start leads to a state never
     visited. (States that cannot be reached do not matter: those that can are closed, L̃h* ≥ Lh* on them, and so L̃ⁿh* ≥

@@ -136,7 +136,7 @@ class RegretTotals:
     def findings(self, step: Floats, law_error: float = 0.0) -> dict[str, Finding]:
         """Each term against its part of the bound, and the regret against the five sums.
 
-        `law_error` is how far p(·|x,a) may be off, in ℓ₁, where the martingale was computed with it.
+        `law_error` is the ℓ₁ error of p(·|x,a) if the martingale was computed with it.
         """
         c, r_max = self.constants.span, self.constants.reward_range
         T = np.maximum(self.after, 1.0)

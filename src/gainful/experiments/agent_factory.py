@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gainful.partition import Partition
 
 FALLBACK_BINS = 10
-"""Cells per axis where no formula gives their number."""
+"""Cells per axis if no formula gives their number."""
 EXPLORATORY_STEPS = 2_000
 """Random steps taken to find out where the states of an unbounded box lie."""
 OWN_SPAN_FACTOR = 1.001

@@ -1,7 +1,7 @@
 """Tables of many runs: a summary per agent, curves over steps, and comparisons of two agents on shared seeds.
 
 They take the tidy frame of `gainful.results`. The statistics are those of `gainful.experiments.run_statistics`, which
-are available here too. Where the runs of one agent in one environment differ in their checkpoints, only the steps that
+are available here too. If the runs of one agent in one environment differ in their checkpoints, only the steps that
 all of them share are used, and a note says so.
 """
 
@@ -91,7 +91,7 @@ def summary(frame: pd.DataFrame, *, confidence: float = 0.95, resamples: int = 2
     over runs of planning/(planning + acting) seconds; note.
 
     Runs of one row that differ in their checkpoints are aggregated only at the steps all of them share, the last of
-    which is final_step; `note` then says so. Where they share none, the numbers are missing.
+    which is final_step; `note` then says so. If they share none, the numbers are missing.
     """
     import pandas as pd
 

@@ -64,7 +64,7 @@ class Span(NamedTuple):
     factor: float
 
     def resolve(self, own_span: Callable[[], float]) -> float:
-        """The bound as a number; `own_span` is called only where it is needed."""
+        """The bound as a number; `own_span` is called only if it is needed."""
         return self.factor * own_span() if self.number is None else self.number
 
     @property
@@ -131,7 +131,7 @@ def parse_seed(value: Any) -> int:
 
 
 def toml_text(value: Any) -> str:
-    """A value as it is written in a spec, shortened where it is long.
+    """A value as it is written in a spec, shortened if it is long.
 
     >>> toml_text("big"), toml_text(True), toml_text(2.0)
     ('"big"', 'true', '2.0')
@@ -234,7 +234,7 @@ _OMITTED_WHEN_AUTO = ("bins", "lipschitz", "holder")
 
 
 def _value_type(hint: Any) -> _ValueType:
-    """What a spec may write for a parameter with this type hint; anything plain where the hint is not a simple type."""
+    """What a spec may write for a parameter with this type hint; anything plain if the hint is not a simple type."""
     if hint in _SIMPLE_TYPES:
         return _SIMPLE_TYPES[hint]
     origin, members = get_origin(hint), get_args(hint)
@@ -346,7 +346,7 @@ def check_agent(name: str) -> None:
             "'discretized' needs no name of its own",
             name="agent",
             found=name,
-            hint="write the tabular agent's name; the agent is put on cells where states are points",
+            hint="write the tabular agent's name; the agent is discretised if states are points",
         )
     if name not in agents.PARTITIONED:
         known = [*agents.AGENTS, *(n for n in agents.PARTITIONED if n != "discretized")]
@@ -399,7 +399,7 @@ class CheckedParameters(NamedTuple):
     """What `check_environment_parameters` and `check_agent_parameters` find."""
 
     values: dict[str, Any]
-    """Every parameter that is sound, defaults too, with its canonical value; "auto" left out where it may be."""
+    """Every parameter that is sound, defaults too, with its canonical value; "auto" left out if that is allowed."""
     problems: dict[str, GainfulError]
     """What is wrong with the others, by name."""
 

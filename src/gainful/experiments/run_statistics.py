@@ -343,8 +343,8 @@ def probability_of_improvement(
     -----
     The interval is Clopper and Pearson's (1934) with x = wins + ties/2 of n:
     [B⁻¹(α/2; x, n-x+1), B⁻¹(1-α/2; x+1, n-x)]. Without ties it covers by construction; with ties too, as the exact
-    enumeration in the tests shows, since they only reduce the variance. A bootstrap would answer [1, 1] to five wins of
-    five, where this says [0.48, 1]. The difference first - second has Student's interval, NaN for one pair.
+    enumeration in the tests shows, since they only reduce the variance. For five wins of five, a bootstrap would
+    give [1, 1] and this gives [0.48, 1]. The difference first - second has Student's interval, NaN for one pair.
 
     Examples
     --------
@@ -472,7 +472,7 @@ def growth_exponent(
 
     Notes
     -----
-    Where every run is positive in the window, the exponent is the mean of the n slopes, with Student's interval. If
+    If every run is positive in the window, the exponent is the mean of the n slopes, with Student's interval. If
     some run is not, its slope does not exist, and leaving it out would leave out the best runs: the slope of the
     logarithm of the mean curve is fitted instead (`fit` says so), with an "expanded" bootstrap interval over runs (see
     `bootstrap_interval`; ν = n - 1; measured coverage 0.96 with 10 and 20 runs, more with fewer). A resampled mean
@@ -627,7 +627,7 @@ def check_interval(confidence: float, resamples: int, seed: int) -> None:
 
 
 def format_number(x: float) -> str:
-    """A number with four digits, or with thousands separators where it is large."""
+    """A number with four digits, or with thousands separators if it is large."""
     if math.isnan(x):
         return "unknown"
     return f"{x:,.0f}" if 1e4 <= abs(x) < 1e15 else f"{x:.4g}"

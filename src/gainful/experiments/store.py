@@ -133,7 +133,7 @@ class Store:
 
     @staticmethod
     def _connect_to_read(path: Path) -> sqlite3.Connection:
-        """Where the folder is writable SQLite cleans up after itself; elsewhere its log is only read."""
+        """If the folder is writable, SQLite cleans up after itself; otherwise its log is only read."""
         ways = ["mode=rw", "mode=ro"] if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else ["mode=ro"]
         if not path.with_name(path.name + "-wal").exists():
             ways.append("immutable=1")

@@ -52,7 +52,7 @@ def makes_only_plans(agent: Any) -> bool:
 class BackgroundPlanner:
     """A copy of an agent that makes its plans in a thread, one at a time.
 
-    `changed` are the pairs observed since the last plan was made, where that is not the last one adopted.
+    `changed` are the pairs observed since the last plan was made, if that is not the last one adopted.
     """
 
     def __init__(self, agent: EpisodicAgent, changed: NDArray[np.int64] | None = None) -> None:

@@ -149,7 +149,7 @@ class DecisionLedger:
         return {name: np.frombuffer(data, dtype=np.uint8) for name, data in named.items()}
 
     def from_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Read what `to_arrays` wrote; ValueError or struct.error where it is something else."""
+        """Read what `to_arrays` wrote; ValueError or struct.error if it is something else."""
         state, points = self._layout.state, self._layout.dim > 0
         data, at = arrays["pending"].tobytes(), 0
         while at < len(data):

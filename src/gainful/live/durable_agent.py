@@ -580,7 +580,7 @@ class DurableAgent:
         return self._session.machine.guarantee
 
     def status(self) -> dict[str, Any]:
-        """Tell where the agent stands, in plain types for JSON.
+        """Report the present state of the agent, in plain types for JSON.
 
         Returns
         -------

@@ -7,7 +7,7 @@ A record is, little-endian and without gaps:
 
 The checksum covers everything behind it and starts from the journal's own number, so a record of another journal is
 not taken for one of this. Sequence numbers run 1, 2, 3, …: a record that is missing or there twice is noticed. A state
-is a u32, or d float64 where states are points. The id of a decision is the sequence number of its record.
+is a u32, or d float64 if states are points. The id of a decision is the sequence number of its record.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ class AgentStateMachine:
         return bool(np.array_equal(one, other)) if self.points else bool(one == other)
 
     def refine_if_due(self) -> None:
-        """Refine the partition where a stage is over (C-SCAL+ without a horizon)."""
+        """Refine the partition if a stage is over (C-SCAL+ without a horizon)."""
         if self.points:
             self.agent.refine()
             self.core = self.agent.core

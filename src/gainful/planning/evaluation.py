@@ -118,7 +118,7 @@ def evaluate(mdp: MDP, policy: Plan | ArrayLike) -> Evaluation:
     without iteration over time (Puterman 1994, appendix A and sec. 8.2): in each recurrent class one linear system
     gives its gain, h pinned somewhere and, transposed, the stationary distribution π, and h is then shifted to
     π·h = 0; transient states follow from (I - P_TT) g_T = P_TR g_R and (I - P_TT) h_T = r_T - g_T + P_TR h_R.
-    Up to 2000 states a system is solved by dense LU, above by GMRES where that reaches rounding accuracy and by sparse
+    Up to 2000 states a system is solved by dense LU, above by GMRES if that reaches rounding accuracy and by sparse
     LU otherwise (whose memory depends on how the states are connected).
 
     Parameters

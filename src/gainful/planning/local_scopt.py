@@ -2,7 +2,7 @@
 
 `LocalScOpt` keeps its last plan together with a band that certifies it (`planning.band`). The next plan repairs that
 one around the pairs that have changed. Pairs not visited since keep the reward of an earlier step, and the bracket is
-widened by the most that their rewards can have grown. Where a repair is not possible, or would cost more than sweeping,
+widened by the most that their rewards can have grown. If a repair is not possible, or would cost more than sweeping,
 the whole model is swept and a new band is laid.
 """
 

@@ -44,7 +44,7 @@ class ScOptPlan(NamedTuple):
     span: float
     """sp(values)."""
     probabilities: NDArray[np.float64] | None = None
-    """(S,A) where the policy mixes actions."""
+    """(S,A) if the policy mixes actions."""
     drift: float = 0.0
     """How much larger than the rewards planned with those of this step may be; `high` includes it."""
 

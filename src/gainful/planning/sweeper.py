@@ -1,4 +1,4 @@
-"""One MDP made ready for sweeps: sparse or dense kernels, lazy pairs, threads where they pay."""
+"""One MDP made ready for sweeps: sparse or dense kernels, lazy pairs, and threads if they pay off."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def partition(
 
 
 class _View:
-    """The cells, with the policy and the visits of the agent where there is one."""
+    """The cells, with the policy and the visits of the agent if there is one."""
 
     def __init__(
         self, agent: PartitionedAgent | None, cells: Partition, values: Any, axis_labels: Any, action_labels: Any

@@ -23,7 +23,7 @@ PREFERRED_VALUES: tuple[Value, ...] = ("pseudo_regret", "regret", "reward")
 def figures(folder: str | Path, out: str | Path, formats: Sequence[str] = ("pdf", "png", "svg")) -> list[Path]:
     """Write the regret curves of an experiment as files: `regret`, all environments, and `regret-NAME`, one each.
 
-    Where the optimal gain of an environment is unknown, its total reward is drawn instead. The same runs and the same
+    If the optimal gain of an environment is unknown, its total reward is drawn instead. The same runs and the same
     matplotlib give the same bytes; fonts are embedded in PDF and drawn as outlines in SVG.
 
     Parameters

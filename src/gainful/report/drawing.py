@@ -41,7 +41,7 @@ class Drawing:
     actions: list[str]
     allowed: NDArray[np.bool_]  # (S, A)
     shape: str
-    """ "chain", "grid", "circle", or "" where no graph is drawn."""
+    """ "chain", "grid", "circle", or "" if no graph is drawn."""
     positions: list[tuple[float, float]]
     """One per state, y downwards; empty if no graph is drawn."""
     arrows: list[DrawnArrow]

@@ -28,7 +28,7 @@ Job = Callable[[DurableAgent], Any]
 MAX_BATCH = 64
 """Requests of one agent that share a sync at most."""
 ONE_HOUR = 3_600_000.0
-"""Milliseconds between the agent's own syncs where the service syncs: with "off", a new segment would not be synced."""
+"""Milliseconds between the agent's own syncs if the service syncs: with "off", a new segment would not be synced."""
 RETRY_AFTER = 2.0
 """Seconds before opening an agent is attempted again."""
 

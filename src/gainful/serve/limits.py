@@ -35,7 +35,7 @@ class Limits:
     agents: int = 1000
     """Agents of the service (507)."""
     pairs: int = 1_000_000
-    """States times actions of an agent, times the steps it plans for where it stores them (422)."""
+    """States times actions of an agent, times the steps it plans for if it stores them (422)."""
     connections: int = 1000
     """Simultaneous connections (503)."""
     seconds: float = 30.0

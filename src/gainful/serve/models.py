@@ -440,7 +440,7 @@ class AgentView(BaseModel):
 
 
 class Episodes(BaseModel):
-    """The optimistic gain over time: one entry per episode, thinned out where there are many."""
+    """The optimistic gain over time: one entry per episode, thinned out if there are many."""
 
     id: str
     of: int = Field(description="The number of episodes in all.")

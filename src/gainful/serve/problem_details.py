@@ -101,7 +101,7 @@ def _plain(value: Any) -> Any:
 def of_validation(error: ValidationError, states: str = "") -> ProblemError:
     """400 for a body that is not JSON, 422 for JSON of the wrong form.
 
-    `states` describes the states that the agent accepts, where they are known.
+    `states` describes the states that the agent accepts, if they are known.
     """
     found_errors = error.errors(include_url=False, include_context=False)
     first = found_errors[0]

@@ -111,7 +111,7 @@ def serve(
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The loop of uvloop where it is installed: it sends head and body of a response together."""
+    """The loop of uvloop if it is installed: it sends head and body of a response together."""
     try:
         made: Callable[[], asyncio.AbstractEventLoop] = importlib.import_module("uvloop").new_event_loop
     except ModuleNotFoundError:
