@@ -1,4 +1,4 @@
-"""What an audit costs: the same runs, plain and audited. Prints the ratio of CPU times, best of several."""
+"""The cost of an audit: the same runs, plain and audited. Prints the ratio of CPU times, best of several."""
 
 from __future__ import annotations
 

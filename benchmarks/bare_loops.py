@@ -1,4 +1,4 @@
-"""The yardstick: compiled simulators that follow a fixed policy and count, and learn nothing.
+"""The baseline: compiled simulators that follow a fixed policy and count, but do not learn.
 
 Each draws the next state with `gainful.rng.draw`, and counts visits of pairs, transitions and sums of rewards.
 """

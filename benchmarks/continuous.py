@@ -1,4 +1,4 @@
-"""Speed among points, every claim a ratio measured in this one run: CPU time, best of several.
+"""Speed with continuous states; every claim is a ratio measured in this one run (CPU time, best of several).
 
     python benchmarks/continuous.py [riverswim] [gymnasium] [--quick]
 

@@ -1,4 +1,4 @@
-"""Learning among points, measured: C-SCAL+ and what it is compared with, the number of cells, the growth of regret.
+"""Learning with continuous states: C-SCAL+ and its competitors, the number of cells, the growth of regret.
 
     python benchmarks/continuous_study.py [regret] [cells] [slope] [--quick] [--seeds N] [--jobs N]
                                           [--plot FOLDER] [--markdown FILE] [--results FILE]

@@ -1,4 +1,4 @@
-"""What an experiment costs beyond its runs, and what reading many of them costs: CPU time, best of several.
+"""The overhead of an experiment beyond its runs, and the cost of reading many runs (CPU time, best of several).
 
     python benchmarks/experiments.py [overhead] [store] [--quick]
 

@@ -1,4 +1,4 @@
-"""Learning speed, every claim a ratio measured in this one run: steps per second of CPU time, best of several.
+"""Learning speed; every claim is a ratio measured in this one run (steps per second of CPU time, best of several).
 
     python benchmarks/learning.py [riverswim] [garnet] [many] [stepping] [--quick]
 

@@ -1,9 +1,9 @@
-"""The regret of every agent on three problems, and whether it is what theory predicts.
+"""The regret of every agent on three problems, compared with what theory predicts.
 
     python benchmarks/learning_table.py [riverswim] [toy3d] [garnet] [--seeds N] [--quick] [--markdown FILE]
 
-Each row is one agent, each number a mean over seeds with its standard error. Every horizon has runs of its own; an
-agent that must be told a horizon is told the longest of its row throughout. Agents that need a span are told the true
+Each row is one agent, and each number is a mean over seeds with its standard error. Every horizon has runs of its own;
+an agent that needs a horizon is given the longest one of its row throughout. Agents that need a span are given the true
 one (an oracle). The tables go to stdout, and to FILE with the list of predictions; progress goes to stderr.
 """
 
@@ -38,7 +38,7 @@ LONGEST = 10**7
 CAPPED = {"ucbvi": 10**6}
 """Plans every H steps, so its planning grows with T and not with ln T: 6 to 7 s for 10⁶ steps."""
 TOLD = {"discount": 0.99, "episode_length": 50}
-"""What MBIE-EB and UCBVI must be told and no theory gives."""
+"""The arguments of MBIE-EB and UCBVI that no theory determines."""
 
 SUBLINEAR = {"scal-plus", "optimistic-q", "opt-psrl", "psrl", "kl-ucrl", "scal", "tucrl", "ucrl2", "ucrl2b"}
 """Regret Õ(√T), or Õ(T^⅔) for optimistic Q-learning; PSRL in the Bayesian sense, Opt-PSRL by a withdrawn proof."""
@@ -103,7 +103,7 @@ def contestants(where: Problem, longest: int) -> list[Contestant]:
         needed = [key for key, value in registry.describe(name).parameters.items() if value == "required"]
         missing = [key for key in needed if key not in known]
         if missing:
-            sys.exit(f"{name} needs {', '.join(missing)}: say in {Path(__file__).name} what it is told")
+            sys.exit(f"{name} needs {', '.join(missing)}: add a value to {Path(__file__).name}")
         options = {key: known[key] for key in needed}
         rows.append(Contestant(name, name, options, T))
         if name == "scal-plus":

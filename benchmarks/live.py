@@ -1,4 +1,4 @@
-"""What durability costs: CPU time of one call at the median, how long a call can block, recovery; measured in this run.
+"""The cost of durability: median CPU time of one call, how long a call can block, and recovery; measured in this run.
 
     python benchmarks/live.py [calls] [blocking] [fsync] [recovery] [--quick]
 

@@ -1,4 +1,4 @@
-"""What the audit says of deliberate mistakes, over enough runs for the statements that may fail: prints Markdown.
+"""What the audit finds for deliberate mistakes, over enough runs for the statements that may fail; prints Markdown.
 
 `python benchmarks/mutants.py [runs] [steps]`; 60 runs of 10⁵ steps take about five minutes on two cores.
 """

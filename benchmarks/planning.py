@@ -1,4 +1,4 @@
-"""Planning speed, every claim a ratio measured in this one run.
+"""Planning speed; every claim is a ratio measured in this one run.
 
     python benchmarks/planning.py [peers] [memory] [sweep] [threads] [--quick]
 

@@ -5,12 +5,12 @@
 grid    over the number of states S and the branching Γ of a Garnet with 4 actions
 data    over the visits per pair, S = 1000, Γ = 32
 inside  the single sweeps of SCAL's planner, S = 1000: what they have to sort
-warm    the same call made again by the same agent: the least that re-planning with full sweeps can cost
+warm    the same call repeated by the same agent: the minimum cost of re-planning with full sweeps
 
 The data are the counts of T uniformly random steps: visits follow the stationary distribution of uniform play, next
 states are drawn from the model. All three agents plan from one and the same Statistics, at t = T + 1, to precision
-1/√t, from v = 0 (a cold start: a new agent each time), told the true span where they need one. CPU time, best of
-several rounds in which the agents take turns. `--plot FILE` draws the ratios of `grid` (needs matplotlib).
+1/√t, from v = 0 (a cold start: a new agent each time), given the true span if they need one. Times are CPU times, the
+best of several rounds in which the agents take turns. `--plot FILE` draws the ratios of `grid` (needs matplotlib).
 """
 
 from __future__ import annotations

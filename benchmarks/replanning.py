@@ -1,10 +1,10 @@
-"""Re-planning that costs what changed: local repairs against full sweeps, every ratio measured in this one run.
+"""Re-planning by local repairs compared with full sweeps; every ratio is measured in this one run.
 
     python benchmarks/replanning.py [large] [scaling] [memory] [--quick] [--plot FILE]
 
 large    Garnet(10^4, 4, 8), 10^6 steps of SCAL+, CPU seconds with local and with full re-planning (claim: at most 40 s)
 scaling  CPU time of planning per episode against S, on Garnets and on four rooms; `--plot FILE` draws it (matplotlib)
-memory   peak memory of a process that lets SCAL+ live 10^7 steps in Garnet(10^5, 4, 8) (claim: under 1 GB)
+memory   peak memory of a process that runs SCAL+ for 10^7 steps in Garnet(10^5, 4, 8) (claim: under 1 GB)
 
 Full re-planning is warm-started too: it differs only in sweeping the whole model.
 """

@@ -1,8 +1,8 @@
-"""What the report of a large experiment costs: 20 agents x 10 environments x 100 seeds, about 140 checkpoints each.
+"""The cost of the report of a large experiment: 20 agents x 10 environments x 100 seeds, about 140 checkpoints each.
 
     python benchmarks/report.py [--quick]
 
-The runs are two that were made, with noise, under other labels and seeds; writing them takes longer than the report.
+The runs are copies of two real runs, with noise and other labels and seeds; writing them takes longer than the report.
 Measured in a process of its own: seconds from the import to the file, peak memory, and the size of the page beyond
 plotly's bundle.
 """

@@ -8,7 +8,7 @@ c = sp(h*), and the operator of that plan is applied to the true h*. Printed is 
 divided by max{r_max, c}, and the slope of its logarithm against log Γ: 0 says that Γ does not matter, 1/2 that the
 excess grows like √Γ.
 
-even split   h* is 0 or c = 1, every row uniform on Γ states, half of each kind: the dearest case for intervals
+even split   h* is 0 or c = 1, every row uniform on Γ states, half of each kind: the worst case for intervals
 garnet       random rows, Bernoulli rewards; c falls as Γ grows
 lazy         h* evenly spread over [0, 5]; every pair stays with probability 0.9
 

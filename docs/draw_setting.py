@@ -131,7 +131,7 @@ def regret() -> None:
 
 
 def choosing_c() -> None:
-    """SCAL+ in access control, told a span that is too small, right, or too large."""
+    """SCAL+ in access control with a span that is too small, right, or too large."""
     mdp = gf.environments.access_control_queue()
     own = gf.solve(mdp).span
 

@@ -79,7 +79,7 @@ class Discretized(PartitionedAgent):
 
     @property
     def guarantee(self) -> Guarantee:
-        """That of the tabular agent, which is void here."""
+        """The guarantee of the tabular agent, which is void here."""
         return replace(
             self.core.guarantee,
             reason_void=f"{type(self.core).__name__} is meant for finitely many states; "

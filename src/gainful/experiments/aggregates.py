@@ -75,7 +75,7 @@ def summary(frame: pd.DataFrame, *, confidence: float = 0.95, resamples: int = 2
     resamples : int
         Resamples of each bootstrap interval.
     seed : int
-        Of the resampling.
+        The seed of the resampling.
 
     Returns
     -------

@@ -179,7 +179,7 @@ def bootstrap_interval(
     resamples : int
         The number of resamples.
     seed : int
-        Of the resampling.
+        The seed of the resampling.
     method : {"expanded", "percentile", "student"}
         How the interval is made; see below.
 
@@ -461,7 +461,7 @@ def growth_exponent(
     confidence : float
         The confidence of the interval, between 0 and 1.
     seed : int
-        Of the resampling.
+        The seed of the resampling.
     resamples : int
         The number of resamples.
 

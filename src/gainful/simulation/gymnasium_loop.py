@@ -123,7 +123,7 @@ class GymnasiumSimulation(Simulation):
             raise InvalidArgumentError(error.name, error.found, error.expected, error.hint, problem=problem) from error
 
     def advance(self, target: int) -> None:
-        """To step `target`, or to the end of the episode."""
+        """Continue to step `target`, or to the end of the episode."""
         began = time.process_time()
         if self.fast:
             self.state_of(self.observation)  # names the step, should it be a bad one
