@@ -48,6 +48,7 @@ def on_points(name: str, env: gf.environments.ContinuousEnvironment, **more: Any
     return gf.Discretized(name, cells, **required(name), **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*agents.names(), *(n for n in agents.continuous_names() if n != "discretized")])
 def test_every_agent_conforms_on_continuous_states(name: str) -> None:
     check_agent(partial(on_points, name), CONTINUOUS)

@@ -218,6 +218,7 @@ def test_numbers_seen_are_those_of_the_tables(name: str) -> None:
         assert quoted in tables, quoted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", AGENTS)
 def test_the_command_of_a_card_works(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     command = fields(cards("agents")[name])["Run"].strip("`")

@@ -72,7 +72,7 @@ class Judge:
         self.widest = max(self.widest, float(gaps.max() - gaps.min()) * math.sqrt(view.step) / r_max)
 
 
-@pytest.mark.parametrize("bonus", ["appendix", "main text"])
+@pytest.mark.parametrize("bonus", ["appendix", pytest.param("main text", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("scale", [1.0, 0.1, 0.01])
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_every_local_plan_is_confirmed_by_a_full_sweep(problem: str, scale: float, bonus: Any) -> None:

@@ -359,6 +359,7 @@ def covered(law: str, n: int, statistic: Any, method: Method, trials: int) -> in
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("law", "n", "statistic", "method", "coverage"),
     [

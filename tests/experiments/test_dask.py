@@ -382,6 +382,7 @@ class Listener(SilentWatcher):
         self.steps.append(sweep.workload.steps)
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_there_does_not_sink_the_others(cluster: Cluster, tmp_path: Path) -> None:
     text = (
         LONG.replace("6e7", "1000")
@@ -420,6 +421,7 @@ def test_steps_of_finished_runs_are_counted(cluster: Cluster, tmp_path: Path) ->
     assert listener.jobs == 2
 
 
+@pytest.mark.slow
 def test_nobody_at_the_address(tmp_path: Path) -> None:
     began = time.monotonic()
     said = finished(written(tmp_path, ENDLESS), tmp_path / "out", "--dask", "tcp://127.0.0.1:1", code=1)

@@ -138,6 +138,7 @@ def asymptotic_deviation(problem: Problem, policy: Any) -> float:
     return float(np.sqrt(variance))
 
 
+@pytest.mark.slow
 @MAIN
 @pytest.mark.parametrize("which", ["optimum", "rule"])
 def test_a_long_simulation_earns_the_exact_money_per_day(problem: Problem, which: str) -> None:

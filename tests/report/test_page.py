@@ -96,6 +96,7 @@ def test_switches_change_the_axes(file: Path, look: Look) -> None:
     assert pressed == ["measureregret", "centremedian", "xlinear", "ylinear", "step", "bands"]
 
 
+@pytest.mark.slow
 def test_single_runs_are_drawn_on_demand(file: Path, look: Look) -> None:
     page = look(file).page
     count = "() => document.querySelector('.chart[data-chart=regret]').data.length"
@@ -107,6 +108,7 @@ def test_single_runs_are_drawn_on_demand(file: Path, look: Look) -> None:
     assert page.evaluate(count) == 8
 
 
+@pytest.mark.slow
 def test_the_legend_hides_one_agent_and_isolates_another(file: Path, look: Look) -> None:
     page = look(file).page
     page.locator(".chart[data-chart=regret]").first.scroll_into_view_if_needed()
@@ -123,6 +125,7 @@ def test_the_legend_hides_one_agent_and_isolates_another(file: Path, look: Look)
     assert [line["shown"] for line in page.evaluate(LINES, 0)] == [False, False, False, True]
 
 
+@pytest.mark.slow
 def test_the_key_in_the_table_hides_an_agent_from_the_keyboard(file: Path, look: Look) -> None:
     page = look(file).page
     page.focus('.key[data-env="0"][data-agent="2"]')
@@ -132,6 +135,7 @@ def test_the_key_in_the_table_hides_an_agent_from_the_keyboard(file: Path, look:
     assert page.get_attribute('.key[data-env="1"][data-agent="2"]', "aria-pressed") == "true"
 
 
+@pytest.mark.slow
 def test_tables_sort_by_click_and_by_keyboard(file: Path, folder: Path, look: Look) -> None:
     page = look(file).page
     column = "#env-0 table.headline td[data-column=pseudo_regret_mean]"
@@ -152,6 +156,7 @@ def test_tables_sort_by_click_and_by_keyboard(file: Path, folder: Path, look: Lo
     assert head.get_attribute("aria-sort") == "none"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [375, 1400])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_is_wider_than_the_screen(width: int, scheme: str, file: Path, look: Look) -> None:
@@ -161,6 +166,7 @@ def test_nothing_is_wider_than_the_screen(width: int, scheme: str, file: Path, l
     assert sight.page.evaluate("document.documentElement.dataset.theme") == scheme
 
 
+@pytest.mark.slow
 def test_colours_change_with_the_switch_and_charts_follow(file: Path, look: Look) -> None:
     page = look(file, scheme="light").page
     page.wait_for_selector(".chart[data-chart=regret][data-drawn]")
@@ -174,6 +180,7 @@ def test_colours_change_with_the_switch_and_charts_follow(file: Path, look: Look
     assert page.inner_text("#theme") == "Light"
 
 
+@pytest.mark.slow
 def test_printing_draws_everything_light_and_without_switches(file: Path, look: Look) -> None:
     page = look(file, scheme="dark").page
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
@@ -204,6 +211,7 @@ def test_hostile_names_are_shown_as_text_and_run_nothing(file: Path, look: Look)
     assert page.locator(".notes p").all_inner_texts() == ["First <i>note</i>.", "Second note & more."]
 
 
+@pytest.mark.slow
 def test_the_chosen_agent_is_the_one_drawn(file: Path, folder: Path, look: Look) -> None:
     sight = look(file)
     sight.draw_all()
@@ -216,6 +224,7 @@ def test_the_chosen_agent_is_the_one_drawn(file: Path, folder: Path, look: Look)
         assert page.locator("#graph-1 circle.binding").count() == len(plans[agent]["constraint_bites_in"])
 
 
+@pytest.mark.slow
 def test_buttons_have_names_and_headings_are_in_order(file: Path, look: Look) -> None:
     page = look(file).page
     names = page.eval_on_selector_all("button", "nodes => nodes.map((n) => n.ariaLabel || n.innerText)")
@@ -229,6 +238,7 @@ def test_buttons_have_names_and_headings_are_in_order(file: Path, look: Look) ->
     assert page.evaluate("document.activeElement.className") == "skip"
 
 
+@pytest.mark.slow
 def test_every_agent_has_a_look_of_its_own(file: Path, look: Look) -> None:
     page = look(file).page
     looks = page.eval_on_selector_all(
@@ -237,6 +247,7 @@ def test_every_agent_has_a_look_of_its_own(file: Path, look: Look) -> None:
     assert len(set(looks)) == 4
 
 
+@pytest.mark.slow
 def test_failures_are_shown_with_their_tracebacks(folder: Path, tmp_path: Path, look: Look) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)
