@@ -51,7 +51,7 @@ def test_the_audit_notices_in_compiled_code(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "what",
-    [RIVER, pytest.param(LQG, marks=pytest.mark.slow), (*RIVER, *UCRL2)],
+    [RIVER, pytest.param(LQG, marks=pytest.mark.slow), pytest.param((*RIVER, *UCRL2), marks=pytest.mark.slow)],
     ids=["SCAL+", "C-SCAL+", "UCRL2"],
 )
 def test_without_a_mistake_nothing_is_violated_and_plain_python_is_the_compiled_run(

@@ -152,7 +152,7 @@ def test_the_nearest_miss_is_that_of_a_slow_dense_audit(name: str, scale: float)
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("which", ["river", "garnet"])
+@pytest.mark.parametrize("which", ["river", pytest.param("garnet", marks=pytest.mark.slow)])
 def test_every_statement_is_certified_by_sixty_runs(name: str, which: str) -> None:
     mdp = gf.environments.riverswim(3) if which == "river" else garnet()
     found = audit(maker(name, mdp, 1000), mdp, 1000, runs=60)

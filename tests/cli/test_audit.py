@@ -15,6 +15,7 @@ from gainful.audit.audit import audit
 from tests.cli.conftest import Gainful, WriteTable
 
 
+@pytest.mark.slow
 def test_verdicts_are_those_of_the_library(gainful: Gainful) -> None:
     found = gainful("audit", "riverswim", "--span", "7", "--runs", "4", "--horizon", "3000", "--json", "--jobs", "2")
     assert found.code == 0

@@ -81,7 +81,10 @@ name = "scal-plus"
 
 @pytest.mark.parametrize(
     ("kills", "text", "runs"),
-    [(3, SHORT_SPEC, 4), pytest.param(MANY_KILLS, SPEC, 20, marks=pytest.mark.slow)],
+    [
+        pytest.param(3, SHORT_SPEC, 4, marks=pytest.mark.slow),
+        pytest.param(MANY_KILLS, SPEC, 20, marks=pytest.mark.slow),
+    ],
     ids=["few", "many"],
 )
 def test_kills_at_random_moments_change_nothing(kills: int, text: str, runs: int, tmp_path: Path) -> None:

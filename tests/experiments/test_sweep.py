@@ -56,6 +56,7 @@ def test_results_do_not_depend_on_the_number_of_workers(jobs: int, whole: Path, 
     assert bits(tmp_path / "out") == bits(whole)
 
 
+@pytest.mark.slow
 def test_a_stored_run_is_what_simulate_gives(whole: Path) -> None:
     frame = results(whole)
     frame = frame[(frame.agent == "scal-plus, bonus_scale = 0.1") & (frame.environment == "riverswim")]
@@ -139,6 +140,7 @@ name = "fixed"
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_does_not_sink_the_others(tmp_path: Path) -> None:
     """PSRL refuses a model of 60 000² · 4 numbers, which is known only where it is made."""
     listener = Listener()
@@ -216,6 +218,7 @@ def test_ctrl_c_stops_where_it_can_go_on_and_bits_stay_the_same(tmp_path: Path) 
     assert [p.name for p in (tmp_path / "out" / "checkpoints").iterdir()] == ["token"]
 
 
+@pytest.mark.slow
 def test_one_driver_at_a_time(tmp_path: Path) -> None:
     spec = written(tmp_path, LONG)
     driver = started(spec, tmp_path / "out", "-j", "1")
@@ -352,6 +355,7 @@ def test_the_commands(whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert "quickstart" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_hostile_names_stay_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = SPEC.replace('title = "a small sweep"', 'title = "[red]\\u001b[31m<script>"').replace("3e4", "100")
     text = text.replace("1e4", "100").replace("seeds = 3", "seeds = 1")

@@ -45,6 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return outcome.folder
 
 
+@pytest.mark.slow
 def test_every_environment_and_all_together_in_every_format(folder: Path, tmp_path: Path) -> None:
     paths = plot.figures(folder, tmp_path / "made")
     stems = ["regret", "regret-a-b-c", "regret-a-b-c-2"]
@@ -54,6 +55,7 @@ def test_every_environment_and_all_together_in_every_format(folder: Path, tmp_pa
         assert path.read_bytes().startswith(starts[path.suffix[1:]])
 
 
+@pytest.mark.slow
 def test_the_same_runs_give_the_same_bytes(folder: Path, tmp_path: Path) -> None:
     first, second = (plot.figures(folder, tmp_path / name) for name in "ab")
     assert [a.read_bytes() == b.read_bytes() for a, b in zip(first, second, strict=True)] == [True] * 9

@@ -32,6 +32,7 @@ def audited(folder: Path, audits: Audits, tmp_path_factory: pytest.TempPathFacto
     return copy
 
 
+@pytest.mark.slow
 def test_the_section_has_every_verdict_and_hostile_names_stay_text(audited: Path, look: Look) -> None:
     page = look(write_report(audited)).page
     section = page.locator("#audit")

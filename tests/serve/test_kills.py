@@ -150,6 +150,7 @@ def test_abandon_and_change_sent_again_do_nothing_twice(tmp_path: Path) -> None:
         assert len(running.ask("GET", "/agents/pump").json()["changes"]) == 2
 
 
+@pytest.mark.slow
 def test_what_is_left_of_an_agent_is_never_overwritten(tmp_path: Path) -> None:
     folder = tmp_path / "agents"
     wanted = {"id": "pump", "request_id": "make", "config": {"agent": "psrl", "n_states": 6, "n_actions": 4}}
@@ -167,6 +168,7 @@ def test_what_is_left_of_an_agent_is_never_overwritten(tmp_path: Path) -> None:
         assert any("agent.json is missing" in line for line in running.said)
 
 
+@pytest.mark.slow
 def test_a_damaged_agent_is_told_and_holds_up_no_other(tmp_path: Path) -> None:
     folder = tmp_path / "agents"
     with served(folder) as running:

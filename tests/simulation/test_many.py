@@ -48,7 +48,7 @@ def same(run: gf.Run, single: gf.Run) -> None:
 
 
 @pytest.mark.parametrize("long", [0, 30, 2000])
-@pytest.mark.parametrize("law", ["deterministic", "bernoulli", "transition"])
+@pytest.mark.parametrize("law", ["deterministic", "bernoulli", pytest.param("transition", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("n", [3, pytest.param(8, marks=pytest.mark.slow), 20])
 def test_four_in_turn_are_four_alone(n: int, law: str, long: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(many, "LONG", long)  # steps per episode from which on runs are stepped in turn
