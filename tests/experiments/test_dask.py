@@ -152,7 +152,7 @@ class Cluster(Processes):
 
         def under_way() -> bool:
             stacks = [str(stack) for keys in client.call_stack().values() for stack in keys.values()]
-            return len([stack for stack in stacks if "life.finish(" in stack]) >= runs
+            return len([stack for stack in stacks if "simulation.finish(" in stack]) >= runs
 
         try:
             until(under_way, f"{runs} runs under way")

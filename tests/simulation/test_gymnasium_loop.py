@@ -157,9 +157,9 @@ def test_discrete_observations_and_spaces_that_begin_elsewhere(made: Any) -> Non
 
 def test_a_terminal_state_leads_back_to_the_start_and_a_limit_of_time_does_not() -> None:
     agent = gf.Fixed(10, 2, policy=[1] * 10)
-    life = gymnasium_loop.GymnasiumSimulation(agent, Walk(), 0, np.array([5000]), (math.nan, ""))
-    life.finish()
-    assert life.restarts > 200
+    simulation = gymnasium_loop.GymnasiumSimulation(agent, Walk(), 0, np.array([5000]), (math.nan, ""))
+    simulation.finish()
+    assert simulation.restarts > 200
     statistics = agent.statistics
     assert statistics.visits[9 * 2 : 10 * 2].sum() == 0  # never left: it is never a state
     into = {int(to) for pair in range(20) for to in statistics.row(pair)[0]}
