@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PARALLEL = -n $(shell $(BIN)/python -c "import os; print((os.cpu_count() or 1) + 1)") --dist loadfile
-FLOOR_TESTS := tests/test_first_version.py tests/test_rng.py tests/mdp tests/agents/test_scal_plus.py tests/simulation/test_tabular.py \
+FLOOR_TESTS := tests/test_rng.py tests/mdp tests/agents/test_scal_plus.py tests/simulation/test_tabular.py \
   tests/experiments/test_store.py tests/live/test_agent.py tests/cli/test_solve.py tests/cli/test_learn.py tests/plot/test_curves.py
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
