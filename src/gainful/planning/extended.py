@@ -167,14 +167,17 @@ class _ExtendedSearch:
             precision=wanted,
             slack_scale=rounding_slack(self.inner.n_terms, 1.0, 0.0),
             reward_scale=float(np.abs(self.rewards).max()),
-            sweeps=batch,
-            resume=False,
         )
         converged = False
         while not converged and self.sweeps < max_sweeps:
-            limits = limits._replace(sweeps=min(batch, max_sweeps - self.sweeps), resume=self.sweeps > 0)
             n, self.low, self.high, self.slack, converged = self.inner.sweeps(
-                self.v, self.q, self.best, self.rewards, limits
+                self.v,
+                self.q,
+                self.best,
+                self.rewards,
+                limits,
+                max_sweeps=min(batch, max_sweeps - self.sweeps),
+                resume=self.sweeps > 0,
             )
             self.sweeps += n
             hopeless = 2.0 * self.slack > wanted and self.high - self.low <= wanted + 4.0 * self.slack

@@ -38,10 +38,19 @@ class InnerMaximum:
         return COST[type(self.sets)]
 
     def sweeps(
-        self, v: NDArray[Any], q: NDArray[Any], best: NDArray[Any], r: NDArray[Any], limits: SweepLimits
+        self,
+        v: NDArray[Any],
+        q: NDArray[Any],
+        best: NDArray[Any],
+        r: NDArray[Any],
+        limits: SweepLimits,
+        max_sweeps: int,
+        resume: bool,
     ) -> tuple[int, float, float, float, bool]:
         """Sweep as `limits` say: number of sweeps, bracket, slack, whether converged."""
-        found: tuple[int, float, float, float, bool] = set_sweeps(self.sets, v, q, best, r, limits)
+        found: tuple[int, float, float, float, bool] = set_sweeps(
+            self.sets, v, q, best, r, tuple(limits), max_sweeps, resume
+        )
         return found
 
     def values(self, v: NDArray[Any], r: NDArray[Any], q: NDArray[Any]) -> None:
@@ -50,11 +59,11 @@ class InnerMaximum:
 
     def rows(self, v: NDArray[Any], pairs: NDArray[Any]) -> OptimisticRows:
         """The maximising rows of `pairs`; an empty row for -1."""
-        write = ROWS[type(self.sets)]
+        write, sets = ROWS[type(self.sets)], tuple(self.sets)  # plain tuples are quicker to hand over
         indptr = np.empty(pairs.size + 1, dtype=np.int64)
-        size = write(self.sets, v, pairs, OptimisticRows(indptr, np.empty(0, dtype=np.uint32), np.empty(0)))
+        size = write(sets, v, pairs, (indptr, np.empty(0, dtype=np.uint32), np.empty(0)))
         rows = OptimisticRows(indptr, np.empty(size, dtype=np.uint32), np.empty(size))
-        write(self.sets, v, pairs, rows)
+        write(sets, v, pairs, tuple(rows))
         for array in rows:
             array.flags.writeable = False
         return rows

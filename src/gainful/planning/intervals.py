@@ -111,6 +111,7 @@ def _stretch(
 @kernel
 def interval_rows(sets: IntervalSet, v: NDArray[Any], pairs: NDArray[Any], out: OptimisticRows) -> int:
     """The best row of each of `pairs` (-1: none), as CSR; returns the size needed, writing what fits."""
+    sets = IntervalSet(*sets)
     by_rank, rank, _, _, count = _ranked(sets, v)
     _, indptr, indices, load, free_mass, unseen, _, level = sets
     starts, to, given = out

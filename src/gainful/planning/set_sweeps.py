@@ -36,9 +36,6 @@ class SweepLimits(NamedTuple):
     slack_scale: Any
     """Times (max v + reward_scale), the rounding slack."""
     reward_scale: Any
-    sweeps: Any
-    resume: Any
-    """Whether v and q belong together already, so that the first thing to do is a step."""
 
 
 def values(sets: ConfidenceSet, v: Any, rewards: Any, q: Any) -> None:
@@ -64,20 +61,24 @@ def set_sweeps(
     q: NDArray[Any],
     best: NDArray[Any],
     rewards: NDArray[Any],
-    limits: SweepLimits,
+    limits: Any,
+    max_sweeps: int,
+    resume: bool,
 ) -> tuple[int, float, float, float, bool]:
-    """Up to `limits.sweeps` sweeps; returns their number, the bracket, the slack and whether it is narrow enough.
+    """Up to `max_sweeps` sweeps; returns their number, the bracket, the slack and whether it is narrow enough.
 
-    v and q belong together on return.
+    `limits` is a SweepLimits as a plain tuple, which is quicker to hand over from Python. With `resume`, v and q belong
+    together already, so that the first thing to do is a step; on return they do.
     """
+    limits = SweepLimits(*limits)
     low, high, slack = -np.inf, np.inf, 0.0
     ceiling = ceiling_of(best.min(), limits.span)
-    for n in range(limits.sweeps):
-        if limits.resume or n > 0:
+    for n in range(max_sweeps):
+        if resume or n > 0:
             relax(v, best, ceiling, limits.damping, limits.span)
         values(sets, v, rewards, q)
         low, high, ceiling = improve(q, v, limits.n_actions, limits.span, best)
         slack = limits.slack_scale * (v.max() + limits.reward_scale)
         if high - low + 2.0 * slack <= limits.precision:
             return n + 1, low, high, slack, True
-    return limits.sweeps, low, high, slack, False
+    return max_sweeps, low, high, slack, False
