@@ -18,6 +18,7 @@ from gainful.environments import (
     make,
     names,
     riverswim,
+    riverswim_bourel,
     riverswim_ergodic,
     riverswim_maillard,
     six_arms,
@@ -71,6 +72,16 @@ def test_maillard_rows() -> None:
     assert mdp.rewards[0].tolist() == [0.1, 0.0]
 
 
+def test_bourel_rows() -> None:
+    mdp = riverswim_bourel(6)
+    assert mdp.transition(0, "right") == pytest.approx({0: 0.6, 1: 0.4}, rel=0, abs=1e-15)
+    assert mdp.transition(3, "right") == pytest.approx({2: 0.05, 3: 0.55, 4: 0.4}, rel=0, abs=1e-15)
+    assert mdp.transition(5, "right") == pytest.approx({4: 0.05, 5: 0.95}, rel=0, abs=1e-15)
+    assert mdp.transition(3, "left") == {2: 1.0}
+    assert mdp.rewards[0].tolist() == [0.05, 0.0]
+    assert mdp.rewards[5].tolist() == [0.0, 1.0]
+
+
 def test_ergodic_riverswim_leaves_no_state_for_good() -> None:
     mdp = riverswim_ergodic(5, left_success=0.8)
     assert mdp.transition(2, "left") == pytest.approx({1: 0.8, 3: 0.2}, rel=0, abs=1e-15)
@@ -79,7 +90,7 @@ def test_ergodic_riverswim_leaves_no_state_for_good() -> None:
         assert gf.evaluate(mdp, np.array(actions)).stationary.min() > 0.0
 
 
-@pytest.mark.parametrize("factory", [riverswim, riverswim_maillard, riverswim_ergodic])
+@pytest.mark.parametrize("factory", [riverswim, riverswim_bourel, riverswim_maillard, riverswim_ergodic])
 def test_riverswim_with_bernoulli_rewards_has_the_same_gain(factory: Callable[..., gf.MDP]) -> None:
     noisy = factory(6, reward_law="bernoulli")
     assert noisy.reward_law == "bernoulli"

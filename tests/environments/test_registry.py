@@ -21,6 +21,7 @@ def test_names_are_kebab_case_and_sorted() -> None:
         "inventory-control",
         "machine-replacement",
         "riverswim",
+        "riverswim-bourel",
         "riverswim-ergodic",
         "riverswim-maillard",
         "server-routing",

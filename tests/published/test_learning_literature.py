@@ -34,13 +34,25 @@ def test_riverswim_of_any_length(S: int) -> None:
     q = Fraction(7) ** (S - 3)
     osband = Fraction(3, 5) if S == 2 else 21 * q / (49 * q - 2)
     maillard = Fraction(11 * 12 ** (S - 1), 12**S - 1)
+    bourel = Fraction(7 * 8 ** (S - 1), 8**S - 1)
     for mdp, gain in (
         (gf.environments.riverswim(S), osband),
         (gf.environments.riverswim_maillard(S), maillard),
+        (gf.environments.riverswim_bourel(S), bourel),
         (gf.environments.riverswim_ergodic(S), maillard),
         (gf.environments.riverswim_ergodic(S, left_success=0.6), maillard),
     ):
         assert gf.solve(mdp, precision=PRECISION).gain == pytest.approx(float(gain), rel=0, abs=PRECISION)
+
+
+# Bourel, Maillard & Talebi 2020: gain, span and diameter as in THEORY.md, section 7.
+def test_riverswim_bourel() -> None:
+    mdp = gf.environments.riverswim_bourel(25)
+    found = gf.solve(mdp, precision=PRECISION)
+    assert found.gain == pytest.approx(0.875, rel=0, abs=PRECISION)
+    assert round(found.span, 2) == 59.64
+    assert round(gf.diameter(mdp), 2) == 68.16
+    assert round(gf.diameter(gf.environments.riverswim_bourel(6)), 2) == 13.88
 
 
 # Strehl & Littman, An analysis of model-based interval estimation for MDPs, JCSS 74 (2008), SixArms: the sixth room is

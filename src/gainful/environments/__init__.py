@@ -26,6 +26,7 @@ from gainful.environments.registry import (
     names,
 )
 from gainful.environments.riverswim import riverswim
+from gainful.environments.riverswim_bourel import riverswim_bourel
 from gainful.environments.riverswim_ergodic import riverswim_ergodic
 from gainful.environments.riverswim_maillard import riverswim_maillard
 from gainful.environments.server_routing import server_routing
@@ -84,6 +85,7 @@ __all__ = [
     "register_all",
     "replacement",
     "riverswim",
+    "riverswim_bourel",
     "riverswim_ergodic",
     "riverswim_maillard",
     "server_routing",

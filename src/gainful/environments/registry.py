@@ -18,6 +18,7 @@ from gainful.environments.hard_family import hard_family
 from gainful.environments.inventory_control import inventory_control
 from gainful.environments.machine_replacement import machine_replacement
 from gainful.environments.riverswim import riverswim
+from gainful.environments.riverswim_bourel import riverswim_bourel
 from gainful.environments.riverswim_ergodic import riverswim_ergodic
 from gainful.environments.riverswim_maillard import riverswim_maillard
 from gainful.environments.server_routing import server_routing
@@ -44,6 +45,7 @@ _FACTORIES: dict[str, Callable[..., MDP]] = {
         inventory_control,
         machine_replacement,
         riverswim,
+        riverswim_bourel,
         riverswim_ergodic,
         riverswim_maillard,
         server_routing,
