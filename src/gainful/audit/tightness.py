@@ -52,7 +52,7 @@ def optimism_gap(
         inner_maximum(model, plan.details["confidence"]).values(bias, r.reshape(-1), q)
     else:
         rewards = plan.details["rewards"]
-        expected_values(estimated_mdp(statistics, rewards), bias, q)
+        expected_values(tuple(estimated_mdp(statistics, rewards)), bias, q)
         q += rewards
     return np.asarray(q.reshape(S, A).max(axis=1) - bias - gain)
 

@@ -65,7 +65,7 @@ def optimistic_rewards(
     out: NDArray[Any],
 ) -> None:
     """r̂ = r̄ + b_k of each of `pairs`, r̄ = 0 if N = 0; -inf if an action is not allowed."""
-    c = constants
+    c = BonusConstants(*constants)
     log_term = confidence_log(c.n_states, c.n_actions, t, c.delta)
     for i in range(pairs.size):
         k = pairs[i]
@@ -82,7 +82,7 @@ def bonus_growth(since: NDArray[Any], t: int, constants: BonusConstants, out: ND
     β_t(N) - β_u(N) falls with N, so the smallest count of the class that was below the cap bounds it: for the term in c
     that is N > 7ℓ·scale²/4 at least (β < 2), for the one in r_max N > 7ℓ·scale² (β < 1).
     """
-    c = constants
+    c = BonusConstants(*constants)
     now = confidence_log(c.n_states, c.n_actions, t, c.delta)
     for j in range(out.size):
         first, last = 2.0**j, 2.0 ** (j + 1) - 1.0
@@ -107,7 +107,7 @@ def bonuses(visits: NDArray[np.int64], t: int, constants: BonusConstants) -> NDA
     """
     out = np.empty(visits.size)
     every, nothing = np.arange(visits.size), np.zeros(visits.size)
-    optimistic_rewards(every, visits, nothing, np.ones(visits.size, dtype=bool), t, constants, out)
+    optimistic_rewards(every, visits, nothing, np.ones(visits.size, dtype=bool), t, tuple(constants), out)
     return out
 
 
@@ -123,10 +123,10 @@ class BonusRewards(NamedTuple):
 
     def write(self, pairs: NDArray[np.int64], out: NDArray[np.float64]) -> None:
         """Set out[k] to r̂ for every k of `pairs`; -inf if the state does not have the action."""
-        optimistic_rewards(pairs, self.visits, self.reward_sum, self.allowed, self.t, self.constants, out)
+        optimistic_rewards(pairs, self.visits, self.reward_sum, self.allowed, self.t, tuple(self.constants), out)
 
     def growth(self, since: NDArray[np.int64]) -> NDArray[np.float64]:
         """Bounds on how much b has grown since step since[j], one for each class j of counts up to t visits."""
         out = np.empty(self.t.bit_length() + 1)
-        bonus_growth(since, self.t, self.constants, out)
+        bonus_growth(since, self.t, tuple(self.constants), out)
         return out

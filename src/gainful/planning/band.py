@@ -71,6 +71,7 @@ class RepairSpace(NamedTuple):
 @kernel
 def lay_band(model: EstimatedMDP, state: BandState) -> bool:
     """Evaluate everything at v with the band and floor given; False if (1)–(4) do not hold."""
+    model, state = EstimatedMDP(*model), BandState(*state)
     v, q, w, cut = state.values, state.q, state.best, state.cut
     band, extremes = state.band[0], state.extremes[0]
     top = ceiling_of(band["floor"], state.span)
@@ -105,6 +106,7 @@ def repair_rows(
     that lead to them as the next round, in increasing order whatever the order in which they were found. Returns
     whether it succeeded within `budget` rows, and the number of rows evaluated.
     """
+    model, state, leading, space = EstimatedMDP(*model), BandState(*state), PairLists(*leading), RepairSpace(*space)
     _note_sizes(model, state, space, n_pairs)
     done = 0
     look_for_extremes = False

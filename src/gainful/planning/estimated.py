@@ -80,5 +80,6 @@ def best_pair(model: EstimatedMDP, q: Any, s: int) -> tuple[float, int]:
 @kernel
 def expected_values(model: EstimatedMDP, v: NDArray[Any], out: NDArray[Any]) -> None:
     """p̂(·|s,a)·v of every pair: what the copies with reward 0 are worth."""
+    model = EstimatedMDP(*model)
     for k in range(model.visits.size):
         out[k] = expected_value(model, v, k)

@@ -172,13 +172,13 @@ class LocalScOpt:
         sweeps, tight = 0, share * width
         while True:
             done, low, high, slack, met = scopt_on_counts(
-                model, self.span, tight, batch, state.values, state.best, state.actions
+                tuple(model), self.span, tight, batch, state.values, state.best, state.actions
             )
             sweeps += done
             if met:
                 self._place_band(low + (high - low) / 2, width)
                 self.sweeps = 0
-                good = bool(lay_band(model, state)) or self.repair(model, np.arange(state.q.size))
+                good = bool(lay_band(tuple(model), tuple(state))) or self.repair(model, np.arange(state.q.size))
                 sweeps += 1 + self.sweeps
                 if good:
                     self.sweeps = sweeps
@@ -210,7 +210,12 @@ class LocalScOpt:
         self._space.pairs[: changed.size] = changed
         n_pairs = self._state.q.size
         good, done = repair_rows(
-            model, self._state, self._predecessors.lists, self._space, changed.size, SWEEPS_PER_REPAIR * n_pairs
+            tuple(model),
+            tuple(self._state),
+            tuple(self._predecessors.lists),
+            tuple(self._space),
+            changed.size,
+            SWEEPS_PER_REPAIR * n_pairs,
         )
         self.sweeps = -(-done // n_pairs)
         if not good:
@@ -248,5 +253,5 @@ class LocalScOpt:
         self._predecessors.enter(model)
         self._state.values[:], band.view(np.float64)[:] = arrays["values"], arrays["band"]
         largest = float(band["max_reward"][0])
-        lay_band(model, self._state)
+        lay_band(tuple(model), tuple(self._state))
         band["max_reward"] = largest

@@ -26,7 +26,7 @@ class PairLists(NamedTuple):
 @kernel
 def link(model: EstimatedMDP, known: NDArray[Any], pairs: NDArray[Any], to: PairLists) -> bool:
     """Enter the new transitions of `pairs`, except those to s̄; False if there is no space left."""
-    rows = GrowableRows(*to)
+    model, rows = EstimatedMDP(*model), GrowableRows(*to)
     for i in range(pairs.size):
         k = pairs[i]
         if model.length[k] == known[k]:
@@ -55,7 +55,7 @@ class Predecessors:
         """Enter the new transitions of `pairs`, or of every pair that has any."""
         if pairs is None:
             pairs = np.flatnonzero(model.length != self._known)
-        while not link(model, self._known, pairs, self.lists):
+        while not link(tuple(model), self._known, pairs, tuple(self.lists)):
             self.lists = self.lists._replace(pair=_doubled(self.lists.pair), mark=_doubled(self.lists.mark))
 
 

@@ -65,7 +65,7 @@ def scopt_on_counts(
     contracts. Returns sweeps, the range of T_c v - v, its rounding slack, and whether the range, widened by the slack,
     is at most `target`; v is the vector of that test, w = Lv not yet cut, act its greedy actions (lowest first).
     """
-    n = v.size
+    model, n = EstimatedMDP(*model), v.size
     n_actions, rewards = model.n_actions, model.rewards
     least, max_reward, support = v[0], 0.0, 0
     for s in range(n):
@@ -159,7 +159,7 @@ class FullScOpt:
         batch = sweeps_per_batch(int(counts.used[0]))
         sweeps = 0
         while True:
-            done, low, high, slack, met = scopt_on_counts(model, self.span, precision, batch, v, w, act)
+            done, low, high, slack, met = scopt_on_counts(tuple(model), self.span, precision, batch, v, w, act)
             sweeps += done
             if met:
                 break
@@ -179,7 +179,7 @@ class FullScOpt:
             return None
         n_actions = self.allowed.shape[1]
         copies = np.empty(self.rewards.size)
-        expected_values(model, v, copies)
+        expected_values(tuple(model), v, copies)
         table = np.where(self.allowed, copies.reshape(self.allowed.shape), np.inf)
         worst = n_actions + table.argmin(axis=1)
         mixed = constrained_greedy(best, ceiling, greedy, worst, table.min(axis=1), n_actions)
