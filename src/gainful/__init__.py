@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from gainful.planning.extended import extended_value_iteration
     from gainful.planning.finite_horizon import finite_horizon_value_iteration
     from gainful.planning.hitting import diameter, hitting_times
+    from gainful.planning.optimality_gaps import optimality_gaps
     from gainful.planning.plan import Plan
     from gainful.planning.policy_iteration import policy_iteration
     from gainful.planning.relative_value_iteration import relative_value_iteration
@@ -68,6 +69,7 @@ _HOME = {
     "evaluate": "gainful.planning.evaluation",
     "diameter": "gainful.planning.hitting",
     "hitting_times": "gainful.planning.hitting",
+    "optimality_gaps": "gainful.planning.optimality_gaps",
     "SCALPlus": "gainful.agents.scal_plus",
     "CSCALPlus": "gainful.agents.c_scal_plus",
     "UCCRL": "gainful.agents.uccrl",
@@ -135,6 +137,7 @@ __all__ = [
     "live",
     "load_agent",
     "open_agent",
+    "optimality_gaps",
     "planning",
     "plot",
     "policy_iteration",

@@ -76,6 +76,20 @@ def environment_of(configuration: Configuration) -> Any:
     return _environment(configuration.environment, json.dumps(configuration.environment_parameters, sort_keys=True))
 
 
+@lru_cache(maxsize=4)
+def _gaps(name: str, parameters: str) -> NDArray[np.float64] | None:
+    from gainful.mdp.model import MDP
+    from gainful.simulation.tabular import known_gaps
+
+    environment = _environment(name, parameters)
+    return known_gaps(environment) if isinstance(environment, MDP) else None
+
+
+def gaps_of(configuration: Configuration) -> NDArray[np.float64] | None:
+    """The optimality gaps of the run's environment, if it is an MDP; the last few are cached."""
+    return _gaps(configuration.environment, json.dumps(configuration.environment_parameters, sort_keys=True))
+
+
 def agent_factory_of(configuration: Configuration, environment: Any, span: float | None) -> AgentFactory:
     """The factory of the run's agent."""
     c = configuration
@@ -105,6 +119,7 @@ def execute(
             configuration.seed,
             checkpoints=configuration.checkpoints,
             gain=0.0 if task.gain is None else task.gain,
+            gaps=gaps_of(configuration),
         )
         simulation.gain = gain
         return simulation
@@ -180,6 +195,7 @@ def packed(simulation: Any, factory: AgentFactory, task: Task, seconds: float) -
         "steps": run.steps,
         "rewards": run.rewards,
         "pseudo_regret": run.pseudo_regret,
+        "expected_regret": run.expected_regret,
         "episode": chosen,
         **{f"episode_{name}": episodes[name][chosen] for name in episodes.dtype.names if name != "planning_seconds"},
     }

@@ -52,8 +52,9 @@ def results(folder: str | Path, *, older: bool = False) -> pd.DataFrame:
     -------
     pandas.DataFrame
         `environment` and `agent` are the labels of the spec, `parameters` both sets of parameters as JSON; then seed,
-        step, reward, regret and pseudo_regret (NaN if the optimal gain is unknown), horizon, gain, span, sizes,
-        episodes, guarantee, seconds, versions and run_id.
+        step, reward, regret and pseudo_regret (NaN if the optimal gain is unknown), expected_regret (NaN for continuous
+        states and for runs of versions without it), horizon, gain, span, sizes, episodes, guarantee, seconds, versions
+        and run_id.
 
     Raises
     ------
@@ -94,7 +95,7 @@ def results(folder: str | Path, *, older: bool = False) -> pd.DataFrame:
         "agent": labels([row["agent_label"] for row in rows]),
         "parameters": labels([_parameters(row) for row in rows]),
     }
-    names = ("step", "reward", "regret", "pseudo_regret")
+    names = ("step", "reward", "regret", "pseudo_regret", "expected_regret")
     for i, name in enumerate(names):
         kind = np.int64 if name == "step" else np.float64
         columns[name] = np.concatenate([curve[i] for curve in curves]) if curves else np.empty(0, dtype=kind)
@@ -112,7 +113,7 @@ def results(folder: str | Path, *, older: bool = False) -> pd.DataFrame:
 
 
 def _curve(folder: str | Path, row: dict[str, Any]) -> tuple[NDArray[Any], ...]:
-    """Steps, rewards, regret and pseudo-regret of a stored run; its packed result is dropped from the row."""
+    """Steps, rewards, and regret by its three measures of a stored run; its packed result is dropped from the row."""
     try:
         _, arrays = unpack(row.pop("data"))
     except ValueError as error:
@@ -124,7 +125,8 @@ def _curve(folder: str | Path, row: dict[str, Any]) -> tuple[NDArray[Any], ...]:
         ) from error
     gain = np.nan if row["gain"] is None else row["gain"]
     steps, rewards = arrays["steps"].copy(), arrays["rewards"].copy()
-    return steps, rewards, steps * gain - rewards, arrays["pseudo_regret"].copy()
+    expected = arrays.get("expected_regret", np.full(steps.size, np.nan))
+    return steps, rewards, steps * gain - rewards, arrays["pseudo_regret"].copy(), expected.copy()
 
 
 def _parameters(row: dict[str, Any]) -> str:

@@ -5,7 +5,8 @@ The schema, version 1 (`PRAGMA user_version`; `PRAGMA application_id` is 0x67616
 configurations  one row per environment, agent and horizon: everything of a run but its seed
 planned         one row per run that the spec asks for
 runs            one row per finished run; `data` is a packed result (`gainful.experiments.wire_format`): steps, rewards,
-                pseudo_regret, episode_*; for small problems visits, and actions, values and bonus of the last plan
+                pseudo_regret, expected_regret (not in runs stored before it existed), episode_*; for small problems
+                visits, and actions, values and bonus of the last plan
 environments    what is known of each environment: gain, where it comes from, span
 failures        one row per try that failed, with its traceback
 specs           the texts that were run, in order

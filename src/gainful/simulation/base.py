@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,9 @@ class Simulation:
 class ResumableSimulation(Simulation):
     """A simulation that can be saved to a file: `state_arrays` hold its state apart from the agent."""
 
+    added_later: ClassVar[tuple[str, ...]] = ()
+    """State arrays, one entry per checkpoint, that files of earlier versions lack: NaN at the checkpoints passed."""
+
     @property
     def fingerprint(self) -> str:
         """A digest of everything in the environment that a run depends on."""
@@ -93,8 +96,15 @@ class ResumableSimulation(Simulation):
         }
         return header, self.state_arrays()
 
+    def _completed(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """The arrays of a file, with those that an earlier version did not write."""
+        unknown = np.zeros(self.checkpoints.size)
+        unknown[: int(header["passed"])] = np.nan
+        return dict.fromkeys(self.added_later, unknown) | arrays
+
     def check(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]], agent_t: int) -> None:
         """Raise ValueError unless `state_to_save` of such a run, with an agent at step `agent_t`, can return this."""
+        arrays = self._completed(header, arrays)
         for name, array in self.state_arrays().items():
             if arrays[name].shape != array.shape or arrays[name].dtype != array.dtype:
                 raise ValueError(f"array '{name}' has shape {arrays[name].shape} and dtype {arrays[name].dtype}")
@@ -106,6 +116,7 @@ class ResumableSimulation(Simulation):
 
     def resume_from(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         """Continue from what `state_to_save` returned and `check` accepted; the agent has been restored already."""
+        arrays = self._completed(header, arrays)
         for name, array in self.state_arrays().items():
             array[...] = arrays[name]
         self.steps_before, self.checkpoints_passed = int(header["lived"]), int(header["passed"])

@@ -154,10 +154,10 @@ def fold(table: TransitionTable, counters: Counters, counts: AgentCounts, now: A
 
 
 @kernel
-def total_of_means(visits: Any, before: Any, mean: Any) -> float:
-    """Σ (visits - before)·mean, pair after pair."""
+def total_over_pairs(visits: Any, before: Any, amount: Any) -> float:
+    """Σ (visits - before)·amount, pair after pair."""
     total = 0.0
     for k in range(visits.size):
         if visits[k] > before[k]:
-            total += (visits[k] - before[k]) * mean[k]
+            total += (visits[k] - before[k]) * amount[k]
     return total

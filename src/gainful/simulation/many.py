@@ -34,7 +34,7 @@ from gainful.simulation.counters import (
     new_records,
 )
 from gainful.simulation.run import Run, checked_checkpoints, checked_horizon
-from gainful.simulation.tabular import TabularSimulation, check_fit, optimal_gain
+from gainful.simulation.tabular import TabularSimulation, check_fit, known_gaps, optimal_gain
 from gainful.simulation.transition_table import RewardLaw, TransitionTable
 
 LANES = 4
@@ -177,9 +177,10 @@ def simulate_many(
     agents = [agent_factory(seed) for seed in numbers]
     for agent in agents:
         check_fit(agent, mdp)
-    gain, compiled = optimal_gain(mdp), (TransitionTable.of(mdp), RewardLaw.of(mdp))
+    gain, gaps, compiled = optimal_gain(mdp), known_gaps(mdp), (TransitionTable.of(mdp), RewardLaw.of(mdp))
     simulations = [
-        TabularSimulation(agent, mdp, seed, grid, gain, compiled) for agent, seed in zip(agents, numbers, strict=True)
+        TabularSimulation(agent, mdp, seed, grid, gain, gaps, compiled)
+        for agent, seed in zip(agents, numbers, strict=True)
     ]
     cores = min(threads or available_cores(), max(1, len(simulations)))
     size = min(LANES, -(-len(simulations) // cores)) if simulations else 1

@@ -31,6 +31,10 @@ class Run:
         The regret T·g* - Σ r_t; NaN if g* is unknown.
     pseudo_regret : ndarray
         Σ (g* - r(s_t,a_t)) with mean rewards; for runs outside MDPs see `ContinuousRun`.
+    expected_regret : ndarray
+        Σ gap(s_t,a_t), the optimality gaps of the pairs played (`gf.optimality_gaps`): never falls, and has no luck
+        in it. NaN for runs outside MDPs, where the gain depends on the start, and at checkpoints that a version
+        without it had passed.
     gain : float
         The optimal gain g* per step, in the units of the rewards.
     episodes : structured ndarray
@@ -64,6 +68,11 @@ class Run:
     planning_seconds: float
     acting_seconds: float
     vacuous: bool = False
+    expected_regret: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False)
+
+    def __post_init__(self) -> None:
+        if self.expected_regret.size == 0:
+            object.__setattr__(self, "expected_regret", np.full(len(self.steps), np.nan))
 
     @property
     def horizon(self) -> int:

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
 from gainful.simulation.checkpoint import finish_with_checkpoints
 from gainful.simulation.run import Run, checked_checkpoints, checked_horizon
-from gainful.simulation.tabular import TabularSimulation, check_fit, optimal_gain
+from gainful.simulation.tabular import TabularSimulation, check_fit, known_gaps, optimal_gain
 
 if TYPE_CHECKING:
     import gymnasium
@@ -140,13 +141,16 @@ def new_simulation(
     *,
     checkpoints: ArrayLike | None = None,
     gain: float | OracleGain | None = None,
+    gaps: NDArray[np.float64] | None = None,
 ) -> TabularSimulation | ContinuousSimulation | GymnasiumSimulation:
-    """A simulation that has not begun, of the kind that the environment needs."""
+    """A simulation that has not begun, of the kind that the environment needs; `gaps` as `known_gaps` returns them."""
     grid = checked_checkpoints(checkpoints, horizon)
     if isinstance(environment, MDP):
         check_fit(agent, environment)
         best = optimal_gain(environment) if gain is None else _number(gain)
-        return TabularSimulation(agent, environment, seed, grid, best)
+        return TabularSimulation(
+            agent, environment, seed, grid, best, known_gaps(environment) if gaps is None else gaps
+        )
     from gainful.environments.continuous.environment import ContinuousEnvironment
     from gainful.simulation.continuous import ContinuousSimulation, check_points_fit, known_gain
 

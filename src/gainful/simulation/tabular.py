@@ -21,8 +21,9 @@ from gainful.agents.stepwise import (
     learner_of,
     optimistic_update,
 )
-from gainful.errors import InvalidArgumentError, describe
+from gainful.errors import InvalidArgumentError, MultichainError, PlanningError, describe
 from gainful.mdp.model import MDP
+from gainful.planning.optimality_gaps import optimality_gaps
 from gainful.planning.solve import solve
 from gainful.rng import Key, Role, draw, stream_key, uniform
 from gainful.simulation.base import ResumableSimulation
@@ -42,7 +43,7 @@ from gainful.simulation.counters import (
     executions_left,
     fold,
     new_counters,
-    total_of_means,
+    total_over_pairs,
 )
 from gainful.simulation.run import Run
 from gainful.simulation.transition_table import DETERMINISTIC, RewardLaw, TransitionTable, first_state
@@ -186,10 +187,19 @@ def optimal_gain(mdp: MDP) -> float:
     return mdp.units.sign * best.gain * mdp.units.step_duration
 
 
+def known_gaps(mdp: MDP) -> NDArray[np.float64]:
+    """(S*A,) the optimality gaps of all pairs, from which expected regret counts; NaN if they are unknown."""
+    try:
+        return optimality_gaps(mdp).reshape(-1)
+    except (MultichainError, PlanningError):
+        return np.full(mdp.n_states * mdp.n_actions, np.nan)
+
+
 class TabularSimulation(ResumableSimulation):
-    """One agent's run in an MDP: its state, and what it has earned at each checkpoint."""
+    """One agent's run in an MDP: its state, and what it has earned and lost at each checkpoint."""
 
     agent: EpisodicAgent
+    added_later = ("expected_regret",)
 
     def __init__(
         self,
@@ -198,10 +208,12 @@ class TabularSimulation(ResumableSimulation):
         seed: int,
         grid: NDArray[np.int64],
         gain: float,
+        gaps: NDArray[np.float64],
         compiled: tuple[TransitionTable, RewardLaw] | None = None,
     ) -> None:
         super().__init__(agent, seed, grid)
-        self.mdp, self.gain, self.means = mdp, gain, np.zeros(grid.size)
+        self.mdp, self.gain, self.gaps = mdp, gain, gaps
+        self.means, self.expected_regret = np.zeros(grid.size), np.zeros(grid.size)
         self.table, self.law = compiled or (TransitionTable.of(mdp), RewardLaw.of(mdp))
         self._visits_before = agent.statistics.visits.copy()
         now = np.array([first_state(mdp, seed), 0, 0, False], dtype=np.int64)
@@ -268,13 +280,14 @@ class TabularSimulation(ResumableSimulation):
         self.agent.t = self.steps_before + int(now[STEP])
 
     def record_checkpoint(self) -> None:
-        """Record what has been earned if this is a checkpoint; the agent must be up to date."""
+        """Record what has been earned and lost if this is a checkpoint; the agent must be up to date."""
         if self.finished or self.t != self.checkpoints[self.checkpoints_passed]:
             return
-        self.rewards[self.checkpoints_passed] = self.means[self.checkpoints_passed] = self.total
+        i, visits = self.checkpoints_passed, self.agent.statistics.visits
+        self.rewards[i] = self.means[i] = self.total
         if len(self.law.kind) != DETERMINISTIC:
-            visits = self.agent.statistics.visits
-            self.means[self.checkpoints_passed] = total_of_means(visits, self._visits_before, self.law.means)
+            self.means[i] = total_over_pairs(visits, self._visits_before, self.law.means)
+        self.expected_regret[i] = total_over_pairs(visits, self._visits_before, self.gaps)
         self.checkpoints_passed += 1
 
     def advance(self, target: int) -> None:
@@ -310,12 +323,13 @@ class TabularSimulation(ResumableSimulation):
         return digest.hexdigest()
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
-        """Clock, rewards, and the visits from which mean rewards count."""
+        """Clock, rewards, expected regret, and the visits from which mean rewards and gaps count."""
         return {
             "clock": self.clock,
             "earned": self.earned,
             "rewards": self.rewards,
             "means": self.means,
+            "expected_regret": self.expected_regret,
             "visits_before": self._visits_before,
         }
 
@@ -340,4 +354,5 @@ class TabularSimulation(ResumableSimulation):
             planning_seconds=self.planning_seconds,
             acting_seconds=self.acting_seconds,
             vacuous=self.agent.vacuous,
+            expected_regret=self.expected_regret,
         )
