@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from numba.core import caching
+from numba.core import caching, event
 
 from gainful._compiled import kernel
 
@@ -53,6 +54,27 @@ def test_compiling_is_announced_once_and_a_cached_load_is_silent(tmp_path: Path)
     assert first.stdout.splitlines()[0] == "compiled"
     assert first.stdout.splitlines()[1:] == second.stdout.splitlines()
     assert list(tmp_path.rglob("*.nbi"))
+
+
+def test_ctrl_c_while_a_kernel_is_compiled_is_not_lost() -> None:
+    """LLVM's callbacks into Python swallow it if it is delivered there."""
+
+    def interrupted(x: float) -> float:
+        return x + 1.0
+
+    class PressCtrlC(event.Listener):  # type: ignore[misc]
+        def on_start(self, event: Any) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+
+        def on_end(self, event: Any) -> None:
+            """Nothing to do."""
+
+    compiled = kernel(interrupted)
+    with pytest.raises(KeyboardInterrupt), event.install_listener("numba:compile", PressCtrlC()):
+        compiled(1.0)
+    assert len(compiled.signatures) == 1  # the compilation was finished first
+    assert compiled(1.0) == 2.0
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_without_any_place_for_a_cache_code_is_compiled_each_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -81,7 +84,35 @@ def kernel(function: Callable[..., Any]) -> Any:
             return None
 
     cache.save_overload, cache.load_overload = save_if_possible, load_if_possible
+    compile_now = dispatcher.compile
+
+    def compile_undisturbed(signature: Any) -> Any:
+        with interrupts_held():
+            return compile_now(signature)
+
+    dispatcher.compile = compile_undisturbed
     return dispatcher
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Deliver a Ctrl-C that arrives inside this block at its end.
+
+    While a kernel is compiled or loaded, LLVM calls back into Python, and a KeyboardInterrupt raised in such a callback
+    is printed and forgotten: the program would go on as if nobody had asked it to stop.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    arrived: list[Any] = []
+    signal.signal(signal.SIGINT, lambda _, frame: arrived.append(frame))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if arrived:
+            before(signal.SIGINT, arrived[0])
 
 
 def inlined(function: F) -> F:
