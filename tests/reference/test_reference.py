@@ -9,7 +9,15 @@ import pytest
 
 import gainful as gf
 from gainful.agents.episodic import EpisodicAgent
-from gainful.reference import DenseCSCALPlus, DenseSCALPlus, DenseUCRL2B, DoublingEpisodes, best_rows, dense_scopt
+from gainful.reference import (
+    DenseCSCALPlus,
+    DenseSCALPlus,
+    DenseSharpSCALPlus,
+    DenseUCRL2B,
+    DoublingEpisodes,
+    best_rows,
+    dense_scopt,
+)
 from gainful.simulation.transition_table import TabularStepper
 
 PROBLEMS: dict[str, Any] = {
@@ -53,6 +61,17 @@ def test_scal_plus_makes_the_same_run_as_the_dense_one(problem: str, scale: floa
     assert_same_run(fast, slow, mdp, 1500)
 
 
+@pytest.mark.parametrize("scale", [1.0, 0.2])
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_sharp_scal_plus_makes_the_same_run_as_the_dense_one(problem: str, scale: float) -> None:
+    mdp = PROBLEMS[problem]()
+    low, high, S, A = mdp.reward_min, mdp.reward_max, mdp.n_states, mdp.n_actions
+    given: dict[str, Any] = {"reward_min": low, "reward_max": high, "allowed": mdp.allowed, "bonus": "sharp"}
+    fast = gf.SCALPlus(S, A, span=3.0, bonus_scale=scale, replanning="full", **given)
+    slow = DenseSharpSCALPlus(S, A, 3.0, high - low, 0.05, scale, mdp.allowed)
+    assert_same_run(fast, slow, mdp, 1500)
+
+
 @pytest.mark.parametrize("scale", [1.0, 0.05])
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_ucrl2b_makes_the_same_run_as_the_dense_one(problem: str, scale: float) -> None:
@@ -78,6 +97,23 @@ def test_c_scal_plus_makes_the_same_run_as_the_dense_one(scale: float) -> None:
         to = float(np.clip(x + 0.2 * rng.random() - 0.15 + 0.15 * action, 0.0, 1.0))
         fast.observe(x, action, x, to)
         slow.observe_at(x, action, x, to)
+        x = to
+    assert slow.t_k == fast.episodes["step"].tolist()
+
+
+def test_sharp_c_scal_plus_plans_like_the_dense_sharp_scal_plus_on_cells() -> None:
+    n, A, c, L, alpha = 7, 2, 1.9, 1.5, 0.5
+    cells = gf.Partition.uniform(bins=n)
+    fast = gf.CSCALPlus(partition=cells, n_actions=A, span=c, lipschitz=L, holder=alpha, bonus="sharp")
+    slow = DenseSharpSCALPlus(n, A, c, holder_term=(c + 1.0) * L * n**-alpha)
+    rng = np.random.default_rng(1)
+    x = 0.5
+    for _ in range(1500):
+        action = fast.act(x)
+        assert slow.act(cells.index(x)) == action
+        to = float(np.clip(x + 0.2 * rng.random() - 0.15 + 0.15 * action, 0.0, 1.0))
+        fast.observe(x, action, x, to)
+        slow.observe(cells.index(x), action, x, cells.index(to))
         x = to
     assert slow.t_k == fast.episodes["step"].tolist()
 

@@ -29,6 +29,9 @@ class CSCALPlus(SmoothAgent):
     With probability 1-δ the regret is Õ(max{c, r_max}·L^{1/(α+1)}·A^{α/(2α+2)}·T^{(α+2)/(2α+2)}) for d = 1 and the
     n of `horizon`, and Õ(T^{(2d+α)/(2d+2α)}) in d dimensions.
 
+    With `bonus="sharp"` the number of pairs K·A takes the place of S in SCAL+'s β (K cells; K·A·n(n+1) if n grows with
+    the horizon), because the optimal action may vary inside a cell. The order is the same, with probability 1-3δ.
+
     Parameters
     ----------
     n_actions : int
@@ -151,10 +154,20 @@ class CSCALPlus(SmoothAgent):
     def _scal_plus(self, allowed: ArrayLike | None = None) -> SCALPlus:
         """SCAL+ on the present cells, with the Hölder term."""
         agent = SCALPlus(self.partition.n_cells, **self._options, allowed=allowed)
+        agent.n_deviations = self._n_deviations
         if self.smoothness.constants is not None:
             L, alpha = self.smoothness.constants
             agent.model_error = holder_term(agent.span, agent.reward_range, L, alpha, min(self.partition.bins))
         return agent
+
+    @property
+    def _n_deviations(self) -> int:
+        """The deviations that the sharp bonus bounds: of all K·A pairs, for π* may vary inside a cell.
+
+        If n grows with the horizon, the cells of every n have the share 1/(n(n+1)) of δ.
+        """
+        pairs, n = self.partition.n_cells * int(self._options["n_actions"]), min(self.partition.bins)
+        return pairs * n * (n + 1) if self.doubling else pairs
 
     # ------------------------------------------------------------------ refinement
 
@@ -215,17 +228,21 @@ class CSCALPlus(SmoothAgent):
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of the theorem on C-SCAL+, void if the constants were changed."""
+        source = "Qian, Fruit, Pirotta & Lazaric, theorem on C-SCAL+" + self._beyond_the_theorem()
+        if self.core.bonus == "sharp":
+            source = "proved in docs/kl_scal_plus.md, theorem 11 on cells"
         return Guarantee(
             bound=self._bound(self.holder or 1.0, self.dim),
             assumptions=self.assumptions(),
-            source="Qian, Fruit, Pirotta & Lazaric, theorem on C-SCAL+" + self._beyond_the_theorem(),
+            source=source,
             reason_void=self._reason_void(),
         )
 
     def _bound(self, alpha: float, d: int) -> str:
         power = "(α+2)/(2α+2)" if d == 1 else "(2d+α)/(2d+2α)"
         rate = f"Õ(T^({power})) = Õ(T^{regret_exponent(alpha, d):.4g})"
-        chance = f"with probability {1 - self.delta:g}"
+        failures = 3 if self.core.bonus == "sharp" else 1
+        chance = f"with probability {1 - failures * self.delta:g}"
         if self.space is not None:
             when = "all T at once" if self.horizon is None else f"at T = {self.horizon}"
             return f"regret {rate} {chance}, {when}"
@@ -241,8 +258,8 @@ class CSCALPlus(SmoothAgent):
         return f" ({', '.join(more)})" if more else ""
 
     def _reason_void(self) -> str:
-        if self.bonus_scale != 1.0:
-            return f"bonus_scale is {self.bonus_scale:g}, the theorem needs 1"
+        if self.core.reason_void:
+            return self.core.reason_void
         if self.partition.outside == "clip":
             return "outside is 'clip': the end cells hold states farther apart than their sides"
         return self.smoothness.reason_void

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,12 +14,15 @@ from gainful.agents.statistics import Statistics
 from gainful.arguments import finite
 from gainful.errors import InvalidArgumentError
 from gainful.optimism.scal_plus import APPENDIX, MAIN_TEXT, BonusConstants, BonusRewards, bonuses
+from gainful.optimism.sharp import SharpConstants, SharpRewards, sharp_bonuses
 from gainful.planning.local_scopt import LOCAL_FROM_PAIRS, LocalScOpt
 from gainful.planning.mixture import Mixture as Mixture
 from gainful.planning.scopt_on_counts import FullScOpt
 
-Bonus: TypeAlias = Literal["appendix", "main text"]
+Bonus: TypeAlias = Literal["appendix", "main text", "sharp"]
 Replanning: TypeAlias = Literal["full", "local"]
+SHARP_DAMPING = 0.9
+"""θ of v ← (1-θ)v + θT_c v with the sharp bonus: periodic MDPs then need no more sweeps than others."""
 
 
 class SCALPlus(EpisodicAgent):
@@ -31,6 +34,12 @@ class SCALPlus(EpisodicAgent):
     (c + r_max)·β + c/(N+1) (`bonus="main text"`).
     With probability 1-δ the regret is Õ(max{c, r_max}·sqrt(ΓSAT)) if c ≥ sp(h*)
     (Qian, Fruit, Pirotta & Lazaric, theorem on SCAL+).
+
+    `bonus="sharp"` keeps p̂ and the operator and replaces the rewards by r̃ + b, where with
+    β = sqrt((1 + 1/N)·ln(1/2 + S·sqrt(N+1)/δ)/(2N)) r̃ = min{r_max, r̄ + r_max·β} and b = c·min{1, (N·β + 1)/(N + 1)};
+    r_max and c if N = 0. Optimism is needed at h* alone, one fixed function, so neither A nor t enters, and the bound
+    of one mean is enough. The regret is Õ(max{c, r_max}·sqrt(ΓSAT)) with probability 1-3δ, and every plan is optimistic
+    with probability 1-δ (docs/kl_scal_plus.md, theorem 11).
 
     Parameters
     ----------
@@ -46,8 +55,8 @@ class SCALPlus(EpisodicAgent):
         The seed of the agent's own randomness, which only mixtures of actions use.
     allowed : array_like of bool, shape (S, A), optional
         The actions that each state has; all by default.
-    bonus : {"appendix", "main text"}
-        Which of the paper's two bonuses to use. The appendix's is tighter and has the same proof.
+    bonus : {"appendix", "main text", "sharp"}
+        One of the paper's two bonuses, of which the appendix's is tighter and has the same proof, or the sharp one.
     bonus_scale : float
         Multiplies β. The guarantee holds for 1 only.
     mixture : {"copy", "min-action"}
@@ -88,8 +97,8 @@ class SCALPlus(EpisodicAgent):
         )
         if not (finite(span) and span >= 0.0):
             raise InvalidArgumentError("span", span, "a finite number of at least 0")
-        if bonus not in ("appendix", "main text"):
-            raise InvalidArgumentError("bonus", bonus, "'appendix' or 'main text'")
+        if bonus not in get_args(Bonus):
+            raise InvalidArgumentError("bonus", bonus, "'appendix', 'main text' or 'sharp'")
         if not (finite(bonus_scale) and bonus_scale > 0.0):
             raise InvalidArgumentError("bonus_scale", bonus_scale, "a positive number", "the theorem's is 1")
         if replanning not in (None, "full", "local"):
@@ -104,26 +113,28 @@ class SCALPlus(EpisodicAgent):
                 "a local plan is deterministic",
                 problem="mixture is 'min-action' and replanning is 'local'",
             )
-        self.span, self.bonus, self.bonus_scale = float(span), bonus, float(bonus_scale)
+        self.span, self.bonus_scale = float(span), float(bonus_scale)
+        self.bonus: Bonus = bonus
         self.mixture: Mixture = mixture
         large = self.n_states * self.n_actions >= LOCAL_FROM_PAIRS and mixture == "copy"
         self.replanning: Replanning = replanning or ("local" if large else "full")
         self.model_error = 0.0
         """Added to every bonus: what a model of cells may be wrong by (C-SCAL+)."""
+        self.n_deviations = self.n_states
+        """The pairs whose deviations the sharp bonus bounds: one in each state, but on cells all of them."""
         self._possible = self.allowed.reshape(-1)
         self._planner: FullScOpt | LocalScOpt
+        damping = SHARP_DAMPING if bonus == "sharp" else 1.0  # the paper's ScOpt is not damped
         if self.replanning == "local":
-            self._planner = LocalScOpt(self.n_states, self.n_actions, self.span)
+            self._planner = LocalScOpt(self.n_states, self.n_actions, self.span, damping)
         else:
-            self._planner = FullScOpt(self.n_states, self.n_actions, self.span, self.allowed, mixture)
+            self._planner = FullScOpt(self.n_states, self.n_actions, self.span, self.allowed, mixture, damping)
 
     # ------------------------------------------------------------------ the algorithm
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
         """Plan episode k, which begins at step t: steps 2 and 3 of the paper's figure 1."""
-        rewards = BonusRewards(  # r̄ + b_k, eq. (5)
-            statistics.visits, statistics.reward_sum, self._possible, t, self.constants
-        )
+        rewards = self._rewards(statistics, t)  # r̄ + b_k, eq. (5)
         found = self._planner.plan(statistics, rewards, precision=self.reward_range / math.sqrt(t))  # ScOpt on p̂
         return EpisodePlan(
             actions=found.actions,
@@ -135,9 +146,23 @@ class SCALPlus(EpisodicAgent):
             details=self._details(statistics, t, found.drift),
         )
 
+    def _rewards(self, statistics: Statistics, t: int) -> BonusRewards | SharpRewards:
+        """The optimistic rewards at step t."""
+        seen = statistics.visits, statistics.reward_sum, self._possible, t
+        return (
+            SharpRewards(*seen, self.sharp_constants) if self.bonus == "sharp" else BonusRewards(*seen, self.constants)
+        )
+
+    @property
+    def sharp_constants(self) -> SharpConstants:
+        """The quantities other than what was seen on which the sharp bonus depends."""
+        return SharpConstants(
+            self.n_deviations, self.delta, self.bonus_scale, self.span, self.reward_range, self.model_error
+        )
+
     @property
     def constants(self) -> BonusConstants:
-        """The quantities other than the step and the visits on which the bonus depends."""
+        """The quantities other than the step and the visits on which the paper's bonuses depend."""
         variant = APPENDIX if self.bonus == "appendix" else MAIN_TEXT
         return BonusConstants(
             self.n_states,
@@ -151,7 +176,7 @@ class SCALPlus(EpisodicAgent):
         )
 
     def bonuses(self) -> NDArray[np.float64]:
-        """Compute the bonus of every pair if a plan were made now.
+        """Compute the bonus of every pair if a plan were made now: what is added to its mean reward.
 
         Returns
         -------
@@ -163,7 +188,15 @@ class SCALPlus(EpisodicAgent):
         >>> SCALPlus(n_states=2, n_actions=2, span=1.0).bonuses().tolist()  # nothing seen: the cap, 2c + r_max
         [[3.0, 3.0], [3.0, 3.0]]
         """
-        return bonuses(self.statistics.visits, self.t + 1, self.constants).reshape(self.n_states, self.n_actions)
+        return self._bonuses(self.statistics, self.t + 1)
+
+    def _bonuses(self, statistics: Statistics, t: int) -> NDArray[np.float64]:
+        """(S,A) the bonuses at step t."""
+        if self.bonus == "sharp":
+            b = sharp_bonuses(statistics.visits, statistics.reward_sum, self.sharp_constants)
+        else:
+            b = bonuses(statistics.visits, t, self.constants)
+        return b.reshape(self.n_states, self.n_actions)
 
     # ------------------------------------------------------------------ bonuses and guarantee
 
@@ -172,19 +205,33 @@ class SCALPlus(EpisodicAgent):
         """Whether the last plan ignored the data: every pair's bonus was so wide that its cap was reached."""
         if self.current is None:
             return True
-        b = bonuses(self.visits_before, self.planned_at + 1, self.constants)
+        before = self.visits_before
+        if self.bonus == "sharp":  # with rewards of 0 the cap is that of a pair never visited
+            b = sharp_bonuses(before, np.zeros(before.size), self.sharp_constants)
+        else:
+            b = bonuses(before, self.planned_at + 1, self.constants)
         return bool(np.min(b[self._possible]) - self.model_error >= self.span + self.reward_range)
 
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of the theorem, void if the constants were changed."""
-        scaled = f"bonus_scale is {self.bonus_scale:g}, the theorem needs 1" if self.bonus_scale != 1.0 else ""
-        return Guarantee(
-            bound=f"regret Õ(max{{c, r_max}}·sqrt(Γ·S·A·T)) with probability {1 - self.delta:g}, all T at once",
-            assumptions=(f"the optimal bias has span at most c = {self.span:g}", "the MDP is weakly communicating"),
-            source="Qian, Fruit, Pirotta & Lazaric, theorem on SCAL+",
-            reason_void=scaled,
-        )
+        bound, source = "regret Õ(max{c, r_max}·sqrt(Γ·S·A·T)) with probability", "Qian, Fruit, Pirotta & Lazaric"
+        assumed = f"the optimal bias has span at most c = {self.span:g}", "the MDP is weakly communicating"
+        if self.bonus != "sharp":
+            chance, source = f"{1 - self.delta:g}, all T at once", f"{source}, theorem on SCAL+"
+        else:
+            chance = f"{1 - 3 * self.delta:g}, all T at once; every plan optimistic with probability {1 - self.delta:g}"
+            source = "proved in docs/kl_scal_plus.md, theorem 11"
+        return Guarantee(f"{bound} {chance}", assumed, source, self.reason_void)
+
+    @property
+    def reason_void(self) -> str:
+        """Which choice voids the guarantee; empty if none does."""
+        if self.bonus_scale != 1.0:
+            return f"bonus_scale is {self.bonus_scale:g}, the theorem needs 1"
+        if self.bonus == "sharp" and self.mixture != "copy":
+            return f"mixture is {self.mixture!r}, and the theorem is for the greedy action alone"
+        return ""
 
     def _details(self, statistics: Statistics, t: int, drift: float) -> dict[str, Any]:
         """For `on_episode`: the bonus b_k (S,A), and the rewards (S*A,) that the plan was made with.
@@ -193,7 +240,7 @@ class SCALPlus(EpisodicAgent):
         """
         if self.on_episode is None:
             return {}
-        b = bonuses(statistics.visits, t, self.constants).reshape(self.n_states, self.n_actions)
+        b = self._bonuses(statistics, t)
         return {"bonus": b, "rewards": self._planner.rewards.copy(), "drift": drift}
 
     # ------------------------------------------------------------------ files

@@ -166,11 +166,11 @@ def truth_of(environment: Any) -> Truth | CellsTruth:
 def auditor_class(agent: Any, truth: Any) -> Callable[[Any, Any, Any], Auditor]:
     """The class that audits this kind of agent; an InvalidArgumentError if no theorem about it is audited."""
     name, finite = type(agent).__name__, isinstance(truth, Truth)
-    if isinstance(agent, SCALPlus) and finite:
+    if isinstance(agent, SCALPlus) and finite and agent.bonus != "sharp":
         from gainful.audit.scal_plus import ScalPlusAuditor
 
         return ScalPlusAuditor
-    if isinstance(agent, CSCALPlus) and not finite:
+    if isinstance(agent, CSCALPlus) and not finite and agent.core.bonus != "sharp":
         from gainful.audit.c_scal_plus import CellsAuditor
 
         return CellsAuditor

@@ -66,11 +66,13 @@ class LocalScOpt:
         The size of the model.
     span : float
         The bound c on the span of the values.
+    damping : float
+        The weight of the new value where the whole model is swept.
     """
 
-    def __init__(self, n_states: int, n_actions: int, span: float) -> None:
+    def __init__(self, n_states: int, n_actions: int, span: float, damping: float = 1.0) -> None:
         pairs = n_states * n_actions
-        self.span = span
+        self.span, self.damping = span, damping
         self.rewards: NDArray[np.float64] = np.empty(pairs)
         """(S*A,) the rewards of the last plan: of this step, or of an earlier one for pairs not visited since."""
         self.sweeps = 0
@@ -172,7 +174,7 @@ class LocalScOpt:
         sweeps, tight = 0, share * width
         while True:
             done, low, high, slack, met = scopt_on_counts(
-                tuple(model), self.span, tight, batch, state.values, state.best, state.actions
+                tuple(model), self.span, tight, batch, state.values, state.best, state.actions, self.damping
             )
             sweeps += done
             if met:

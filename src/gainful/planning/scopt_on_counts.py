@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful._compiled import kernel
+from gainful._compiled import inlined, kernel
 from gainful.errors import NotConvergedError
 from gainful.planning.batches import sweeps_per_batch
 from gainful.planning.estimated import EstimatedMDP, TransitionCounts, estimated_mdp, expected_value, expected_values
@@ -49,6 +49,12 @@ class ScOptPlan(NamedTuple):
     """How much larger than the rewards planned with those of this step may be; `high` includes it."""
 
 
+@inlined
+def damped(old: float, new: float, damping: float) -> float:
+    """(1-θ)·old + θ·new; exactly the new value if θ = 1."""
+    return new if damping == 1.0 else (1.0 - damping) * old + damping * new
+
+
 @kernel
 def scopt_on_counts(
     model: EstimatedMDP,
@@ -58,11 +64,13 @@ def scopt_on_counts(
     v: NDArray[Any],
     w: NDArray[Any],
     act: NDArray[Any],
+    damping: float,
 ) -> tuple[int, float, float, float, bool]:
     """Iterate T_c on the estimated MDP, whose rewards are at least 0, from v.
 
-    v is first cut to span c. The iteration is undamped, v ← T_c v - (T_c v)(s̄): p̂ moves to s̄ from everywhere, so T_c
-    contracts. Returns sweeps, the range of T_c v - v, its rounding slack, and whether the range, widened by the slack,
+    v is first cut to span c. Then v ← T_c v, relative to s̄: p̂ moves to s̄ from everywhere, so T_c contracts, if only by
+    1/(N+1) where the MDP is periodic. With θ = `damping` < 1, v ← (1-θ)v + θT_c v, which needs few sweeps there too.
+    Returns sweeps, the range of T_c v - v, its rounding slack, and whether the range, widened by the slack,
     is at most `target`; v is the vector of that test, w = Lv not yet cut, act its greedy actions (lowest first).
     """
     model, n = EstimatedMDP(*model), v.size
@@ -96,9 +104,9 @@ def scopt_on_counts(
         met = high - low + 2.0 * slack <= target
         if met or done >= max_sweeps or high - low <= 2.0 * slack:
             return done, low, high, slack, met
-        pin = truncate(w[model.attractive], ceiling)
+        pin = damped(v[model.attractive], truncate(w[model.attractive], ceiling), damping)
         for s in range(n):
-            v[s] = truncate(w[s], ceiling) - pin
+            v[s] = damped(v[s], truncate(w[s], ceiling), damping) - pin
 
 
 @kernel
@@ -132,12 +140,20 @@ class FullScOpt:
         The actions that each state has.
     mixture : {"copy", "min-action"}
         What the greedy action is mixed with where T_c cuts; see `planning.mixture`.
+    damping : float
+        The weight of the new value in a sweep.
     """
 
     def __init__(
-        self, n_states: int, n_actions: int, span: float, allowed: NDArray[np.bool_], mixture: Mixture = "copy"
+        self,
+        n_states: int,
+        n_actions: int,
+        span: float,
+        allowed: NDArray[np.bool_],
+        mixture: Mixture = "copy",
+        damping: float = 1.0,
     ) -> None:
-        self.span, self.allowed, self.mixture = span, allowed, mixture
+        self.span, self.allowed, self.mixture, self.damping = span, allowed, mixture, damping
         self.values: NDArray[np.float64] = np.zeros(n_states)
         self.rewards: NDArray[np.float64] = np.empty(n_states * n_actions)
         """(S*A,) the rewards of the last plan."""
@@ -159,7 +175,9 @@ class FullScOpt:
         batch = sweeps_per_batch(int(counts.used[0]))
         sweeps = 0
         while True:
-            done, low, high, slack, met = scopt_on_counts(tuple(model), self.span, precision, batch, v, w, act)
+            done, low, high, slack, met = scopt_on_counts(
+                tuple(model), self.span, precision, batch, v, w, act, self.damping
+            )
             sweeps += done
             if met:
                 break

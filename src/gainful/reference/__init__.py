@@ -7,6 +7,15 @@ from gainful.reference.c_scal_plus import DenseCSCALPlus
 from gainful.reference.episodes import DoublingEpisodes
 from gainful.reference.scal_plus import DenseSCALPlus
 from gainful.reference.scopt import dense_scopt
+from gainful.reference.sharp import DenseSharpSCALPlus
 from gainful.reference.ucrl2b import DenseUCRL2B, best_rows
 
-__all__ = ["DenseCSCALPlus", "DenseSCALPlus", "DenseUCRL2B", "DoublingEpisodes", "best_rows", "dense_scopt"]
+__all__ = [
+    "DenseCSCALPlus",
+    "DenseSCALPlus",
+    "DenseSharpSCALPlus",
+    "DenseUCRL2B",
+    "DoublingEpisodes",
+    "best_rows",
+    "dense_scopt",
+]

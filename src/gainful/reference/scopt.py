@@ -9,7 +9,7 @@ Array = NDArray[np.float64]
 
 
 def dense_scopt(
-    p: Array, r: Array, c: float, epsilon: float, v: Array | None = None
+    p: Array, r: Array, c: float, epsilon: float, v: Array | None = None, theta: float = 1.0
 ) -> tuple[Array, NDArray[np.int64], tuple[float, float]]:
     """Iterate T_c v = min{Lv, min Lv + c}, relative to state 0, until sp(T_c v - v) ≤ ε.
 
@@ -25,6 +25,8 @@ def dense_scopt(
         ε, the precision.
     v : ndarray, shape (S,), optional
         Where to start; 0 by default.
+    theta : float
+        θ of v ← (1-θ)v + θT_c v; 1 is ScOpt's.
 
     Returns
     -------
@@ -49,4 +51,5 @@ def dense_scopt(
         Tv = np.minimum(Lv, Lv.min() + c)
         if np.ptp(Tv - v) <= epsilon:
             return v, q.argmax(axis=1), (float((Tv - v).min()), float((Tv - v).max()))
+        Tv = Tv if theta == 1.0 else (1 - theta) * v + theta * Tv
         v = Tv - Tv[0]

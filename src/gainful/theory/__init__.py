@@ -28,6 +28,7 @@ from gainful.theory.sets import (
     ucrl2_reward_width,
     ucrl2b_width,
 )
+from gainful.theory.sharp import sharp_beta, sharp_bonus
 
 __all__ = [
     "RegretTerms",
@@ -44,6 +45,8 @@ __all__ = [
     "scal_plus_deviation",
     "scal_plus_phi",
     "scal_width",
+    "sharp_beta",
+    "sharp_bonus",
     "tucrl_truncated",
     "ucrl2_radius",
     "ucrl2_reward_width",
