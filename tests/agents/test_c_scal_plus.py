@@ -264,6 +264,7 @@ def test_guarantees_say_what_they_are_and_when_they_are_none() -> None:
     assert "S = 10 cells" in of_unit().guarantee.bound
     chosen = gf.CSCALPlus(n_actions=3, span=1.0, lipschitz=1.0, holder=0.5)
     assert "Õ(T^((α+2)/(2α+2))) = Õ(T^0.8333)" in chosen.guarantee.bound
+    assert "T ≥ L^(2/α)·A" in chosen.guarantee.bound
     assert "all T at once" in chosen.guarantee.bound
     plane = gf.CSCALPlus(n_actions=3, span=1.0, lipschitz=1.0, holder=1.0, dim=2, horizon=10**6)
     assert "Õ(T^((2d+α)/(2d+2α))) = Õ(T^0.8333) with probability 0.95, at T = 1000000" in plane.guarantee.bound

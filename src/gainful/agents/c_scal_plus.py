@@ -27,7 +27,7 @@ class CSCALPlus(SmoothAgent):
     cells, and only its optimistic gain moves (with `mixture="min-action"` the weights move too).
 
     With probability 1-δ the regret is Õ(max{c, r_max}·L^{1/(α+1)}·A^{α/(2α+2)}·T^{(α+2)/(2α+2)}) for d = 1 and the
-    n of `horizon`, and Õ(T^{(2d+α)/(2d+2α)}) in d dimensions.
+    n of `horizon`, if T ≥ L^{2/α}·A, and Õ(T^{(2d+α)/(2d+2α)}) in d dimensions.
 
     With `bonus="sharp"` the number of pairs K·A takes the place of S in SCAL+'s β (K cells; K·A·n(n+1) if n grows with
     the horizon), because the optimal action may vary inside a cell. The order is the same, with probability 1-3δ.
@@ -245,10 +245,10 @@ class CSCALPlus(SmoothAgent):
         chance = f"with probability {1 - failures * self.delta:g}"
         if self.space is not None:
             when = "all T at once" if self.horizon is None else f"at T = {self.horizon}"
-            return f"regret {rate} {chance}, {when}"
+            return f"regret {rate} {chance}, {when}, for T ≥ L^(2/α)·A"
         return (
             f"regret Õ(max{{c, r_max}}·(S·sqrt(A·T) + L·n^(-α)·T)), S = {self.n_states} cells, "
-            f"n = {min(self.partition.bins)} per axis, {chance}; {rate} where n is the theorem's for T"
+            f"n = {min(self.partition.bins)} per axis, {chance}; {rate} where n is the theorem's for T, T ≥ L^(2/α)·A"
         )
 
     def _beyond_the_theorem(self) -> str:

@@ -38,7 +38,7 @@ def sharpness(horizon: int, delta: float) -> float:
 
 @inlined
 def threshold(horizon: int, n_states: int, n_actions: int, omega: float) -> float:
-    """η = sqrt(TS/A) + 12ωS²: the visits from which the posterior is sampled."""
+    """η = sqrt(TS/A) + 12ωS², the visits from which the posterior is sampled; 12ωS² is not verified."""
     return math.sqrt(horizon * n_states / n_actions) + 12.0 * omega * n_states * n_states
 
 
@@ -79,6 +79,9 @@ class OptPSRL(EpisodicAgent):
 
     The paper takes mean rewards as known; here they are min{r̄ + r_max·sqrt(ln(SAT/δ)/(2N)), r_max}. Should a drawn
     MDP have a gain that depends on the start (small S and ψ only), it is drawn again.
+
+    Of the constants, ω, κ, ψ and p⁻ agree with the texts at hand; η's second term could not be verified: it is 12ωS²
+    here, while another public implementation has S⁴ in the place of S².
 
     **No guarantee.** The bound of the published paper, better than UCRL2's by a factor √S, was withdrawn by its
     authors; the agent is here for comparison.

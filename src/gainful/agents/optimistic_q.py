@@ -1,4 +1,4 @@
-"""Optimistic Q-learning for average reward (Wei, Jafarnia-Jahromi, Luo, Sharma & Jain 2020, algorithm 2)."""
+"""Optimistic Q-learning for average reward (Wei, Jafarnia-Jahromi, Luo, Sharma & Jain 2020, algorithm 1)."""
 
 from __future__ import annotations
 

@@ -68,7 +68,8 @@ class SCAL(ExtendedAgent):
     keep p(s̄) ≥ η_k = r_max/(c·t_k), s̄ = state 0; planning is extended value iteration cut to span c (ScOpt on the
     extended MDP), to precision r_max/√t_k. Where the constraint cuts, the greedy action is mixed with its own copy of
     reward 0, so that the policy executed is deterministic. With probability 1-δ the regret is
-    Õ(max{c, r_max}·sqrt(ΓSAT)) if c ≥ sp(h*). The perturbation lowers the optimistic gain by at most c·η_k = r_max/t_k.
+    Õ(max{r_max, min{r_max·D, c}}·sqrt(ΓSAT)) if c ≥ sp(h*), D the diameter, possibly infinite. The perturbation lowers
+    the optimistic gain by at most c·η_k = r_max/t_k.
 
     Parameters
     ----------
@@ -122,7 +123,7 @@ class SCAL(ExtendedAgent):
     def guarantee(self) -> Guarantee:
         """The guarantee of the theorem, void if the constants were changed."""
         return Guarantee(
-            bound=f"regret Õ(max{{c, r_max}}·sqrt(Γ·S·A·T)) with probability {1 - self.delta:g}",
+            bound=f"regret Õ(max{{r_max, min{{r_max·D, c}}}}·sqrt(Γ·S·A·T)) with probability {1 - self.delta:g}",
             assumptions=(f"the optimal bias has span at most c = {self.span:g}", "the MDP is weakly communicating"),
             source="Fruit, Pirotta, Lazaric & Ortner 2018, theorem on SCAL",
             reason_void=self.scaled,
