@@ -10,6 +10,14 @@ from gainful.theory.equations import (
     scal_plus_deviation,
     scal_plus_phi,
 )
+from gainful.theory.kl import binary_kl, c_kl_scal_plus_radius, kinf, kl_scal_plus_radius, klmax, klup
+from gainful.theory.kl_regret import (
+    CKLScalPlusTerms,
+    KLScalPlusTerms,
+    c_kl_scal_plus_terms,
+    kl_scal_plus_terms,
+    value_range,
+)
 from gainful.theory.regret import (
     RegretTerms,
     episodes_bound,
@@ -31,10 +39,20 @@ from gainful.theory.sets import (
 from gainful.theory.sharp import sharp_beta, sharp_bonus
 
 __all__ = [
+    "CKLScalPlusTerms",
+    "KLScalPlusTerms",
     "RegretTerms",
+    "binary_kl",
+    "c_kl_scal_plus_radius",
+    "c_kl_scal_plus_terms",
     "episodes_bound",
+    "kinf",
+    "kl_scal_plus_radius",
+    "kl_scal_plus_terms",
     "kl_ucrl_radius",
     "kl_ucrl_reward_width",
+    "klmax",
+    "klup",
     "lower_bound",
     "lower_bound_needs",
     "regret_bound",
@@ -51,4 +69,5 @@ __all__ = [
     "ucrl2_radius",
     "ucrl2_reward_width",
     "ucrl2b_width",
+    "value_range",
 ]

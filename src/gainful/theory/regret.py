@@ -12,13 +12,15 @@ where each sum over episodes and pairs is bounded by what doubling episodes allo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gainful.arguments import choice, real, whole
 from gainful.errors import InvalidArgumentError
+from gainful.theory.bound_terms import BoundTerms
+from gainful.theory.kl_regret import c_kl_scal_plus_terms, kl_scal_plus_terms
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +31,7 @@ LOWER = 0.015
 
 
 @dataclass(frozen=True)
-class RegretTerms:
+class RegretTerms(BoundTerms):
     """The terms of the regret bound, in units of reward.
 
     Attributes
@@ -62,21 +64,6 @@ class RegretTerms:
     telescoping: float
     cells: float = 0.0
     mixture: float = 0.0
-
-    @property
-    def total(self) -> float:
-        """The bound on the regret: the sum of all terms."""
-        return sum(self.to_dict().values())
-
-    def to_dict(self) -> dict[str, float]:
-        """Give the terms by name.
-
-        Returns
-        -------
-        dict of str to float
-            One entry per term, in units of reward.
-        """
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def episodes_bound(horizon: float, n_states: int, n_actions: int) -> float:
@@ -252,7 +239,7 @@ def regret_bound(
     n_states: int,
     n_actions: int,
     *,
-    span: float,
+    span: float | None = None,
     support: int | None = None,
     reward_max: float = 1.0,
     delta: float = 0.05,
@@ -260,28 +247,77 @@ def regret_bound(
     lipschitz: float | None = None,
     holder: float | None = None,
     bins: int | None = None,
+    agent: str = "scal-plus",
+    diameter: float | None = None,
+    episodes: str = "doubling",
 ) -> float:
-    """The explicit regret bound: the sum of `regret_terms`.
+    """The explicit regret bound of an agent: the sum of its terms.
 
-    With probability 1-δ the regret does not exceed it, simultaneously for all T. T·g* bounds the regret of any agent;
-    this bound is smaller only for large T: on RiverSwim-6 with c = 7, from about 4·10⁷ steps.
+    With probability 1-δ (SCAL+ and C-SCAL+) or 1-3δ (KL-SCAL+ and C-KL-SCAL+) the regret does not exceed it,
+    simultaneously for all T. T·g* bounds the regret of any agent; this bound is smaller only for large T: on
+    RiverSwim-6 with SCAL+ and c = 7, from about 4·10⁷ steps.
 
     Parameters
     ----------
     horizon, n_states, n_actions, span, support, reward_max, delta, mixture, lipschitz, holder, bins
         As for `regret_terms`.
+    agent : {"scal-plus", "kl-scal-plus", "c-kl-scal-plus"}
+        "scal-plus" is also for C-SCAL+. The terms of the others are `kl_scal_plus_terms` and `c_kl_scal_plus_terms`;
+        their regret has mean rewards: Σ (g* - r(s_t,a_t)).
+    diameter : float, optional
+        D, for KL-SCAL+ without a span, or with one.
+    episodes : {"doubling", "vanishing", "vanishing-sqrt"}
+        The rule that ends the episodes of KL-SCAL+.
 
     Returns
     -------
     float
         The bound, in units of reward.
 
+    Raises
+    ------
+    InvalidArgumentError
+        For arguments out of range, or that do not belong together.
+
     Examples
     --------
     >>> g = 7203 / 16805
     >>> [regret_bound(T, 6, 2, span=7.0, support=3) < T * g for T in (10**7, 10**8)]
     [False, True]
+    >>> [regret_bound(T, 6, 2, agent="kl-scal-plus", diameter=14.72, support=3) < T * g for T in (10**8, 10**9)]
+    [False, True]
     """
+    kind = choice("agent", agent, ("scal-plus", "kl-scal-plus", "c-kl-scal-plus"))
+    if kind == "kl-scal-plus":
+        return kl_scal_plus_terms(
+            horizon,
+            n_states,
+            n_actions,
+            span=span,
+            diameter=diameter,
+            support=support,
+            reward_max=reward_max,
+            delta=delta,
+            episodes=episodes,
+        ).total
+    if span is None:
+        raise InvalidArgumentError("span", span, "a number", problem=f"the bound of {kind} needs the span c")
+    if kind == "c-kl-scal-plus":
+        if lipschitz is None or holder is None or bins is None:
+            raise InvalidArgumentError(
+                "lipschitz", (lipschitz, holder, bins), problem=f"the bound of {kind} needs lipschitz, holder and bins"
+            )
+        return c_kl_scal_plus_terms(
+            horizon,
+            n_states,
+            n_actions,
+            span=span,
+            lipschitz=lipschitz,
+            holder=holder,
+            bins=bins,
+            reward_max=reward_max,
+            delta=delta,
+        ).total
     return regret_terms(
         horizon,
         n_states,
