@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gainful.agents.epsilon_greedy_q import EpsilonGreedyQ
     from gainful.agents.files import load_agent
     from gainful.agents.fixed import Fixed
+    from gainful.agents.kl_scal_plus import KLSCALPlus
     from gainful.agents.kl_ucrl import KLUCRL
     from gainful.agents.mbie_eb import MBIEEB
     from gainful.agents.opt_psrl import OptPSRL
@@ -79,6 +80,7 @@ _HOME = {
     "OptPSRL": "gainful.agents.opt_psrl",
     "PSRL": "gainful.agents.psrl",
     "UCBVI": "gainful.agents.ucbvi",
+    "KLSCALPlus": "gainful.agents.kl_scal_plus",
     "KLUCRL": "gainful.agents.kl_ucrl",
     "SCAL": "gainful.agents.scal",
     "TUCRL": "gainful.agents.tucrl",
@@ -115,6 +117,7 @@ __all__ = [
     "EpsilonGreedyQ",
     "Evaluation",
     "Fixed",
+    "KLSCALPlus",
     "OptPSRL",
     "OptimisticQ",
     "Partition",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # the name on a command line -> (module, class)
 AGENTS: dict[str, tuple[str, str]] = {
     "scal-plus": ("gainful.agents.scal_plus", "SCALPlus"),
+    "kl-scal-plus": ("gainful.agents.kl_scal_plus", "KLSCALPlus"),
     "optimistic-q": ("gainful.agents.optimistic_q", "OptimisticQ"),
     "epsilon-greedy-q": ("gainful.agents.epsilon_greedy_q", "EpsilonGreedyQ"),
     "fixed": ("gainful.agents.fixed", "Fixed"),
