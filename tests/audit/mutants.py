@@ -15,6 +15,7 @@ SOURCES = Path(__file__).parents[2] / "src"
 RIVER = ("riverswim",)
 LQG = ("lqg", "--bins", "10")
 UCRL2 = ("--agent", "ucrl2")
+SHARP = ("--agent-set", "bonus=sharp")
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class Mutant:
 
 _BONUS, _SCOPT = "optimism/scal_plus.py", "planning/scopt_on_counts.py"
 _ESTIMATE, _CUT = "planning/estimated.py", "planning/truncation.py"
-_EPISODES = "agents/statistics.py"
+_EPISODES, _SHARP = "agents/statistics.py", "optimism/sharp.py"
+_SHARP_EQUATION = "tests/agents/test_sharp.py::test_the_rewards_are_the_equation"
 _EQUATION = "tests/agents/test_scal_plus.py::test_the_bonus_is_the_equation"
 _SAME_LIFE = "tests/reference/test_reference.py::test_scal_plus_makes_the_same_run_as_the_dense_one"
 _CONFIRMED = "tests/agents/test_scal_plus.py::test_the_certified_precision_of_each_plan_is_confirmed_from_outside"
@@ -131,6 +133,30 @@ MUTANTS = (
         ("bonus-formula",),
         _LOCAL,
         (*RIVER, "--agent-set", "replanning=local"),
+    ),
+    Mutant(
+        "the sharp β of one state",
+        _SHARP,
+        (("0.5 + n_deviations * math.sqrt", "0.5 + math.sqrt"),),
+        ("bonus-formula",),
+        _SHARP_EQUATION,
+        (*RIVER, *SHARP),
+    ),
+    Mutant(
+        "the sharp bonus without the imagined visit",
+        _SHARP,
+        (("(n * beta + 1.0) / (n + 1.0)", "beta"),),
+        ("bonus-formula",),
+        _SHARP_EQUATION,
+        (*RIVER, *SHARP),
+    ),
+    Mutant(
+        "on cells the deviations of S pairs alone",
+        "agents/c_scal_plus.py",
+        (("return pairs * n * (n + 1) if self.doubling else pairs", "return self.partition.n_cells"),),
+        ("bonus-formula",),
+        "tests/agents/test_sharp.py::test_on_cells_all_pairs_are_bounded_and_the_hoelder_term_is_added",
+        (*LQG, *SHARP),
     ),
     Mutant(
         "UCRL2's radius with 7 for 14",

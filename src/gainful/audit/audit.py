@@ -130,7 +130,7 @@ class Audit:
         """
         steps = self.runs[0].shown["steps"]
         regret = np.array([run.shown["regret"] for run in self.runs])
-        verdict = self.verdicts.get("regret-bound")
+        verdict = self.verdicts.get("regret-bound") or self.verdicts.get("mean-regret-bound")
         speaks = verdict is not None and verdict.promised and verdict.verdict != "not applicable"
         bound = self.runs[0].shown.get("bound") if speaks else None
         D = self.facts.get("diameter")

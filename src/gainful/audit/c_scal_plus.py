@@ -47,6 +47,7 @@ from gainful.audit.points import (
 )
 from gainful.audit.rows import TrueRows, counted_rows
 from gainful.audit.scal_plus import STATEMENTS_OF_SCAL_PLUS
+from gainful.audit.sharp import STATEMENTS_OF_THEOREM_11
 from gainful.audit.terms import EpisodeSums, RegretTotals, executions
 from gainful.partition import Partition
 from gainful.simulation.continuous import LOGGED_PAUSE, ContinuousSimulation
@@ -54,7 +55,6 @@ from gainful.theory.regret import episodes_at
 
 ONE_BY_ONE = 4000
 """The number of points up to which `Partition.index` is checked too, and not only `index_many`."""
-EVENTS = ("bonus-bias", "bonus-values", "bonus-all-values")
 SAMPLED = (
     f"events are checked at {POINTS} points of each cell: a violation there is real, but holding at them is no proof "
     "for the others"
@@ -155,6 +155,23 @@ def bonus_all_values(e: SampledEpisodes) -> tuple[Cases, Floats]:
     return e.at_worst(np.abs(e.reward_errors) + 0.5 * e.planned.constants.span * e.distance, e.planned.d)
 
 
+def reward_domination(e: SampledEpisodes) -> tuple[Cases, Floats]:
+    """The reward r(x,a) is at most r̃(I,a) + r_max·L·n^{-α} at every point; both sides less r̄."""
+    (rewards, _), c = e.planned.sharp, e.planned.constants
+    return e.at_worst(-e.reward_errors, rewards - e.planned.mean_rewards + c.smoothness * c.reward_range)
+
+
+def bias_domination(e: SampledEpisodes) -> tuple[Cases, Floats]:
+    """The expectation E[h(X')|x,a] is at most b + p̂·h + c·L·n^{-α} at every point; both sides less p̂·h."""
+    (_, b), c = e.planned.sharp, e.planned.constants
+    errors = e.model.expected_bias - e.estimated_bias[..., None]
+    return e.at_worst(errors, b + c.smoothness * c.span)
+
+
+EVENTS = {"bonus-bias": bonus_bias, "bonus-values": bonus_values, "bonus-all-values": bonus_all_values}
+SHARP_EVENTS = {"reward-domination": reward_domination, "bias-domination": bias_domination}
+
+
 def optimism_excess(e: SampledEpisodes) -> Floats:
     """(2,K) mean and maximum over the points of L̂h(I) - Lh(x)."""
     planned, inside = e.planned, e.model.tables.inside.reshape(-1, POINTS)
@@ -177,7 +194,8 @@ class CellStage:
         pairs, error = S * A, 0.0
         if agent.lipschitz is not None and agent.holder is not None:  # from the settings, not from the agent's own sum
             error = (agent.span + agent.reward_range) * agent.lipschitz / min(part.bins) ** agent.holder
-        self.constants = ScalPlusConstants.of(core, S + 1, error)
+        n = min(part.bins)
+        self.constants = ScalPlusConstants.of(core, S + 1, error, pairs * n * (n + 1) if agent.doubling else pairs)
         edges = [right_closed_edges(part, i) for i in range(part.dim)]
         self.checked_cells = checked_cells(part, edges)
         self.grid = Grid(
@@ -294,10 +312,14 @@ class CellsAuditor:
         The run that is about to begin.
     """
 
-    names = (*STATEMENTS_OF_SCAL_PLUS, "cells")
+    names: tuple[str, ...] = (*STATEMENTS_OF_SCAL_PLUS, "cells")
 
     def __init__(self, agent: CSCALPlus, truth: CellsTruth, simulation: ContinuousSimulation) -> None:
         self.agent, self.truth, self.simulation = agent, truth, simulation
+        self.sharp = agent.core.bonus == "sharp"
+        self._events = SHARP_EVENTS if self.sharp else EVENTS
+        if self.sharp:
+            self.names = (*STATEMENTS_OF_THEOREM_11, "cells")
         self._own_log = agent.log
         if self._own_log is None:
             agent.log = DrainedLog(agent.dim, self._absorb)
@@ -386,7 +408,7 @@ class CellsAuditor:
         for name, case in plan_cases(e, self.truth.gain_low - self.agent.reward_min).items():
             self._cases[name].append(case)
         if sampled is not None:
-            for name, event in zip(EVENTS, (bonus_bias, bonus_values, bonus_all_values), strict=True):
+            for name, event in self._events.items():
                 case, places = event(sampled)
                 self._cases[name].append(case)
                 self._places[name].append(places)
@@ -447,7 +469,7 @@ class CellsAuditor:
         """For each event the point, in the agent's coordinates, where it was worst."""
         origin, length = self.truth.to_unit(self.partition)
         nearest = {}
-        for name in EVENTS:
+        for name in self._events:
             worst = found[name].worst
             if worst is not None:
                 nearest[name] = origin + length * float(np.concatenate(self._places[name])[worst.episode - 1])
@@ -462,8 +484,8 @@ class CellsAuditor:
             for name in names:
                 reasons.setdefault(name, reason)
 
-        optimal = ("optimism", "decomposition", "regret-bound")
-        of_the_lemma = ("bonus-bias", "bonus-values", "bonus-all-values", *optimal)
+        optimal = ("optimism", "decomposition", "regret-bound", "mean-regret-bound")
+        of_the_lemma = (*self._events, *optimal)
         least = truth.lipschitz_for(self.partition, agent.reward_range)
         if truth.solution is None:
             say(
@@ -488,6 +510,7 @@ class CellsAuditor:
             say(
                 f"the optimal bias has span {truth.span:.6g}, more than c = {agent.span:g}: the theorem does not apply",
                 "bonus-bias",
+                "bias-domination",
                 *optimal,
             )
         if not agent.allowed.all():
@@ -503,7 +526,7 @@ class CellsAuditor:
                 "decomposition",
             )
         if agent.doubling:
-            fixed = ("term-bonus", "term-deviation", "term-precision", "regret-bound")
+            fixed = ("term-bonus", "term-deviation", "term-precision", "regret-bound", "mean-regret-bound")
             say("the agent refines its cells, and the explicit bound is for fixed cells", *fixed)
         if agent.bonus_scale > 1.0:
             say(f"bonus_scale is {agent.bonus_scale:g}: b is larger than the theorem's", "term-bonus")
@@ -545,7 +568,9 @@ class CellsAuditor:
         found = totals.findings(step, self._law_error if self._law_known else 0.0)
         found["episode-rule"] = episode_rule(step, sums.ratio, sums.pair, sums.full, agent.n_actions)
         found["episode-count"] = compared([beginning.number for beginning in self._beginnings], most, step)
-        found["regret-bound"] = totals.regret_bound(run.steps * truth.gain_low - run.rewards, run.steps, step)
+        found["mean-regret-bound" if self.sharp else "regret-bound"] = totals.regret_bound(
+            run.steps * truth.gain_low - run.rewards, run.steps, step
+        )
         known = totals.shown() | {"regret": None}
         if truth.gain is not None:
             known["regret"] = replace(totals, regret=totals.after * truth.gain - earned).shown()["regret"]
@@ -554,6 +579,7 @@ class CellsAuditor:
         shown: dict[str, Any] = {"sums": known}
         if truth.solution is not None and not agent.doubling:
             shown["bound"] = totals.total_bound(run.steps).tolist()
+        if "bound" in shown and not self.sharp:
             allowed = totals.bound(run.steps.astype(np.float64))
             shown["terms"] = {name: float(values[-1]) for name, values in allowed.items()}
         return found, shown

@@ -18,6 +18,7 @@ from gainful.agents.episodic import EpisodeView
 from gainful.audit.findings import Cases, Floats
 from gainful.audit.rows import RowProducts, TrueRows, compare_rows, contraction, contraction_bound, counted_rows
 from gainful.theory.equations import scal_plus_bonus, scal_plus_deviation
+from gainful.theory.sharp import sharp_bonus
 
 BATCH_EPISODES, BATCH_NUMBERS = 256, 64_000
 """Episodes in a batch, at most, and numbers in one of its arrays: NumPy is then quick, and memory stays small."""
@@ -39,15 +40,17 @@ class ScalPlusConstants:
     reward_min: float
     delta: float
     variant: Any
-    """The variant of the bonus: "appendix" or "main text"."""
+    """The variant of the bonus: "appendix", "main text" or "sharp"."""
     scale: float
     support: int
     """Γ, or the number of cells plus one."""
     model_error: float = 0.0
     """What cells add to b and to d: (c + r_max)·L·n^{-α}."""
+    n_deviations: int = 0
+    """The pairs whose deviations the sharp bonus bounds."""
 
     @classmethod
-    def of(cls, agent: Any, support: int, model_error: float) -> ScalPlusConstants:
+    def of(cls, agent: Any, support: int, model_error: float, n_deviations: int) -> ScalPlusConstants:
         """Read the constants of a SCAL+ agent."""
         return cls(
             agent.n_states,
@@ -60,10 +63,28 @@ class ScalPlusConstants:
             agent.bonus_scale,
             support,
             model_error,
+            n_deviations,
+        )
+
+    @property
+    def smoothness(self) -> float:
+        """L·n^{-α}, how much the states of one cell differ."""
+        return self.model_error / (self.span + self.reward_range)
+
+    def sharp(self, visits: NDArray[Any], mean_rewards: Floats) -> tuple[Floats, Floats]:
+        """r̃ and b of the sharp bonus, without what cells add."""
+        return sharp_bonus(
+            visits,
+            mean_rewards,
+            self.n_deviations,
+            span=self.span,
+            reward_max=self.reward_range,
+            delta=self.delta,
+            scale=self.scale,
         )
 
     def bonus(self, visits: NDArray[Any], step: Floats) -> Floats:
-        """b_k of visits (K,S,A) at steps (K,)."""
+        """b_k of the paper, of visits (K,S,A) at steps (K,)."""
         return self.model_error + scal_plus_bonus(
             visits,
             step[:, None, None],
@@ -138,8 +159,16 @@ class PlannedEpisodes:
 
     @cached_property
     def b(self) -> Floats:
-        """The theorem's bonus b_k."""
-        return self.constants.bonus(self.visits, self.step)
+        """The theorem's bonus b_k, all that is added to r̄: r̃ - r̄ + b, and what cells add, if it is sharp."""
+        if self.constants.variant != "sharp":
+            return self.constants.bonus(self.visits, self.step)
+        rewards, b = self.sharp
+        return np.asarray(rewards - self.mean_rewards + b + self.constants.model_error)
+
+    @cached_property
+    def sharp(self) -> tuple[Floats, Floats]:
+        """r̃ and b of the sharp bonus."""
+        return self.constants.sharp(self.visits, self.mean_rewards)
 
     @cached_property
     def d(self) -> Floats:

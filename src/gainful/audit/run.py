@@ -166,11 +166,12 @@ def truth_of(environment: Any) -> Truth | CellsTruth:
 def auditor_class(agent: Any, truth: Any) -> Callable[[Any, Any, Any], Auditor]:
     """The class that audits this kind of agent; an InvalidArgumentError if no theorem about it is audited."""
     name, finite = type(agent).__name__, isinstance(truth, Truth)
-    if isinstance(agent, SCALPlus) and finite and agent.bonus != "sharp":
+    if isinstance(agent, SCALPlus) and finite:
         from gainful.audit.scal_plus import ScalPlusAuditor
+        from gainful.audit.sharp import SharpAuditor
 
-        return ScalPlusAuditor
-    if isinstance(agent, CSCALPlus) and not finite and agent.core.bonus != "sharp":
+        return SharpAuditor if agent.bonus == "sharp" else ScalPlusAuditor
+    if isinstance(agent, CSCALPlus) and not finite:
         from gainful.audit.c_scal_plus import CellsAuditor
 
         return CellsAuditor

@@ -24,6 +24,7 @@ from gainful.audit.planned import (
 from gainful.audit.rows import TrueRows
 from gainful.audit.terms import EpisodeSums, RegretTotals, executions
 from gainful.audit.truth import Truth
+from gainful.simulation.run import Run
 from gainful.simulation.tabular import TabularSimulation
 from gainful.theory.regret import episodes_at
 
@@ -64,6 +65,9 @@ class TrueModel:
         ptr, idx, p = truth.rows
         self.expected_bias: Floats = np.asarray(csr_matrix((p, idx, ptr), shape=(S * A, S)) @ self.bias).reshape(S, A)
         """(S,A) p·h*."""
+        possible = np.where(agent.allowed, self.rewards + self.expected_bias, -np.inf)
+        self.best_actions: NDArray[np.int64] = possible.argmax(axis=1)
+        """(S,) π*."""
 
 
 # ---------------------------------------------------------------------- statements about the true model
@@ -105,12 +109,12 @@ class ScalPlusAuditor:
         The run that is about to begin.
     """
 
-    names = STATEMENTS_OF_SCAL_PLUS
+    names: tuple[str, ...] = STATEMENTS_OF_SCAL_PLUS
 
     def __init__(self, agent: SCALPlus, truth: Truth, simulation: TabularSimulation) -> None:
         self.agent, self.truth, self.simulation = agent, truth, simulation
         self._true = TrueModel(truth, agent)
-        self._constants = ScalPlusConstants.of(agent, truth.support, agent.model_error)
+        self._constants = ScalPlusConstants.of(agent, truth.support, agent.model_error, agent.n_states)
         self._recorder = EpisodeRecorder(self._constants, agent.allowed, self._true.rows, self._true.bias)
         self._steps: list[int] = []
         self._states: list[int] = []
@@ -135,15 +139,20 @@ class ScalPlusAuditor:
     def _examine(self, visits: NDArray[np.int64], state: int) -> None:
         """Examine the episodes noted; after them come `visits` and `state`."""
         e, true = self._recorder.take(), self._true
-        cases = plan_cases(e, true.gain_low)
-        cases["bonus-bias"] = bonus_bias(e, true)
-        cases["bonus-values"] = bonus_values(e, true)
-        cases["bonus-all-values"] = bonus_all_values(e, true)
-        for name, case in cases.items():
+        for name, case in (plan_cases(e, true.gain_low) | self._against_truth(e)).items():
             self._cases[name].append(case)
         excess = optimism_excess(e, true)
         self._excess.append(np.stack([excess.mean(axis=1), excess.max(axis=1)]))
         self._sums.append(self._executed(e, visits, state))
+
+    def _against_truth(self, e: PlannedEpisodes) -> dict[str, Cases]:
+        """The statements that compare the estimated model with the true one."""
+        true = self._true
+        return {
+            "bonus-bias": bonus_bias(e, true),
+            "bonus-values": bonus_values(e, true),
+            "bonus-all-values": bonus_all_values(e, true),
+        }
 
     def _executed(self, e: PlannedEpisodes, visits: NDArray[np.int64], state: int) -> EpisodeSums:
         """Sum up what the episodes of the batch executed."""
@@ -187,21 +196,26 @@ class ScalPlusAuditor:
         )
         run = simulation.run()
         found |= totals.findings(step)
-        found["regret-bound"] = totals.regret_bound(run.regret, run.steps, step)
+        bounded, shown = self._against_bound(totals, run, step)
+        found |= bounded
         found["episode-rule"] = episode_rule(step, sums.ratio, sums.pair, sums.full, agent.n_actions)
         most = episodes_at(np.maximum(totals.after, 1.0), agent.n_states * agent.n_actions)
         found["episode-count"] = compared(np.arange(1, step.size + 1), most, step)
         for name, reason in self._reasons().items():
             found[name] = not_applicable(reason)
         mean, largest = np.concatenate(self._excess, axis=1)
+        shown["tightness"] = {"step": list(self._steps), "mean": mean.tolist(), "largest": largest.tolist()}
+        return {name: found[name] for name in self.names}, shown
+
+    def _against_bound(self, totals: RegretTotals, run: Run, step: Floats) -> tuple[dict[str, Finding], dict[str, Any]]:
+        """The regret against the explicit bound, and numbers to show."""
         allowed = totals.bound(run.steps.astype(np.float64))
         shown = {
-            "tightness": {"step": list(self._steps), "mean": mean.tolist(), "largest": largest.tolist()},
             "sums": totals.shown(),
             "bound": totals.total_bound(run.steps).tolist(),
             "terms": {name: float(values[-1]) for name, values in allowed.items()},
         }
-        return {name: found[name] for name in self.names}, shown
+        return {"regret-bound": totals.regret_bound(run.regret, run.steps, step)}, shown
 
     def _reasons(self) -> dict[str, str]:
         """Why statements are not applicable."""

@@ -20,6 +20,8 @@ class Statement:
     likely : bool
         True if it holds with probability 1 − δ, so that it may fail in a fraction δ of all runs; False if it may never
         fail.
+    events : int
+        Where the proof adds up the probabilities of several events, a likely statement may fail in so many times δ.
     constants : bool
         Whether it is guaranteed for the theorem's constants only, that is for a bonus_scale or width_scale of 1.
 
@@ -34,18 +36,20 @@ class Statement:
     source: str
     likely: bool = False
     constants: bool = False
+    events: int = 1
 
 
 _QIAN = "Qian, Fruit, Pirotta & Lazaric"
 
 _PROOF = "the explicit bound"
 _EACH = "the paper of each algorithm"
+_SHARP = "docs/kl_scal_plus.md, theorem 11"
 
 _ALL = (
     Statement(
         "bonus-formula",
         "the bonus in use is that of the equation, and r̂ = r̄ + b_k",
-        f"{_QIAN}, eqs. exploration.bonus, tigher.expl.bonus",
+        f"{_QIAN}, eqs. exploration.bonus, tigher.expl.bonus; docs/kl_scal_plus.md, section 6",
     ),
     Statement(
         "bonus-bias",
@@ -123,6 +127,28 @@ _ALL = (
         f"{_QIAN}, theorems regret.bonusscal, regret.scalcont",
         likely=True,
         constants=True,
+    ),
+    Statement(
+        "reward-domination",
+        "r̃ ≥ r at (s, π*(s)) in every state; on cells, up to the Hölder term, at every point and action",
+        _SHARP,
+        likely=True,
+        constants=True,
+    ),
+    Statement(
+        "bias-domination",
+        "b + p̂·h* ≥ p·h* at (s, π*(s)) in every state; on cells, up to the Hölder term, at every point and action",
+        _SHARP,
+        likely=True,
+        constants=True,
+    ),
+    Statement(
+        "mean-regret-bound",
+        "Σ (g* − r(s_t, a_t)) is at most the explicit bound, at every checkpoint",
+        "docs/kl_scal_plus.md",
+        likely=True,
+        constants=True,
+        events=3,
     ),
     Statement("cells", "cells are closed on the right: I_1 = [0, 1/n], I_k = ((k−1)/n, k/n]", f"{_QIAN}, sec. 4"),
     Statement("set-formula", "the confidence set in use is that of the equation", _EACH),

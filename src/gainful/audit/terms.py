@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from gainful.audit.findings import Cases, Finding, Floats, compared
 from gainful.audit.planned import ScalPlusConstants, largest_of, over_pairs
 from gainful.theory.regret import terms_at
+from gainful.theory.sharp_regret import sharp_terms_at
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,17 @@ class RegretTotals:
     def bound(self, T: Floats) -> dict[str, Floats]:
         """The terms of the explicit bound after T steps."""
         c = self.constants
+        if c.variant == "sharp":
+            return sharp_terms_at(
+                T,
+                c.n_states,
+                c.n_actions,
+                span=c.span,
+                support=c.support,
+                reward_max=c.reward_range,
+                delta=c.delta,
+                smoothness=c.smoothness if c.support > c.n_states else None,
+            )
         return terms_at(
             T,
             c.n_states,

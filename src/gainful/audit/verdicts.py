@@ -134,7 +134,7 @@ class Verdict:
 def judge(name: str, findings: Sequence[tuple[int, Finding]], delta: float, void: str) -> Verdict:
     """The verdict on statement `name` from (seed, finding) of each run; `void` is the reason for no guarantee."""
     statement = STATEMENTS[name]
-    allowed = delta if statement.likely else 0.0
+    allowed = min(1.0, statement.events * delta) if statement.likely else 0.0
     used = [(seed, f) for seed, f in findings if f.applicable]
     failed = sum(f.failures > 0 for _, f in used)
     cases = [(f.failures > 0, f.worst.excess, replace(f.worst, seed=seed)) for seed, f in used if f.worst is not None]

@@ -37,11 +37,13 @@ from gainful.theory.sets import (
     ucrl2b_width,
 )
 from gainful.theory.sharp import sharp_beta, sharp_bonus
+from gainful.theory.sharp_regret import SharpTerms, sharp_terms
 
 __all__ = [
     "CKLScalPlusTerms",
     "KLScalPlusTerms",
     "RegretTerms",
+    "SharpTerms",
     "binary_kl",
     "c_kl_scal_plus_radius",
     "c_kl_scal_plus_terms",
@@ -65,6 +67,7 @@ __all__ = [
     "scal_width",
     "sharp_beta",
     "sharp_bonus",
+    "sharp_terms",
     "tucrl_truncated",
     "ucrl2_radius",
     "ucrl2_reward_width",

@@ -21,6 +21,7 @@ from gainful.arguments import choice, real, whole
 from gainful.errors import InvalidArgumentError
 from gainful.theory.bound_terms import BoundTerms
 from gainful.theory.kl_regret import c_kl_scal_plus_terms, kl_scal_plus_terms
+from gainful.theory.sharp_regret import sharp_terms
 
 Floats = NDArray[np.float64]
 
@@ -250,12 +251,13 @@ def regret_bound(
     agent: str = "scal-plus",
     diameter: float | None = None,
     episodes: str = "doubling",
+    bonus: str = "appendix",
 ) -> float:
     """The explicit regret bound of an agent: the sum of its terms.
 
-    With probability 1-δ (SCAL+ and C-SCAL+) or 1-3δ (KL-SCAL+ and C-KL-SCAL+) the regret does not exceed it,
-    simultaneously for all T. T·g* bounds the regret of any agent; this bound is smaller only for large T: on
-    RiverSwim-6 with SCAL+ and c = 7, from about 4·10⁷ steps.
+    With probability 1-δ (SCAL+ and C-SCAL+ with the paper's bonuses) or 1-3δ (with the sharp bonus, KL-SCAL+ and
+    C-KL-SCAL+) the regret does not exceed it, simultaneously for all T. T·g* bounds the regret of any agent; this bound
+    is smaller only for large T: on RiverSwim-6 with SCAL+ and c = 7, from about 4·10⁷ steps (sharp: 3·10⁶).
 
     Parameters
     ----------
@@ -268,6 +270,8 @@ def regret_bound(
         D, for KL-SCAL+ without a span, or with one.
     episodes : {"doubling", "vanishing", "vanishing-sqrt"}
         The rule that ends the episodes of KL-SCAL+.
+    bonus : {"appendix", "main text", "sharp"}
+        The bonus of SCAL+ and C-SCAL+. The terms of the sharp one are `sharp_terms`; its regret has mean rewards too.
 
     Returns
     -------
@@ -285,6 +289,8 @@ def regret_bound(
     >>> [regret_bound(T, 6, 2, span=7.0, support=3) < T * g for T in (10**7, 10**8)]
     [False, True]
     >>> [regret_bound(T, 6, 2, agent="kl-scal-plus", diameter=14.72, support=3) < T * g for T in (10**8, 10**9)]
+    [False, True]
+    >>> [regret_bound(T, 6, 2, span=7.0, support=3, bonus="sharp") < T * g for T in (10**6, 10**7)]
     [False, True]
     """
     kind = choice("agent", agent, ("scal-plus", "kl-scal-plus", "c-kl-scal-plus"))
@@ -317,6 +323,21 @@ def regret_bound(
             bins=bins,
             reward_max=reward_max,
             delta=delta,
+        ).total
+    if choice("bonus", bonus, ("appendix", "main text", "sharp")) == "sharp":
+        if mixture != "copy":
+            raise InvalidArgumentError("mixture", mixture, "'copy'", problem="there is no bound for this mixture")
+        return sharp_terms(
+            horizon,
+            n_states,
+            n_actions,
+            span=span,
+            support=support,
+            reward_max=reward_max,
+            delta=delta,
+            lipschitz=lipschitz,
+            holder=holder,
+            bins=bins,
         ).total
     return regret_terms(
         horizon,
