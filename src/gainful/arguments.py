@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Sequence
+import types
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
@@ -17,11 +20,51 @@ from gainful.errors import InvalidArgumentError
 class AddedLater:
     """Marks a parameter that runs stored by earlier versions did not have: `Annotated[str, AddedLater("doubling")]`.
 
-    `old_value` is the default, and gives what the code computed before the parameter existed. A run that has this value
-    keeps the identity it had then (`gainful.experiments.configuration`).
+    `old_value` gives what the code computed before the parameter existed, and mostly is the default. A run that has
+    this value keeps the identity it had then (`gainful.experiments.configuration`), and an agent saved without the
+    parameter is loaded with it.
     """
 
     old_value: Any
+
+
+@dataclass(frozen=True)
+class DefaultWas:
+    """Marks a parameter whose default has changed: `Annotated[float, DefaultWas(1.0)]`.
+
+    A sweep that was stored when `old_default` was the default keeps its meaning (`gainful.experiments.store`).
+    """
+
+    old_default: Any
+
+
+def annotation_of(factory: Callable[..., Any], name: str) -> Any:
+    """The type hint of one parameter of a class or function, with its marks.
+
+    >>> annotation_of(finite, "value")
+    typing.Any
+    """
+    code = inspect.unwrap(factory.__init__ if inspect.isclass(factory) else factory)
+    alone = types.SimpleNamespace(__annotations__={name: inspect.signature(factory).parameters[name].annotation})
+    return get_type_hints(alone, globalns=getattr(code, "__globals__", {}), include_extras=True)[name]
+
+
+def marks_of(hint: Any) -> tuple[AddedLater | DefaultWas, ...]:
+    """The marks of a type hint that tell its history."""
+    return tuple(mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, (AddedLater, DefaultWas)))
+
+
+@cache
+def settings_before(factory: Callable[..., Any]) -> dict[str, Any]:
+    """The parameters that files of earlier versions lack, with the values that they stand for."""
+    found = {}
+    for name, parameter in inspect.signature(factory).parameters.items():
+        if "AddedLater" not in str(parameter.annotation):
+            continue
+        for mark in marks_of(annotation_of(factory, name)):
+            if isinstance(mark, AddedLater):
+                found[name] = mark.old_value
+    return found
 
 
 def finite(value: Any) -> bool:

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 import gainful as gf
+from gainful.agents.tucrl import TUCRLBounds
+from gainful.errors import InvalidArgumentError
 from gainful.optimism.bernstein import well_visited
+from gainful.planning.confidence import Intervals, L1Ball
 from gainful.simulation.transition_table import TabularStepper
+from tests import bits
 from tests.agents.extended_runs import assert_same_agent, planned, walk
 
 
@@ -68,17 +74,64 @@ def test_a_new_state_ends_the_episode() -> None:
     assert not agent.interrupted
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_dream_state_loses_its_attraction(seed: int) -> None:
+@pytest.mark.parametrize("bounds", ["published", "ucrl2b"])
+def test_a_dream_state_loses_its_attraction(bounds: TUCRLBounds) -> None:
     mdp = with_a_dream()
-    truncating, believing = gf.TUCRL(4, 2), gf.UCRL2B(4, 2)
-    good, bad = (gf.simulate(agent, mdp, 300_000, seed=seed) for agent in (truncating, believing))
-    assert good.pseudo_regret[-1] < 0.02 * 300_000 * good.gain
+    truncating, believing = gf.TUCRL(4, 2, bounds=bounds), gf.UCRL2B(4, 2)
+    good, bad = (gf.simulate(agent, mdp, 300_000, seed=1) for agent in (truncating, believing))
+    assert good.pseudo_regret[-1] < 0.05 * 300_000 * good.gain
     assert bad.pseudo_regret[-1] > 0.3 * 300_000 * bad.gain
     assert not truncating.visited[3]
     # a pair that t has outgrown may dream again, so not every plan is sober; but no believer's ever is
     assert truncating.episodes["gain_high"].min() < good.gain + 0.1
     assert believing.episodes["gain_high"].min() > 0.9
+
+
+def test_regret_is_sublinear_where_a_state_cannot_be_reached() -> None:
+    mdp = gf.environments.weakly_communicating_toy()
+    run = gf.simulate(gf.TUCRL(3, 2, allowed=mdp.allowed), mdp, 1_000_000, seed=1, checkpoints=[10_000])
+    first, last = run.expected_regret
+    assert 0.0 < last < 10 * first  # √100; linear regret would give 100
+    assert last < 0.01 * 1_000_000 * run.gain
+
+
+def radius_by_hand(counts: list[int], n_states: int, t: int) -> float:
+    n = sum(counts)
+    b = math.log(2 * n_states * 2 * t / 0.05)
+    p = [count / n for count in counts] + [0.0] * (n_states - len(counts))
+    return sum(math.sqrt(14 * x * (1 - x) * b / n) + 49 / 3 * b / max(1, n - 1) for x in p)
+
+
+def test_plans_use_balls_until_every_state_was_visited_and_intervals_from_then_on() -> None:
+    agent = gf.TUCRL(3, 2)
+    for to in [1] * 2000 + [0] * 3000:
+        agent.observe(0, 1, 0.5, to)
+    agent.begin_episode()
+    ball = planned(agent).details["confidence"]
+    assert isinstance(ball, L1Ball)
+    assert ball.radius[0, 1] == pytest.approx(radius_by_hand([3000, 2000], 3, 5001), rel=1e-12, abs=0)
+    assert ball.radius[0, 0] == 2.0
+    agent.observe(0, 1, 0.5, 2)
+    agent.begin_episode()
+    intervals = planned(agent).details["confidence"]
+    assert isinstance(intervals, Intervals)
+    log = math.log(2 * 3 * 2 * 5002 / 0.05)
+    assert intervals.unseen[0, 1] == pytest.approx(49 / 3 * log / 5000, rel=1e-12, abs=0)
+
+
+def test_the_bounds_of_ucrl2b_have_no_guarantee() -> None:
+    assert gf.TUCRL(3, 2).guarantee.holds
+    narrow = gf.TUCRL(3, 2, bounds="ucrl2b").guarantee
+    assert not narrow.holds
+    assert "narrower than the theorem's" in str(narrow)
+    with pytest.raises(InvalidArgumentError, match="bounds is 'both'"):
+        gf.TUCRL(3, 2, bounds="both")  # type: ignore[arg-type]
+
+
+def test_an_agent_saved_without_bounds_has_those_of_ucrl2b() -> None:
+    old = gf.load_agent(bits.V1 / "agents" / "tucrl.npz")
+    assert old.bounds == "ucrl2b"
+    assert old.settings()["bounds"] == "ucrl2b"
 
 
 def test_stepping_is_simulating_where_a_state_is_out_of_reach() -> None:

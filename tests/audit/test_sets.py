@@ -17,7 +17,7 @@ from gainful.audit import audit, audit_run
 from gainful.audit.episodes import episode_rule
 from gainful.audit.sets import SetsAuditor, within_reach
 from gainful.audit.truth import Truth
-from gainful.planning.confidence import Intervals, KLBall, L1Ball
+from gainful.planning.confidence import Intervals, L1Ball
 from gainful.simulation.simulate import new_simulation
 from gainful.simulation.tabular import TabularSimulation
 
@@ -61,7 +61,7 @@ class SlowAudit:
     def widths(self, variance: float, N: int, t: int, unit: float) -> float:
         """Of a reward or an entry."""
         S, A, d, name = self.agent.n_states, self.agent.n_actions, self.agent.delta, type(self.agent).__name__
-        if name == "SCAL":
+        if name == "SCAL" or getattr(self.agent, "bounds", "") == "published":  # SCAL, TUCRL
             b = math.log(2 * S * A * t / d)
             return math.sqrt(14 * variance * b / N) + 49 / 3 * unit * b / max(1, N - 1)
         log = math.log(6 * S * A * N / d)
@@ -118,10 +118,12 @@ class SlowAudit:
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.02])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "TUCRL ucrl2b"])
 def test_the_nearest_miss_is_that_of_a_slow_dense_audit(name: str, scale: float) -> None:
     mdp = garnet()
-    agent = maker(name, mdp, width_scale=scale)(3)
+    name, *bounds = name.split()
+    options: dict[str, Any] = {"bounds": bounds[0]} if bounds else {}
+    agent = maker(name, mdp, width_scale=scale, **options)(3)
     slow = SlowAudit(agent, mdp)
     simulation = begun(agent, mdp, HORIZON, 3)
     fast = SetsAuditor(agent, Truth.of(mdp), simulation)
@@ -181,11 +183,7 @@ def test_narrow_sets_miss_the_true_model_and_the_place_is_named(name: str) -> No
 
 def shrunk_radius(plan: dict[str, Any]) -> dict[str, Any]:
     used = plan["confidence"]
-    return {
-        "confidence": (L1Ball if isinstance(used, L1Ball) else KLBall)(
-            np.where(used.radius < 2, 0.999, 1) * used.radius
-        )
-    }
+    return {"confidence": replace(used, radius=np.where(used.radius < 2, 0.999, 1) * used.radius)}
 
 
 def shrunk_upper(plan: dict[str, Any]) -> dict[str, Any]:
@@ -195,6 +193,8 @@ def shrunk_upper(plan: dict[str, Any]) -> dict[str, Any]:
 
 def shrunk_unseen(plan: dict[str, Any]) -> dict[str, Any]:
     used = plan["confidence"]
+    if isinstance(used, L1Ball):  # TUCRL while there are states never visited
+        return {}
     return {"confidence": replace(used, unseen=0.999 * used.unseen)}
 
 
@@ -240,6 +240,31 @@ def test_a_set_that_is_not_the_equations_is_caught(name: str, change: Callable[.
     assert (
         audit_run(maker(name, mdp, 4000, width_scale=0.1)(1), mdp, 4000, seed=1).findings["set-formula"].failures == 0
     )
+
+
+def unchanged(_: dict[str, Any]) -> dict[str, Any]:
+    return {}
+
+
+def intervals_in_place_of_balls(plan: dict[str, Any]) -> dict[str, Any]:
+    rows, used = plan["rows"], plan["confidence"]
+    ones = np.ones(rows.p.size)
+    options = {"reachable": used.reachable, "truncated": used.truncated}
+    return {"confidence": Intervals(0.0 * ones, ones, np.ones_like(used.radius), **options)}
+
+
+@pytest.mark.parametrize("change", [unchanged, shrunk_radius, no_truncation, intervals_in_place_of_balls])
+def test_tucrls_relaxed_balls_are_those_of_the_equation(change: Callable[..., dict[str, Any]]) -> None:
+    mdp = gf.environments.weakly_communicating_toy(2)
+
+    class Wrong(gf.TUCRL):
+        def plan(self, statistics: Any, t: int) -> EpisodePlan:
+            made = super().plan(statistics, t)
+            assert isinstance(made.details["confidence"], L1Ball)
+            return replace(made, details=made.details | change(made.details))
+
+    finding = audit_run(Wrong(4, 2, seed=1), mdp, 20_000, seed=1).findings["set-formula"]
+    assert (finding.failures > 0) == (change is not unchanged)
 
 
 def test_a_wrong_width_for_many_visits_only_is_caught_where_it_is() -> None:

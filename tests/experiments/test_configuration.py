@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 import gainful as gf
 from gainful.agents import registry as agents
 from gainful.agents.ucrl2 import UCRL2
-from gainful.arguments import AddedLater
+from gainful.arguments import AddedLater, DefaultWas
 from gainful.environments import registry as environments
 from gainful.errors import InvalidArgumentError, UnknownAgentError, UnknownEnvironmentError
 from gainful.experiments.agent_factory import AgentFactory
@@ -57,7 +57,11 @@ def test_the_identity_of_one_configuration_is_pinned() -> None:
     assert (ONE.key, ONE.run_id) == ("f9827bc5662e1b2ebe4f", "31b729b463a7cd3f859e")
 
 
-REQUIRED: dict[str, dict[str, Any]] = {"mbie-eb": {"discount": 0.9, "m": 100}, "ucbvi": {"episode_length": 10}}
+REQUIRED: dict[str, dict[str, Any]] = {
+    "mbie-eb": {"discount": 0.9, "m": 100},
+    "ucbvi": {"episode_length": 10},
+    "tucrl": {"bounds": "ucrl2b"},  # what it was before it had bounds
+}
 
 
 @pytest.mark.parametrize(
@@ -97,7 +101,7 @@ def test_the_runs_of_a_shipped_spec_keep_their_ids() -> None:
 
 
 class Patient(UCRL2):
-    """An agent whose second version has two parameters more than its first."""
+    """An agent whose second version has three parameters more than its first, and another default of the fourth."""
 
     def __init__(
         self,
@@ -111,15 +115,19 @@ class Patient(UCRL2):
         allowed: ArrayLike | None = None,
         episodes: Annotated[Literal["doubling", "fixed"], AddedLater("doubling")] = "doubling",
         lengths: Annotated[Sequence[float], AddedLater((1.0, 2.0))] = (1.0, 2.0),
+        sets: Annotated[str, AddedLater("old")] = "new",
+        prior: Annotated[float | None, DefaultWas(1.0)] = None,
     ) -> None:
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
-        self.told = episodes, lengths
+        self.told = episodes, lengths, sets, prior
 
 
-FIRST_VERSION = {"delta": 0.05}
-"""The canonical parameters of that agent before it had the other two."""
+FIRST_VERSION = {"delta": 0.05, "prior": 1.0}
+"""The canonical parameters of that agent before it had the others."""
+AS_BEFORE: dict[str, Any] = {"sets": "old", "prior": 1}
+"""What a spec must write for the runs of the first version."""
 
 
 @pytest.fixture
@@ -133,17 +141,31 @@ def test_a_parameter_added_later_at_its_old_value_keeps_the_run_id(
     patient: Callable[..., Configuration], given: dict[str, Any]
 ) -> None:
     stored = {**patient().canonical(), "agent_parameters": FIRST_VERSION}
-    assert patient(**given).canonical() == stored
-    assert patient(**given).key == hash_of(stored)
-    assert patient(**given).run_id == hash_of({**stored, "results_version": RESULTS_VERSION})
+    asked = patient(**given, **AS_BEFORE)
+    assert asked.canonical() == stored
+    assert asked.key == hash_of(stored)
+    assert asked.run_id == hash_of({**stored, "results_version": RESULTS_VERSION})
 
 
 @pytest.mark.parametrize("given", [{"episodes": "fixed"}, {"lengths": [1, 3]}])
 def test_a_parameter_added_later_at_another_value_is_another_run(
     patient: Callable[..., Configuration], given: dict[str, Any]
 ) -> None:
-    assert patient(**given).run_id != patient().run_id
-    assert patient(**given).canonical()["agent_parameters"] == {**FIRST_VERSION, **given}
+    asked = patient(**given, **AS_BEFORE)
+    assert asked.run_id != patient(**AS_BEFORE).run_id
+    assert asked.canonical()["agent_parameters"] == {**FIRST_VERSION, **given}
+
+
+def test_a_default_that_is_not_the_old_value_is_another_run_whose_earlier_meanings_are_known(
+    patient: Callable[..., Configuration],
+) -> None:
+    assert patient().canonical()["agent_parameters"] == {"delta": 0.05, "sets": "new", "prior": None}
+    meanings = patient().earlier_meanings()
+    given = [one.agent_parameters for one in meanings]
+    assert given == [{"sets": "old", "prior": 1.0}, {"sets": "old"}, {"prior": 1.0}]
+    assert meanings[0].canonical()["agent_parameters"] == FIRST_VERSION
+    assert [one.agent_parameters for one in patient(prior=2).earlier_meanings()] == [{"prior": 2, "sets": "old"}]
+    assert patient(**AS_BEFORE).earlier_meanings() == []
 
 
 def test_a_spec_may_write_a_parameter_added_later(patient: Callable[..., Configuration]) -> None:

@@ -14,6 +14,7 @@ from gainful.theory import (
     kl_ucrl_reward_width,
     scal_floor,
     scal_width,
+    tucrl_radius,
     tucrl_truncated,
     ucrl2_radius,
     ucrl2_reward_width,
@@ -72,6 +73,21 @@ def test_the_equations_are_those_in_use(t: int) -> None:
             assert kl_ucrl_radius(n, t, S, A, DELTA) == pytest.approx(of_rows, **exact)
             of_rewards = kl.reward_width(kl.reward_constant(S, A, float(t), DELTA), n, 2.0, 1.0)
             assert kl_ucrl_reward_width(n, t, S, A, DELTA, 2.0) == pytest.approx(of_rewards, **exact)
+
+
+def test_tucrls_width_is_two_and_a_half_times_that_of_ucrl2b() -> None:
+    # 0.538 and 0.204 at N = 1000, p = 1/2, t = 10^5, on RiverSwim-6
+    assert round(float(scal_width(1000, 0.25, 1e5, S, A, DELTA)), 3) == 0.538
+    assert round(float(ucrl2b_width(1000, 0.25, S, A, DELTA)), 3) == 0.204
+
+
+def test_the_relaxed_radius_sums_over_all_next_states() -> None:
+    widths, unseen = (
+        scal_width(100, [0.25, 0.25, 0.0], 1000, S, A, DELTA),
+        scal_width([100, 100], 0.0, 1000, S, A, DELTA),
+    )
+    found = tucrl_radius(widths, [0, 0, 1], unseen, S)
+    assert found == pytest.approx([2 * widths[0] + 4 * unseen[0], 6 * unseen[1]], rel=1e-14, abs=0)
 
 
 def test_truncation_begins_above_the_root() -> None:

@@ -12,6 +12,7 @@ from gainful.agents import registry
 from gainful.agents.agent import Agent
 from gainful.agents.episodic import EPISODE_RECORD, EpisodeLog, EpisodePlan, EpisodicAgent
 from gainful.archive import Format, read_archive, write_archive
+from gainful.arguments import settings_before
 from gainful.errors import InvalidAgentError
 
 AGENT_FILE = Format("gainful-agent", 1, "agent", "agent.save", InvalidAgentError)
@@ -67,11 +68,17 @@ def load_agent(path: str | Path) -> Any:
             hint="upgrade gainful",
         )
     try:
-        agent = made(**header["settings"], allowed=arrays["allowed"])
+        agent = made(**complete_settings(made, header["settings"]), allowed=arrays["allowed"])
         take_state(agent, header, arrays)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, MemoryError) as error:
         raise AGENT_FILE.damaged(path, f"{type(error).__name__}: {error}") from error
     return agent
+
+
+def complete_settings(made: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a stored agent; one that its version did not have yet gets the value that it stood for."""
+    core: Any = registry.class_named(str(settings.get("agent_class"))) or made  # a discretised agent has its core's
+    return settings_before(core) | settings
 
 
 def agent_state(agent: Agent) -> tuple[Header, Arrays]:

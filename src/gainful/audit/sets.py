@@ -25,6 +25,7 @@ from gainful.audit.rows import ANCHOR, TrueRows
 from gainful.audit.tightness import optimism_gap
 from gainful.audit.truth import Truth
 from gainful.errors import InvalidArgumentError
+from gainful.planning.confidence import Intervals
 from gainful.simulation.tabular import TabularSimulation
 from gainful.theory.regret import episodes_at
 from gainful.theory.sets import (
@@ -32,6 +33,7 @@ from gainful.theory.sets import (
     kl_ucrl_reward_width,
     scal_floor,
     scal_width,
+    tucrl_radius,
     tucrl_truncated,
     ucrl2_radius,
     ucrl2_reward_width,
@@ -91,9 +93,9 @@ class Widths(NamedTuple):
     radius: Floats
     """(S*A,) of the ball of rows; empty for intervals."""
     entries: Floats
-    """|p̃(s') − p̄(s')| is at most this, for each entry of p̄; empty for balls."""
+    """|p̃(s') − p̄(s')| is at most this, for each entry of p̄; empty for balls that are not made of intervals."""
     unseen: Floats
-    """(S*A,) the same for a next state never seen; empty for balls."""
+    """(S*A,) the same for a next state never seen; empty likewise."""
 
 
 def widths_of(agent: ExtendedAgent, seen: Seen, t: int) -> Widths:
@@ -108,16 +110,22 @@ def widths_of(agent: ExtendedAgent, seen: Seen, t: int) -> Widths:
         r, radius = kl_ucrl_reward_width(N, T, S, A, delta, r_max), kl_ucrl_radius(N, T, S, A, delta)
         return Widths(scale * r, scale * radius, none, none)
     spread = seen.p * (1.0 - seen.p)
-    if isinstance(agent, UCRL2B):  # and TUCRL
+    if isinstance(agent, UCRL2B) and not _is_published_tucrl(agent):
         r = ucrl2b_width(N, seen.variance, S, A, delta, r_max)
         entries = ucrl2b_width(N[seen.pair], spread, S, A, delta)
         return Widths(scale * r, none, scale * entries, scale * ucrl2b_width(N, 0.0, S, A, delta))
-    if isinstance(agent, SCAL):
-        r = scal_width(N, seen.variance, t, S, A, delta, r_max)
-        entries = scal_width(N[seen.pair], spread, t, S, A, delta)
-        return Widths(scale * r, none, scale * entries, scale * scal_width(N, 0.0, t, S, A, delta))
+    if isinstance(agent, SCAL) or _is_published_tucrl(agent):
+        r = scale * scal_width(N, seen.variance, t, S, A, delta, r_max)
+        entries = scale * scal_width(N[seen.pair], spread, t, S, A, delta)
+        unseen = scale * scal_width(N, 0.0, t, S, A, delta)
+        relaxed = not isinstance(agent, SCAL) and not seen.states(S).all()
+        return Widths(r, tucrl_radius(entries, seen.pair, unseen, S) if relaxed else none, entries, unseen)
     name = type(agent).__name__
     raise InvalidArgumentError("agent", name, problem=f"{name} has no confidence set that is audited")
+
+
+def _is_published_tucrl(agent: ExtendedAgent) -> bool:
+    return isinstance(agent, TUCRL) and agent.bounds == "published"
 
 
 # ---------------------------------------------------------------------- the set in use against the equations
@@ -129,7 +137,7 @@ def formula_errors(agent: ExtendedAgent, plan: EpisodePlan, seen: Seen, widths: 
     A pair never visited may go anywhere for reward r_max; radii, bounds and rewards are cut at 2, [0, 1] and r_max.
     SCAL's lower bounds are the equation's unless they leave less than η_k for s̄: then those of other states are
     smaller by a common factor, and leave just that. TUCRL truncates the well-visited pairs, and every pair once all
-    those of visited states are.
+    those of visited states are; while states are left that were never visited, it plans over the ball of radius Σβ.
     """
     possible = agent.allowed.reshape(-1)
     visited, r_max = seen.visits > 0, agent.reward_range
@@ -140,24 +148,14 @@ def formula_errors(agent: ExtendedAgent, plan: EpisodePlan, seen: Seen, widths: 
     if not alike or not np.array_equal(np.diff(rows.indptr)[visited], np.diff(seen.ptr)[visited]):
         return np.where(possible, np.inf, 0.0)
     np.maximum.at(wrong, seen.pair, off(rows.p[here], seen.p))
+    if isinstance(used, Intervals) == bool(widths.radius.size):
+        return np.where(possible, np.inf, 0.0)
     if widths.radius.size:
-        everything = EVERYTHING if isinstance(agent, UCRL2) else UNBOUNDED
+        everything = UNBOUNDED if isinstance(agent, KLUCRL) else EVERYTHING
         expected = np.where(visited, np.minimum(everything, widths.radius), everything)
-        radius = np.minimum(used.radius.reshape(-1), UNBOUNDED)
-        return np.where(possible, np.maximum(wrong, off(radius, expected)), 0.0)
-    wrong = np.maximum(wrong, off(used.unseen.reshape(-1), np.where(visited, np.minimum(1.0, widths.unseen), 1.0)))
-    filler = np.repeat(np.arange(visited.size), np.diff(rows.indptr))[~here]
-    np.maximum.at(wrong, filler, off(used.lower[~here], 0.0) + off(used.upper[~here], 1.0))
-    np.maximum.at(wrong, seen.pair, off(used.upper[here], np.minimum(1.0, seen.p + widths.entries)))
-    lower = np.maximum(0.0, seen.p - widths.entries)
-    if isinstance(agent, SCAL):
-        eta = scal_floor(t, agent.span, r_max)
-        others = np.where(seen.next_state != ANCHOR, lower, 0.0)
-        sums = np.bincount(seen.pair, weights=others, minlength=visited.size)
-        room = np.where(sums > 1.0 - eta, (1.0 - eta) / np.maximum(sums, 1e-300), 1.0)  # 1: left as they are
-        lower = np.where(seen.next_state != ANCHOR, lower * room[seen.pair], lower)
-        wrong = np.maximum(wrong, off(used.floor, eta) + (used.floor_state != ANCHOR))
-    np.maximum.at(wrong, seen.pair, off(used.lower[here], lower))
+        wrong = np.maximum(wrong, off(np.minimum(used.radius.reshape(-1), UNBOUNDED), expected))
+    else:
+        wrong = np.maximum(wrong, interval_errors(agent, plan, seen, widths, t))
     if isinstance(agent, TUCRL):
         known = seen.states(agent.n_states)
         truncated = tucrl_truncated(seen.visits, t, agent.n_states, agent.n_actions)
@@ -169,6 +167,26 @@ def formula_errors(agent: ExtendedAgent, plan: EpisodePlan, seen: Seen, widths: 
         wrong = np.maximum(wrong, used.truncated.reshape(-1) != truncated)
         wrong = np.maximum(wrong, np.repeat(used.reachable != known, agent.n_actions))
     return np.where(possible, wrong, 0.0)
+
+
+def interval_errors(agent: ExtendedAgent, plan: EpisodePlan, seen: Seen, widths: Widths, t: int) -> Floats:
+    """(S*A,) how far the bounds in use are from the equations, relative to 1 + the number."""
+    visited, used, rows = seen.visits > 0, plan.details["confidence"], plan.details["rows"]
+    here = np.repeat(visited, np.diff(rows.indptr))
+    wrong = np.asarray(off(used.unseen.reshape(-1), np.where(visited, np.minimum(1.0, widths.unseen), 1.0)))
+    filler = np.repeat(np.arange(visited.size), np.diff(rows.indptr))[~here]
+    np.maximum.at(wrong, filler, off(used.lower[~here], 0.0) + off(used.upper[~here], 1.0))
+    np.maximum.at(wrong, seen.pair, off(used.upper[here], np.minimum(1.0, seen.p + widths.entries)))
+    lower = np.maximum(0.0, seen.p - widths.entries)
+    if isinstance(agent, SCAL):
+        eta = scal_floor(t, agent.span, agent.reward_range)
+        others = np.where(seen.next_state != ANCHOR, lower, 0.0)
+        sums = np.bincount(seen.pair, weights=others, minlength=visited.size)
+        room = np.where(sums > 1.0 - eta, (1.0 - eta) / np.maximum(sums, 1e-300), 1.0)  # 1: left as they are
+        lower = np.where(seen.next_state != ANCHOR, lower * room[seen.pair], lower)
+        wrong = np.maximum(wrong, off(used.floor, eta) + (used.floor_state != ANCHOR))
+    np.maximum.at(wrong, seen.pair, off(used.lower[here], lower))
+    return wrong
 
 
 def off(used: Any, expected: Any) -> Floats:

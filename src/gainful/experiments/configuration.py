@@ -9,7 +9,9 @@ number is 1.0, -0.0 is 0.0). Floats are written as Python's repr: the shortest d
 so that two spellings of one float64 (0.1, 1e-1) are one and two neighbouring floats are two.
 
 A parameter that was added after runs had been stored is marked `AddedLater(old_value)` in its signature. At that value
-it is left out of the canonical form, so that runs stored before it existed keep their identity.
+it is left out of the canonical form, so that runs stored before it existed keep their identity. Its default may be
+another value, and a default may change (`DefaultWas`): leaving the parameter out then means another run than before.
+`earlier_meanings` are the runs that it meant.
 """
 
 from __future__ import annotations
@@ -17,12 +19,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import combinations
 from typing import Any
 
 from gainful.agents import registry as agents
-from gainful.errors import InvalidArgumentError
+from gainful.errors import MISSING, InvalidArgumentError
 from gainful.experiments.parameters import (
     agent_parameters,
     check_agent,
@@ -130,6 +133,19 @@ class Configuration:
             "checkpoints": [int(step) for step in steps],
             "seed": seed,
         }
+
+    def earlier_meanings(self) -> list[Configuration]:
+        """The runs that this configuration asked for in earlier versions, whose defaults differ from today's."""
+        old = {
+            name: parameter.earlier_default
+            for name, parameter in agent_parameters(self.agent, is_continuous(self.environment)).items()
+            if name not in self.agent_parameters and parameter.earlier_default is not MISSING
+        }
+        return [
+            replace(self, agent_parameters={**self.agent_parameters, **{name: old[name] for name in names}})
+            for n in range(len(old), 0, -1)
+            for names in combinations(old, n)
+        ]
 
     @cached_property
     def key(self) -> str:

@@ -22,12 +22,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, reduce
 from operator import or_
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BeforeValidator, StrictBool, StrictStr, TypeAdapter, ValidationError
 
 from gainful.agents import registry as agents
-from gainful.arguments import AddedLater
+from gainful.arguments import AddedLater, DefaultWas, annotation_of, marks_of
 from gainful.environments import registry as environments
 from gainful.errors import (
     MISSING,
@@ -265,7 +265,7 @@ class Parameter:
     """What its values are, in words."""
     adapter: TypeAdapter[Any]
     default: Any = MISSING
-    added_later: AddedLater | None = None
+    history: AddedLater | DefaultWas | None = None
     omitted_when_auto: bool = False
 
     @property
@@ -294,9 +294,18 @@ class Parameter:
         """The default as `check` returns it."""
         return self.check(self.default)
 
+    @cached_property
+    def earlier_default(self) -> Any:
+        """What leaving it out meant in an earlier version, if that was something else; MISSING otherwise."""
+        if self.history is None:
+            return MISSING
+        mark = self.history
+        old = self.check(mark.old_value if isinstance(mark, AddedLater) else mark.old_default)
+        return MISSING if old == self.canonical_default else old
+
     def at_old_value(self, value: Any) -> bool:
         """Whether it was added later and this value changes nothing: a run's identity leaves it out."""
-        return self.added_later is not None and bool(value == self.canonical_default)
+        return isinstance(self.history, AddedLater) and bool(value == self.check(self.history.old_value))
 
 
 def signature_parameters(factory: Callable[..., Any], names: Sequence[str] | None = None) -> dict[str, Parameter]:
@@ -314,15 +323,11 @@ def signature_parameters(factory: Callable[..., Any], names: Sequence[str] | Non
 @cache
 def _signature_parameter(factory: Callable[..., Any], name: str) -> Parameter:
     p = inspect.signature(factory).parameters[name]
-    code = inspect.unwrap(factory.__init__ if inspect.isclass(factory) else factory)
-    alone = types.SimpleNamespace(__annotations__={name: p.annotation})
-    hint = get_type_hints(alone, globalns=getattr(code, "__globals__", {}), include_extras=True)[name]
+    hint = annotation_of(factory, name)
     default = MISSING if p.default is inspect.Parameter.empty else p.default
-    marks = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, AddedLater)]
-    added_later = marks[0] if marks else None
-    assert added_later is None or added_later.old_value == default, f"{name}: stored runs had {added_later}"
+    marks = marks_of(hint)
     kind = _value_type(hint)
-    return Parameter(name, kind.expected, TypeAdapter(kind.type), default, added_later)
+    return Parameter(name, kind.expected, TypeAdapter(kind.type), default, marks[0] if marks else None)
 
 
 # ---------------------------------------------------------------------- what there is to set

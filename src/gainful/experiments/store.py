@@ -217,14 +217,32 @@ class Store:
     def planned(self) -> list[Configuration]:
         """Every run that the stored specs ask for."""
         found = self._rows(
-            "SELECT environment, environment_parameters, agent, agent_parameters, horizon, checkpoints, seed "
-            "FROM planned JOIN configurations ON configurations.number = planned.configuration "
+            "SELECT environment, environment_parameters, agent, agent_parameters, horizon, checkpoints, seed, "
+            "planned.key FROM planned JOIN configurations ON configurations.number = planned.configuration "
             "ORDER BY configurations.number, seed"
         )
+        asked = (
+            (Configuration(e, json.loads(ep), a, json.loads(ap), T, tuple(json.loads(grid)), seed), key)
+            for e, ep, a, ap, T, grid, seed, key in found
+        )
         return [
-            Configuration(e, json.loads(ep), a, json.loads(ap), T, tuple(json.loads(grid)), seed)
-            for e, ep, a, ap, T, grid, seed in found
+            next((one for one in (c, *c.earlier_meanings()) if one.key == key), c) if c.key != key else c
+            for c, key in asked
         ]
+
+    def as_asked_before(self, configurations: Iterable[Configuration]) -> list[Configuration]:
+        """The same runs with the defaults of the version that began this sweep, where it has such runs.
+
+        A parameter that a spec leaves out means here what it meant when the sweep began.
+        """
+        keys = {row[0] for row in self._rows("SELECT key FROM configurations")}
+        found = []
+        for c in configurations:
+            others = c.earlier_meanings() if keys else []
+            if others and without_seed(c) not in keys:
+                c = next((one for one in others if without_seed(one) in keys), c)
+            found.append(c)
+        return found
 
     def plan(self, text: str, title: str, runs: Iterable[tuple[Configuration, str, str]]) -> None:
         """Add runs (configuration, environment label, agent label) to those that are planned; labels are updated."""

@@ -296,7 +296,7 @@ class _SweepRunner:
     def run(self, jobs: int | None, dask: str | None, timeout: float | None) -> ExperimentOutcome:
         began = time.monotonic()
         title = self.spec.title or self.spec.name
-        configurations = self.spec.configurations()
+        configurations = self.store.as_asked_before(self.spec.configurations())
         runs = [(c, one.environment, one.agent) for c, one in zip(configurations, self.spec.labels, strict=True)]
         self._check_that_nothing_is_gone(configurations)
         self.store.plan(self.spec.text, title, runs)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gainful.agents import registry
 from gainful.agents.episodic import EpisodicAgent
+from gainful.agents.files import complete_settings
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.errors import InvalidArgumentError, UnknownAgentError, suggestion
 from gainful.live.prior_model import observe_prior
@@ -100,7 +101,8 @@ def class_named(name: str) -> Any:
 
 def rebuild_agent(name: str, settings: dict[str, Any], allowed: NDArray[np.bool_] | None) -> Any:
     """A new agent from what a file holds; TypeError, ValueError or KeyError if that cannot be."""
-    return class_named(name)(**settings, **({} if allowed is None else {"allowed": allowed}))
+    made = class_named(name)
+    return made(**complete_settings(made, settings), **({} if allowed is None else {"allowed": allowed}))
 
 
 def _fill_from(prior: Any, given: dict[str, Any], made: Any) -> None:

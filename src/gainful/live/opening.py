@@ -7,6 +7,7 @@ import itertools
 from pathlib import Path
 from typing import Any, Literal
 
+from gainful.agents.files import complete_settings
 from gainful.archive import read_archive
 from gainful.arguments import choice, finite, flag, whole
 from gainful.atomic_files import sync_folder
@@ -222,9 +223,10 @@ def _agent_differences(folder: Folder, stored: AgentDescription, agent: Any) -> 
     if type(agent).__name__ != stored.agent:
         return [f"agent: stored {stored.agent}, given {type(agent).__name__}"]
     given, known = plain_settings(agent.settings()), stored.initial
-    found = setting_differences(stored.settings, given)
+    found = setting_differences(complete_settings(type(agent), stored.settings), given)
     if found:
-        return found if setting_differences(_present_settings(folder, stored), given) else []
+        present = complete_settings(type(agent), _present_settings(folder, stored))
+        return found if setting_differences(present, given) else []
     if agent.core.t != known["t"] or statistics_digest(agent) != known["digest"]:
         others = " others" if agent.core.t == known["t"] else ""
         return [f"what it knew at first: stored {known['t']} observations, given {agent.core.t}{others}"]

@@ -80,7 +80,7 @@ def ucrl2_radius(visits: ArrayLike, t: float, n_states: int, n_actions: int, del
 def ucrl2b_width(
     visits: ArrayLike, variance: ArrayLike, n_states: int, n_actions: int, delta: float, value_range: float = 1.0
 ) -> Floats:
-    """The intervals of UCRL2B and TUCRL: 2·sqrt(σ̂²·ℓ/N⁺) + 6·range·ℓ/N⁺ with ℓ = ln(6·S·A·N⁺/δ).
+    """The intervals of UCRL2B: 2·sqrt(σ̂²·ℓ/N⁺) + 6·range·ℓ/N⁺ with ℓ = ln(6·S·A·N⁺/δ).
 
     For a reward or for one p(s'). Fruit, Pirotta & Lazaric 2020, Improved analysis of UCRL2 with empirical Bernstein
     inequality.
@@ -122,10 +122,11 @@ def scal_width(
     delta: float,
     value_range: float = 1.0,
 ) -> Floats:
-    """The intervals of SCAL: sqrt(14·σ̂²·b/N⁺) + (49/3)·range·b/max{1, N-1} with b = ln(2·S·A·t_k/δ).
+    """The intervals of SCAL and TUCRL: sqrt(14·σ̂²·b/N⁺) + (49/3)·range·b/max{1, N-1} with b = ln(2·S·A·t_k/δ).
 
     For a reward or for one p(s'). Fruit, Pirotta, Lazaric & Ortner 2018, Efficient bias-span-constrained
-    exploration-exploitation in RL.
+    exploration-exploitation in RL; Fruit, Pirotta & Lazaric 2018, Near optimal exploration-exploitation in
+    non-communicating MDPs.
 
     Parameters
     ----------
@@ -183,6 +184,38 @@ def scal_floor(t: float, span: float, reward_max: float = 1.0) -> float:
     0.005
     """
     return min(1.0, reward_max / (span * t))
+
+
+def tucrl_radius(entry_widths: ArrayLike, pairs: ArrayLike, unseen_widths: ArrayLike, n_states: int) -> Floats:
+    """The radius of TUCRL's relaxed ball of rows: ‖p̃ - p̄‖₁ ≤ Σ_{s'} β(s,a,s'), the sum over all S next states.
+
+    It takes the place of the intervals while there are states never visited. Fruit, Pirotta & Lazaric 2018, Near
+    optimal exploration-exploitation in non-communicating MDPs.
+
+    Parameters
+    ----------
+    entry_widths : array_like
+        β of the next states that were seen, for all pairs.
+    pairs : array_like of int
+        The pair of each of them.
+    unseen_widths : array_like
+        β of a next state never seen from the pair, one for each pair.
+    n_states : int
+        S.
+
+    Returns
+    -------
+    ndarray
+        The radius of each pair.
+
+    Examples
+    --------
+    >>> tucrl_radius([0.25, 0.25, 0.5], [0, 0, 1], [0.125, 0.25], 4)
+    array([0.75, 1.25])
+    """
+    unseen, at = np.asarray(unseen_widths), np.asarray(pairs)
+    listed = np.bincount(at, minlength=unseen.size)
+    return np.asarray(np.bincount(at, weights=entry_widths, minlength=unseen.size) + (n_states - listed) * unseen)
 
 
 def tucrl_truncated(visits: ArrayLike, t: float, n_states: int, n_actions: int) -> NDArray[np.bool_]:
