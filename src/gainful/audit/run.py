@@ -11,6 +11,7 @@ import numpy as np
 
 from gainful.agents.c_scal_plus import CSCALPlus
 from gainful.agents.episodic import EpisodeView
+from gainful.agents.kl_scal_plus import KLSCALPlus
 from gainful.agents.kl_ucrl import KLUCRL
 from gainful.agents.scal import SCAL
 from gainful.agents.scal_plus import SCALPlus
@@ -26,7 +27,7 @@ from gainful.simulation.simulate import new_simulation
 if TYPE_CHECKING:
     from gainful.audit.cells import CellsTruth
 
-AUDITED = ("scal-plus", "ucrl2", "ucrl2b", "scal", "tucrl", "kl-ucrl")
+AUDITED = ("scal-plus", "kl-scal-plus", "ucrl2", "ucrl2b", "scal", "tucrl", "kl-ucrl")
 """The agents whose theorems are audited in a finite MDP; on continuous states it is c-scal-plus."""
 
 
@@ -175,6 +176,10 @@ def auditor_class(agent: Any, truth: Any) -> Callable[[Any, Any, Any], Auditor]:
         from gainful.audit.c_scal_plus import CellsAuditor
 
         return CellsAuditor
+    if isinstance(agent, KLSCALPlus) and finite:
+        from gainful.audit.kl_scal_plus import KLScalPlusAuditor
+
+        return KLScalPlusAuditor
     if isinstance(agent, (UCRL2, UCRL2B, SCAL, KLUCRL)) and finite:
         from gainful.audit.sets import SetsAuditor
 
@@ -202,7 +207,7 @@ def audit_run(
     Parameters
     ----------
     agent : Agent
-        A new agent: SCAL+, UCRL2, UCRL2B, SCAL, TUCRL or KL-UCRL in an MDP, C-SCAL+ on continuous states.
+        A new agent: SCAL+, KL-SCAL+, UCRL2, UCRL2B, SCAL, TUCRL or KL-UCRL in an MDP, C-SCAL+ on continuous states.
     environment : MDP or ContinuousEnvironment
         Its model must be known.
     horizon : float

@@ -43,7 +43,8 @@ _QIAN = "Qian, Fruit, Pirotta & Lazaric"
 
 _PROOF = "the explicit bound"
 _EACH = "the paper of each algorithm"
-_SHARP = "docs/kl_scal_plus.md, theorem 11"
+_KL = "docs/kl_scal_plus.md"
+_SHARP = "docs/kl_scal_plus.md, lemmas 3, 4 and theorem 11"
 
 _ALL = (
     Statement(
@@ -98,11 +99,14 @@ _ALL = (
     Statement("unichain", "the policy reaches s̄ from every state of the estimated MDP", f"{_QIAN}, sec. 3"),
     Statement(
         "episode-rule",
-        "no pair is executed more than max{1, N_k} times in an episode, and one pair reaches that number",
+        "no pair is executed more than max{1, ⌊f_k·N_k⌋} times in an episode (f_k = 1: doubling), and one pair is "
+        "executed that often",
         f"{_QIAN}, fig. ucrl.constrained",
     ),
     Statement(
-        "episode-count", "at most S·A·log₂(8T/SA) episodes in T ≥ SA steps", "Jaksch, Ortner & Auer 2010, app. C.2"
+        "episode-count",
+        "at most S·A·log₂(8T/SA) episodes in T ≥ SA steps, or what another rule than doubling allows",
+        f"Jaksch, Ortner & Auer 2010, app. C.2; {_KL}, section 5",
     ),
     Statement("term-bonus", "Σ ν·b is at most its term of the bound", _PROOF),
     Statement("term-deviation", "Σ ν·d is at most its term of the bound", _PROOF),
@@ -137,7 +141,8 @@ _ALL = (
     ),
     Statement(
         "bias-domination",
-        "b + p̂·h* ≥ p·h* at (s, π*(s)) in every state; on cells, up to the Hölder term, at every point and action",
+        "b + p̂·h* ≥ p·h*, or klmax(p̄, h*, ρ) ≥ p·h*, at (s, π*(s)) in every state; on cells, up to the Hölder term, at "
+        "every point and action",
         _SHARP,
         likely=True,
         constants=True,
@@ -154,6 +159,25 @@ _ALL = (
     Statement("set-formula", "the confidence set in use is that of the equation", _EACH),
     Statement("rewards-in-set", "every true mean reward lies in its interval", _EACH, likely=True, constants=True),
     Statement("rows-in-set", "every true transition row lies in its set", _EACH, likely=True, constants=True),
+    Statement(
+        "times-domination",
+        "klmax(p̄, −τ_z, ρ) ≥ −p·τ_z at (s, π_z(s)) for all states s ≠ z",
+        f"{_KL}, lemma 3",
+        likely=True,
+        constants=True,
+    ),
+    Statement(
+        "span-diameter",
+        "sp(v_k) ≤ (r_max + ε_k)·D + ε_k",
+        f"{_KL}, proposition 6",
+        likely=True,
+        constants=True,
+    ),
+    Statement(
+        "greedy",
+        "the action played in s is worth r̃ + klmax(p̄, v_k, ρ) ≥ v_k(s) + max(Tv_k − v_k) − ε_k",
+        f"{_KL}, proposition 6",
+    ),
 )
 
 STATEMENTS: dict[str, Statement] = {statement.name: statement for statement in _ALL}

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
-HALVINGS = 100
+HALVINGS = 60
 
 
 def kl_scal_plus_radius(visits: ArrayLike, n_states: int, delta: float) -> Floats:

@@ -143,18 +143,29 @@ def short_doubling_episodes(T: Floats, pairs: int) -> Floats:
     return np.where(pairs <= T, pairs * np.log2(4.0 * np.maximum(T, pairs) / pairs), early)
 
 
+def most_episodes(T: Floats, pairs: int, episodes: str) -> Floats:
+    """The largest number of episodes in T steps, the running one included, for each of `EPISODE_RULES`.
+
+    By (**) of `docs/kl_scal_plus.md`; for "vanishing" with f_k ≥ min{1, √(SA/T)}.
+    """
+    log = np.log(T)
+    if episodes == "vanishing":
+        return np.asarray(1.0 + pairs + pairs * log * (1.0 + 2.0 * np.maximum(1.0, np.sqrt(T / pairs))))
+    if episodes == "vanishing-sqrt":
+        largest = np.maximum(1.7, np.sqrt(T / np.maximum(log, 1e-300)) * (log > 0.0))  # 1/f_k
+        return np.asarray(1.0 + pairs + pairs * log * (1.0 + 2.0 * largest))
+    return short_doubling_episodes(T, pairs)
+
+
 def switching(T: Floats, pairs: int, H: float, episodes: str) -> Floats:
     """A bound on Σ_k sp(v_k) over the episodes of T steps, in units of r_max: H·m, or J for "vanishing".
 
     `docs/kl_scal_plus.md`, section "Shorter episodes".
     """
-    log = np.log(T)
     if episodes == "vanishing":
+        log = np.log(T)
         return np.asarray(H * (1.0 + pairs) + log * (H * pairs + 2.0 * np.maximum(H * pairs, np.sqrt(H * pairs * T))))
-    if episodes == "vanishing-sqrt":
-        least = np.maximum(1.7, np.sqrt(T / np.maximum(log, 1e-300)) * (log > 0.0))  # the largest 1/f_k
-        return np.asarray(H * (1.0 + pairs + pairs * log * (1.0 + 2.0 * least)))
-    return np.asarray(H * short_doubling_episodes(T, pairs))
+    return np.asarray(H * most_episodes(T, pairs, episodes))
 
 
 def kl_scal_plus_terms_at(

@@ -1,0 +1,199 @@
+"""The auditor of KL-SCAL+ against slow recomputations from the definitions, and against constants made too small."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import gainful as gf
+from gainful.agents.episodic import EpisodeView
+from gainful.audit.audit import audit
+from gainful.audit.kl_scal_plus import KLScalPlusAuditor, TrueFunctions
+from gainful.audit.run import audit_run
+from gainful.audit.truth import Truth
+from gainful.planning.hitting import hitting_times
+from gainful.simulation.simulate import new_simulation
+from gainful.simulation.tabular import TabularSimulation
+from gainful.theory import kinf, kl_scal_plus_radius, klmax, klup
+
+LIKELY = ("reward-domination", "bias-domination", "times-domination", "optimism", "span-diameter", "mean-regret-bound")
+
+
+def garnet() -> gf.MDP:
+    return gf.environments.garnet(5, 2, 3, reward_law="bernoulli")
+
+
+def maker(mdp: gf.MDP, **options: Any) -> Any:
+    """seed -> KL-SCAL+ for the MDP."""
+    given = {"reward_min": mdp.reward_min, "reward_max": mdp.reward_max, "allowed": mdp.allowed, **options}
+    return lambda seed: gf.KLSCALPlus(mdp.n_states, mdp.n_actions, seed=seed, **given)
+
+
+class SlowKL:
+    """One episode straight from the definitions, with `gainful.theory` and dense arrays."""
+
+    def __init__(self, agent: gf.KLSCALPlus, truth: Truth, view: EpisodeView) -> None:
+        S, A, r_max = agent.n_states, agent.n_actions, agent.reward_range
+        N, v = view.statistics.visits, view.plan.values
+        P = truth.mdp.matrix().toarray()
+        radius = agent.width_scale * kl_scal_plus_radius(N, S, agent.delta)
+        rewards = r_max * klup(np.clip(view.statistics.reward_sum / np.maximum(N, 1) / r_max, 0.0, 1.0), radius)
+        rows = np.zeros((S * A, S))
+        for k in range(S * A):
+            to, n = view.statistics.row(k)
+            rows[k, to] = n / max(1, N[k])
+        possible = agent.allowed.reshape(-1)
+        q = np.full(S * A, -np.inf)
+        for i in np.flatnonzero(possible):
+            q[i] = rewards[i] + klmax(rows[i], v, radius[i])
+        best = q.reshape(S, A).max(axis=1)
+        cut = math.inf if agent.span is None else agent.span
+        residual = np.minimum(best, best.min() + cut) - v
+        self.high, self.low = residual.max(), residual.min()
+        self.greedy = self.high - (q.reshape(S, A)[np.arange(S), view.plan.actions] - v).min()
+        self.rewards, self.radius, self.possible = rewards, radius, possible
+        worth = np.where(agent.allowed, (truth.rewards + P @ truth.bias).reshape(S, A), -np.inf)
+        self.bias = max(self.share(N, rows, P, radius, s * A + int(worth[s].argmax()), truth.bias) for s in range(S))
+        times = hitting_times(truth.mdp)
+        self.times = 0.0
+        for s in range(S):
+            for z in range(S):
+                if s != z and np.isfinite(times).all():
+                    steps = np.where(agent.allowed[s], P.reshape(S, A, S)[s] @ times[:, z], np.inf)
+                    k = s * A + int(steps.argmin())
+                    self.times = max(self.times, self.share(N, rows, P, radius, k, -times[:, z]))
+
+    @staticmethod
+    def share(N: Any, rows: Any, P: Any, radius: Any, k: int, h: NDArray[np.float64]) -> float:
+        """kinf over ρ: at most 1 if klmax(p̄, h, ρ) ≥ p·h."""
+        return kinf(rows[k], h, float(P[k] @ h)) / radius[k] if N[k] else 0.0
+
+
+@pytest.mark.parametrize(
+    ("mdp", "options"),
+    [
+        (gf.environments.riverswim(6), {}),
+        (garnet(), {"span": 0.6, "width_scale": 0.2, "episodes": "vanishing"}),
+        (gf.environments.machine_replacement(), {"width_scale": 0.05}),
+    ],
+    ids=["riverswim", "garnet", "machine"],
+)
+def test_every_number_is_that_of_the_definitions(mdp: gf.MDP, options: dict[str, Any]) -> None:
+    truth = Truth.of(mdp)
+    agent = maker(mdp, **options)(1)
+    simulation = new_simulation(agent, mdp, 150, 1, gain=truth.gain)
+    assert isinstance(simulation, TabularSimulation)
+    auditor = KLScalPlusAuditor(agent, truth, simulation)
+    slow: list[SlowKL] = []
+
+    def see(view: EpisodeView) -> None:
+        auditor.see(view)
+        slow.append(SlowKL(agent, truth, view))
+        used = view.plan.details
+        assert np.allclose(used["radius"], slow[-1].radius, rtol=1e-12, atol=0.0)
+        at = slow[-1].possible
+        assert np.allclose(used["rewards"][at], slow[-1].rewards[at], rtol=0, atol=1e-9 * agent.reward_range)
+
+    agent.on_episode = see
+    simulation.finish()
+    found, _ = auditor.findings()
+    cases, r_max = auditor.cases, agent.reward_range
+    assert len(slow) == cases["optimism"].found.size > 10
+    for k, expected in enumerate(slow):
+        near: dict[str, Any] = {"rel": 1e-8, "abs": 1e-8 * r_max}
+        assert cases["optimism"].allowed[k] == pytest.approx(expected.high, **near)
+        assert cases["greedy"].found[k] == pytest.approx(expected.greedy, **near)
+        for name, share in (("bias-domination", expected.bias), ("times-domination", expected.times)):
+            ratio = cases[name].found[k] / cases[name].allowed[k]
+            assert ratio == pytest.approx(share, rel=1e-6, abs=1e-9)
+    for name in ("set-formula", "certificate", "precision", "greedy", "episode-rule", "episode-count"):
+        assert found[name].failures == 0, name
+
+
+@pytest.mark.parametrize("episodes", ["doubling", "vanishing", "vanishing-sqrt"])
+@pytest.mark.parametrize("span", [None, 7.0])
+def test_with_the_theorems_constants_everything_holds(episodes: str, span: float | None) -> None:
+    mdp = gf.environments.riverswim(6)
+    found = audit(maker(mdp, episodes=episodes, span=span), mdp, 3000, runs=59 if episodes == "doubling" else 3)
+    assert found.ok
+    for name, verdict in found.verdicts.items():
+        if name == "span" and span is None:
+            assert verdict.verdict == "not applicable"
+        else:
+            assert verdict.failed_runs == 0, name
+            assert verdict.verdict in ("certified", "inconclusive")
+    if episodes == "doubling":
+        assert all(found[name].verdict == "certified" for name in LIKELY)
+        assert found["mean-regret-bound"].allowed == pytest.approx(0.15, rel=1e-12, abs=0)
+    bound = found.regret_curves()["bound"]
+    assert bound is not None
+    assert min(bound) > 0.0
+
+
+def test_small_radii_break_optimism_domination_and_span_and_the_audit_says_so() -> None:
+    mdp = garnet()
+    found = audit(maker(mdp, width_scale=0.01), mdp, 2000, runs=12)
+    for name in ("bias-domination", "times-domination", "optimism"):
+        assert found[name].failed_runs > 6, name
+        assert not found[name].promised
+    assert found.ok  # nothing that was guaranteed
+    assert found["set-formula"].failed_runs == 0
+    assert found.regret_curves()["bound"] is None
+
+
+@pytest.mark.slow
+def test_a_tenth_of_the_radius_is_too_little_on_riverswim_in_some_runs() -> None:
+    mdp = gf.environments.riverswim(6)
+    found = audit(maker(mdp, width_scale=0.1), mdp, 20_000, runs=400)
+    assert 1 <= found["optimism"].failed_runs <= 40
+    assert found["span-diameter"].failed_runs >= 1
+    assert found["times-domination"].failed_runs > 40
+
+
+def test_states_that_cannot_be_reached_have_no_times_and_no_diameter() -> None:
+    mdp = gf.environments.weakly_communicating_toy()
+    truth = Truth.of(mdp)
+    run = audit_run(maker(mdp, span=1.01 * truth.span)(0), mdp, 500, truth=truth)
+    for name in ("times-domination", "span-diameter"):
+        assert "D is infinite" in run.findings[name].reason
+    assert run.findings["mean-regret-bound"].applicable
+    assert run.failed == []
+    with_rule = audit_run(maker(mdp, unreachable="tucrl")(0), mdp, 500, truth=truth)
+    assert "tucrl" in with_rule.findings["optimism"].reason
+    assert not with_rule.findings["mean-regret-bound"].applicable
+    assert with_rule.failed == []
+
+
+def test_a_span_below_the_true_one_voids_optimism() -> None:
+    mdp = gf.environments.riverswim(6)
+    run = audit_run(maker(mdp, span=2.0)(0), mdp, 500)
+    assert "more than c = 2" in run.findings["optimism"].reason
+    assert run.findings["span"].failures == 0
+    assert run.failed == []
+
+
+def test_questions_are_about_the_best_action_and_the_quickest_way() -> None:
+    mdp = gf.environments.riverswim(4)
+    asked = TrueFunctions.of(Truth.of(mdp), mdp.allowed)
+    assert asked.best.tolist() == [1, 3, 5, 7]  # always to the right
+    assert asked.times is not None
+    assert asked.times.which.size == 12
+    assert np.all(np.diff(asked.times.indptr)[1::2] == [3, 2, 1, 0])  # to every state on the right
+    # one step, then the rest: -p·τ = 1 - τ
+    times = hitting_times(mdp)
+    for k in range(8):
+        for j in range(asked.times.indptr[k], asked.times.indptr[k + 1]):
+            z = int(asked.times.which[j])
+            assert asked.times.level[j] == pytest.approx(1.0 - times[k // 2, z], rel=1e-7, abs=0)
+
+
+def test_many_states_are_passed_by_the_divergence_from_the_true_row() -> None:
+    mdp = gf.environments.garnet(14, 2, 3)  # more states than the nearest miss is computed for
+    run = audit_run(maker(mdp)(0), mdp, 2000)
+    assert run.findings["times-domination"].failures == 0
+    small = audit_run(maker(mdp, width_scale=0.003)(0), mdp, 2000)
+    assert small.findings["times-domination"].failures > 0
