@@ -164,7 +164,7 @@ def built(name: str) -> Any:
     needed = {p for p, default in registry.describe(name).parameters.items() if default == "required"}
     told = {key: value for key, value in SETTINGS.items() if key in needed or (points and key in inspected(made))}
     if points:
-        told.pop("horizon")
+        told.pop("horizon", None)
         return made(partition=gf.Partition.uniform(bins=10), n_actions=2, **told)
     return made(6, 2, **told)
 

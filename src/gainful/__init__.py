@@ -9,6 +9,7 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from gainful import audit, environments, errors, live, planning, plot, problems, theory
+    from gainful.agents.c_kl_scal_plus import CKLSCALPlus
     from gainful.agents.c_scal_plus import CSCALPlus
     from gainful.agents.discretized import Discretized
     from gainful.agents.epsilon_greedy_q import EpsilonGreedyQ
@@ -72,6 +73,7 @@ _HOME = {
     "hitting_times": "gainful.planning.hitting",
     "optimality_gaps": "gainful.planning.optimality_gaps",
     "SCALPlus": "gainful.agents.scal_plus",
+    "CKLSCALPlus": "gainful.agents.c_kl_scal_plus",
     "CSCALPlus": "gainful.agents.c_scal_plus",
     "UCCRL": "gainful.agents.uccrl",
     "Discretized": "gainful.agents.discretized",
@@ -111,6 +113,7 @@ __all__ = [
     "UCCRL",
     "UCRL2",
     "UCRL2B",
+    "CKLSCALPlus",
     "CSCALPlus",
     "Discretized",
     "DurableAgent",

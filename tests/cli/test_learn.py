@@ -32,6 +32,17 @@ def test_json_is_the_run_of_the_library(capsys: pytest.CaptureFixture[str]) -> N
     assert found["guarantee_holds"] is True
 
 
+def test_an_agent_that_can_do_without_a_span_is_given_none(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["learn", "riverswim", "--agent", "kl-scal-plus", "--horizon", "2000", "--json"]
+    found = []
+    for more in ([], ["--span", "auto"], ["--span", "3"]):
+        assert run([*words, *more]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert [one["span_is_oracle"] for one in found] == [False, True, False]
+    assert [one["settings"]["span"] for one in found] == [None, pytest.approx(6.3166, rel=1e-4, abs=0), 3.0]
+    assert [one["guarantee_holds"] for one in found] == [True, False, True]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

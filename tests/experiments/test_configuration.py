@@ -321,7 +321,23 @@ def test_unknown_names_suggest_the_nearest() -> None:
             configuration.canonical()
 
 
-@pytest.mark.parametrize("agent", [*agents.names(), "c-scal-plus", "uccrl"])
+def test_an_agent_that_can_do_without_a_span_has_none_unless_it_is_given_one() -> None:
+    mdp = gf.environments.riverswim(6)
+    for agent, told, span, oracle in (
+        ("kl-scal-plus", {}, None, False),
+        ("kl-scal-plus", {"span": "auto"}, 5.005, True),
+        ("kl-scal-plus", {"span": 2.0}, 2.0, False),
+        ("scal-plus", {}, 5.005, True),
+    ):
+        parameters = changed(agent=agent, agent_parameters=told).canonical()["agent_parameters"]
+        assert parameters["span"] == told.get("span", None if agent == "kl-scal-plus" else "auto")
+        factory = AgentFactory.from_parameters(agent, mdp, parameters, 0, 100, own_span=5.0)
+        made = factory.make()
+        assert made.span == (None if span is None else pytest.approx(span, rel=1e-12, abs=0))
+        assert factory.span_is_oracle is oracle
+
+
+@pytest.mark.parametrize("agent", [*agents.names(), "c-scal-plus", "c-kl-scal-plus", "uccrl"])
 def test_every_agent_has_a_canonical_form(agent: str) -> None:
     needs = REQUIRED.get(agent, {})
     found = changed(environment="lqg", environment_parameters={}, agent=agent, agent_parameters=needs).canonical()

@@ -783,7 +783,7 @@ def test_a_prior_that_does_not_fit(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- changing settings
 
 
-@pytest.mark.parametrize("name", ["scal-plus", "scal-plus local", "scal", "ucrl2b"])
+@pytest.mark.parametrize("name", ["scal-plus", "scal-plus local", "scal", "ucrl2b", "kl-scal-plus"])
 @pytest.mark.parametrize("planning", ["inline", "background"])
 def test_a_change_is_recorded_and_replayed(name: str, planning: Any, tmp_path: Path) -> None:
     path = tmp_path / "a"

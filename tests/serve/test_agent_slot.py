@@ -216,7 +216,9 @@ def test_every_agent_can_be_shown(name: str, tmp_path: Path) -> None:
         found = agent_view(agent, 0, 10)
         json.dumps([found, episodes(agent, 5)], allow_nan=False)
         assert sum(map(sum, found["tables"]["visits"])) == found["observations"] == 20
-        assert (found["regret_bound"]["value"] is not None) == (name in ("scal-plus", "c-scal-plus"))
+        assert (found["regret_bound"]["value"] is not None) == (
+            name in ("scal-plus", "c-scal-plus", "kl-scal-plus", "c-kl-scal-plus")
+        )
         assert found["regret_bound"]["reason"]
 
 

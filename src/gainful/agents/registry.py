@@ -35,6 +35,7 @@ AGENTS: dict[str, tuple[str, str]] = {
 # agents on continuous states, which have a partition instead of `n_states`
 PARTITIONED: dict[str, tuple[str, str]] = {
     "c-scal-plus": ("gainful.agents.c_scal_plus", "CSCALPlus"),
+    "c-kl-scal-plus": ("gainful.agents.c_kl_scal_plus", "CKLSCALPlus"),
     "uccrl": ("gainful.agents.uccrl", "UCCRL"),
     "discretized": ("gainful.agents.discretized", "Discretized"),
 }

@@ -49,12 +49,14 @@ def audit(
         ),
     ] = None,
     span: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NUMBER|auto",
-            help="The bound c on the span given to the agent; auto is 1.001 times the model's own span.",
+            help="The bound c on the span given to the agent; auto is 1.001 times the model's own span. By default "
+            "auto for agents that need a bound, and none for agents that can do without.",
+            show_default=False,
         ),
-    ] = "auto",
+    ] = None,
     bins: options.Bins = None,
     first_seed: Annotated[int, typer.Option(min=0, help="The seed of the first run.")] = 0,
     settings: options.EnvironmentSettings = None,
@@ -96,8 +98,8 @@ def audit(
         _only_for_environments(agent_name, span, bins, settings, agent_settings)
         found = _of_spec(source, steps, runs, first_seed, jobs)
     else:
-        c = span if "auto" in span else read_number("--span", span, "2.5")
-        if not isinstance(c, str) and not math.isfinite(c):
+        c = span if span is None or "auto" in span else read_number("--span", span, "2.5")
+        if isinstance(c, float | int) and not math.isfinite(c):
             raise InvalidArgumentError("--span", c, "a finite number, or auto", problem=f"--span is {span}")
         if "seed" in of_the_agent:
             raise InvalidArgumentError(
@@ -137,10 +139,10 @@ def _is_spec(source: str) -> bool:
     return source.lower().endswith(".toml") or source in [name for name, _ in shipped()]
 
 
-def _only_for_environments(agent: str | None, span: str, bins: int | None, *settings: list[str] | None) -> None:
+def _only_for_environments(agent: str | None, span: str | None, bins: int | None, *settings: list[str] | None) -> None:
     from gainful.errors import InvalidArgumentError
 
-    given = {"--agent": agent, "--span": None if span == "auto" else span, "--bins": bins}
+    given = {"--agent": agent, "--span": span, "--bins": bins}
     for name, value in {**given, "--set": settings[0], "--agent-set": settings[1]}.items():
         if value:
             raise InvalidArgumentError(
@@ -187,7 +189,7 @@ class _Question(NamedTuple):
     source: str
     settings: list[str]
     agent: str | None
-    span: float | str
+    span: float | str | None
     bins: int | None
     parameters: dict[str, Any]
     horizon: int
@@ -205,13 +207,13 @@ def _of_named_environment(asked: _Question, jobs: int | None) -> Audits:
 
     source, span, horizon = asked.source, asked.span, asked.horizon
     name = asked.agent or ("c-scal-plus" if source in registry.continuous_names() else "scal-plus")
-    if "span" in asked.parameters and span != "auto":
+    if "span" in asked.parameters and span is not None:
         raise InvalidArgumentError(
             "--span", span, hint="leave one out", problem="--span and --agent-set span=… both set c"
         )
-    if span != "auto" and not _takes_span(name):
+    if span is not None and not _takes_span(name):
         raise InvalidArgumentError("--span", span, hint="leave it out", problem=f"--span {span}: {name} takes no span")
-    parameters = {**({"span": span} if _takes_span(name) else {}), **asked.parameters}
+    parameters = {**({} if span is None else {"span": span}), **asked.parameters}
     if asked.bins is not None:
         parameters["bins"] = asked.bins
     of_the_environment = read_settings(asked.settings)

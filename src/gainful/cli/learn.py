@@ -38,13 +38,15 @@ def learn(
     ] = None,
     horizon: Annotated[str, typer.Option(metavar="STEPS", help="The number of steps, such as 1e7.")] = "1e6",
     span: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NUMBER|auto",
-            help="The bound c on the span of the optimal bias, for agents that need one. auto takes the span of the "
-            "model itself (0.5*auto half of it), which a learner could not know: the output calls it an oracle.",
+            help="The bound c on the span of the optimal bias. auto takes the span of the model itself (0.5*auto half "
+            "of it), which a learner could not know: the output calls it an oracle. By default auto for agents that "
+            "need a bound, and none for agents that can do without.",
+            show_default=False,
         ),
-    ] = "auto",
+    ] = None,
     bins: options.Bins = None,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the agent and the environment.")] = 0,
     settings: options.EnvironmentSettings = None,
@@ -85,7 +87,7 @@ def learn(
     with console.progress("loading") as say:
         environment = read_environment(source, settings or ())
         say("solving the model, to measure regret")
-        c = span if "auto" in span else read_number("--span", span, "2.5")
+        c = span if span is None or "auto" in span else read_number("--span", span, "2.5")
         factory = AgentFactory(
             agent_name, environment, c, seed, steps, bins, read_settings(agent_settings or (), "--agent-set")
         )

@@ -25,13 +25,16 @@ OWN_SPAN_FACTOR = 1.001
 
 
 class AgentFactory:
-    """Makes one agent for one environment: fills in what the agent needs and the user left out."""
+    """Makes one agent for one environment: fills in what the agent needs and the user left out.
+
+    A `span` of None is left out: an agent that can do without one gets none, any other the model's own.
+    """
 
     def __init__(
         self,
         name: str | None,
         environment: Any,
-        span: float | str,
+        span: float | str | None,
         seed: int,
         horizon: int,
         bins: int | None,
@@ -55,7 +58,7 @@ class AgentFactory:
     ) -> AgentFactory:
         """From the parameters of a configuration, where span, horizon and bins may be "auto" or left out."""
         given = dict(parameters)
-        span, bins = given.pop("span", AUTO), given.pop("bins", None)
+        span, bins = given.pop("span", None), given.pop("bins", None)
         if given.get("horizon") == AUTO:
             del given["horizon"]
         return cls(name, environment, span, seed, horizon, bins, given, own_span=own_span)
@@ -102,10 +105,8 @@ class AgentFactory:
         given = {setting: typed[setting].check(value) for setting, value in self.given.items()}
         options = {**self._sizes(), **self._rewards(), "seed": self.seed}
         if "span" in known and "span" not in self.given:
-            span = parse_span(self.span)
-            self.span_is_oracle = span.is_oracle
-            options["span"] = span.resolve(self._own_span)
-        elif self.span != AUTO:
+            options["span"] = self._span_for(made)
+        elif self.span not in (None, AUTO):
             raise InvalidArgumentError(
                 "span", self.span, hint="leave it out", problem=f"span {self.span}: {self.name} takes no span"
             )
@@ -121,6 +122,14 @@ class AgentFactory:
                 problem=f"bins {self.bins}: {self.title} has finitely many states",
             )
         return {**options, **given}
+
+    def _span_for(self, made: Any) -> float | None:
+        """The span that the agent is given, and None if it was left out and is not needed."""
+        if self.span is None and inspect.signature(made).parameters["span"].default is None:
+            return None
+        span = parse_span(AUTO if self.span is None else self.span)
+        self.span_is_oracle = span.is_oracle
+        return span.resolve(self._own_span)
 
     @property
     def title(self) -> str:

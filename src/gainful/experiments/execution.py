@@ -215,7 +215,7 @@ def packed(simulation: Any, factory: AgentFactory, task: Task, seconds: float) -
         "run_id": task.run_id,
         "gain": task.gain,
         "gain_source": task.gain_source,
-        "span": None if "span" not in factory.options else float(factory.options["span"]),
+        "span": None if factory.options.get("span") is None else float(factory.options["span"]),
         "span_is_oracle": factory.span_is_oracle,
         "n_states": agent.n_states,
         "n_actions": agent.n_actions,

@@ -3,7 +3,8 @@
 Types come from the signatures, through pydantic. A signature's `float` is a finite number, its `int` a whole number
 (5.0 is 5), a `Literal` one of its words. A few parameters of agents depend on the run, and may be given as a word:
 
-span                "auto" (the model's own span, which only an oracle knows), "0.5*auto", or a number
+span                "auto" (the model's own span, which only an oracle knows), "0.5*auto", or a number; an agent that
+                    can do without a span has none unless it is given one
 horizon             "auto" (the run's), or a number
 bins                on continuous states: "auto" (the number of cells per axis that the formula gives for the run's
                     horizon; 10 where L and α are unknown), or a number
@@ -393,7 +394,8 @@ def agent_parameters(name: str, continuous: bool) -> dict[str, Parameter]:
         if p in of_the_run:
             kind = _AGENT_TYPES[p]
             adapter = TypeAdapter(kind.type)
-            found[p] = Parameter(p, kind.expected, adapter, AUTO, omitted_when_auto=p in _OMITTED_WHEN_AUTO)
+            default = None if p == "span" and found[p].default is None else AUTO  # None: it can do without a span
+            found[p] = Parameter(p, kind.expected, adapter, default, omitted_when_auto=p in _OMITTED_WHEN_AUTO)
     return found
 
 

@@ -31,8 +31,9 @@ A spec is a TOML file::
 Every agent runs in every environment with every seed. `parameters` are those of `gainful list`; `grid` and `zip` sweep
 over lists of values (`zip` varies fastest). `bonus_scales` sweeps over width_scale for agents that have that instead.
 An agent that needs a span gets "auto", the model's own (which only an oracle knows), unless the spec gives a number or
-a factor as in "0.5*auto"; one that needs a horizon gets the run's. On continuous states, tabular agents are
-discretised; `bins` is the number of cells per axis, by default the theorem's for the horizon.
+a factor as in "0.5*auto"; one that can do without a span gets none unless the spec gives one; one that needs a horizon
+gets the run's. On continuous states, tabular agents are discretised; `bins` is the number of cells per axis, by default
+the theorem's for the horizon.
 
 The horizon of a run is that of its agent, else of its environment, else of the file. Steps in `checkpoints` beyond a
 run's horizon are left out. Runs come in the order environment, agent, seed, as written.

@@ -421,7 +421,8 @@ class ResolvedSpec:
         values = check_agent_parameters(agent.name, agent.given, is_continuous(environment.name)).values
         horizon = self._horizon(environment, agent) if self.header is not None else 1000
         if is_continuous(environment.name):
-            if "span" in values and parse_span(values["span"]).is_oracle and not (made.law or made.grid_model):
+            oracle = values.get("span") is not None and parse_span(values["span"]).is_oracle
+            if oracle and not (made.law or made.grid_model):
                 self._problem(
                     agent.path("span") if "span" in agent.given else agent.place,
                     f'{agent.name}: span = "auto" needs a model, and {environment.name} has none; give it a number',

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.files import agent_state, take_state
+from gainful.agents.kl_scal_plus import KLSCALPlus
 from gainful.agents.scal_plus import SCALPlus
 from gainful.agents.stepwise import StepwiseAgent
 
@@ -37,7 +38,7 @@ def copy_agent(agent: EpisodicAgent, **settings: Any) -> EpisodicAgent:
     if settings and makes_only_plans(agent):
         kept = {name: array for name, array in arrays.items() if not name.startswith("own_") or "_log_" in name}
         arrays = kept | {f"own_{name}": array for name, array in made.own_arrays().items() if "log_" not in name}
-    if isinstance(made, SCALPlus) and isinstance(agent, SCALPlus):
+    if isinstance(made, SCALPlus | KLSCALPlus) and isinstance(agent, SCALPlus | KLSCALPlus):
         made.model_error = agent.model_error  # of the cells it stands on, which its settings do not know
     take_state(made, header, {name: np.array(array) for name, array in arrays.items()})
     return made

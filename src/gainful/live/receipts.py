@@ -115,7 +115,7 @@ class Change:
     name : str
         The setting.
     old, new : float
-        Its value before and after.
+        Its value before and after; `old` is None if it had none.
     reason : str
         Why, in the words of whoever changed it.
 
@@ -130,6 +130,6 @@ class Change:
     time: int
     t: int
     name: str
-    old: float
+    old: float | None
     new: float
     reason: str = ""

@@ -334,8 +334,7 @@ class AgentStateMachine:
         """Change settings by a record that is in the journal; the next decision begins an episode."""
         old = self.agent.settings()
         self.changes += [
-            Change(sequence, when, self.core.t, name, float(old[name]), float(value), reason)
-            for name, value in new.items()
+            Change(sequence, when, self.core.t, name, old[name], float(value), reason) for name, value in new.items()
         ]
         self._install(copy_agent(self.agent, **new))
         self.planner, self.must_replan = None, True
@@ -368,7 +367,8 @@ class AgentStateMachine:
         if self._foreign:
             reasons.append(f"{self._foreign} observations were not outcomes of its own decisions")
         for change in self.changes[-1:]:
-            reasons.append(f"{change.name} was changed from {change.old:g} to {change.new:g} after {change.t} steps")
+            old = "none" if change.old is None else f"{change.old:g}"
+            reasons.append(f"{change.name} was changed from {old} to {change.new:g} after {change.t} steps")
         if self._late_plans:
             reasons.append(f"{self._late_plans} plans were adopted later than the observations they were made from")
         if self._late_outcomes:

@@ -42,6 +42,15 @@ def deviation_level(log_union: float, visits: int) -> float:
     return log_union + 0.5 * math.log(visits) + math.log(2.0)
 
 
+def cell_error(span: float, reward_max: float, lipschitz: float, holder: float, width: float) -> float:
+    """Bound how much r + p·h* differs within a cell: b = (r_max + c/2)·L·w^α, c ≥ sp(h*).
+
+    >>> cell_error(2.0, 1.0, 0.5, 1.0, 0.25)
+    0.25
+    """
+    return (reward_max + 0.5 * span) * lipschitz * math.pow(width, holder)
+
+
 @kernel
 def kl_upper(mean: float, radius: float) -> float:
     """klup: the largest y in [0, 1] with kl(mean, y) ≤ radius, from above, kl the binary relative entropy.

@@ -12,6 +12,16 @@ from gainful.errors import GainfulError
 from gainful.live import DurableAgent
 from gainful.theory.regret import regret_bound
 
+BOUNDED = {
+    "SCALPlus": "scal-plus",
+    "CSCALPlus": "scal-plus",
+    "KLSCALPlus": "kl-scal-plus",
+    "CKLSCALPlus": "c-kl-scal-plus",
+}
+"""Agents that have an explicit bound, and what `theory.regret_bound` calls it."""
+FAILING_EVENTS = {"SCALPlus": 1, "CSCALPlus": 1, "KLSCALPlus": 3, "CKLSCALPlus": 3}
+"""The number of events, each of probability δ at most, in which their bounds may fail."""
+
 
 def finite_or_none(x: float) -> float | None:
     """A number, or None if JSON has no number for it."""
@@ -107,13 +117,14 @@ def regret_so_far(agent: DurableAgent, kind: str, settings: dict[str, Any]) -> d
     spread = float(settings.get("reward_max", 1.0)) - float(settings.get("reward_min", 0.0))
     reason = _why_no_bound(agent, kind, settings)
     if not reason:
-        cells: dict[str, Any] = {}
-        if kind == "CSCALPlus":
-            cells = {
+        more: dict[str, Any] = {"agent": BOUNDED[kind]}
+        if agent.dim:
+            more |= {
                 "lipschitz": settings["lipschitz"],
                 "holder": settings["holder"],
                 "bins": _bins_of_coarsest_axis(agent, settings),
             }
+        more |= {name: settings[name] for name in ("mixture", "episodes") if name in settings}
         try:
             value = finite_or_none(
                 regret_bound(
@@ -123,8 +134,7 @@ def regret_so_far(agent: DurableAgent, kind: str, settings: dict[str, Any]) -> d
                     span=settings["span"],
                     reward_max=spread,
                     delta=settings["delta"],
-                    mixture=settings["mixture"],
-                    **cells,
+                    **more,
                 )
             )
             reason = str(agent.guarantee)
@@ -135,18 +145,20 @@ def regret_so_far(agent: DurableAgent, kind: str, settings: dict[str, Any]) -> d
         "reason": reason,
         "steps": t,
         "trivial": t * spread,
-        "probability": 1.0 - float(settings["delta"]) if value is not None else None,
+        "probability": 1.0 - FAILING_EVENTS[kind] * float(settings["delta"]) if value is not None else None,
     }
 
 
 def _why_no_bound(agent: DurableAgent, kind: str, settings: dict[str, Any]) -> str:
     """Why the theory gives no regret bound for this agent; empty if it does."""
-    if kind not in ("SCALPlus", "CSCALPlus"):
+    if kind not in BOUNDED:
         return f"no explicit bound is known for {kind}"
     if not agent.guarantee.holds:
         return agent.guarantee.reason_void
     if settings.get("mixture") == "min-action" and settings.get("bonus") != "appendix":
         return "the min-action mixture has a bound only with the bonus of the appendix"
+    if settings["span"] is None:
+        return "without a span the bound needs the diameter, which is unknown"
     if "stage" in settings:
         return "the cells are refined over time; the bound is for fixed cells"
     if agent.t < 1:

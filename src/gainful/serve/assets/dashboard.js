@@ -160,7 +160,7 @@
         chart(episodes, agent);
         states(agent.tables);
         byId("promise").textContent = agent.guarantee.holds ? `Guarantee: ${agent.guarantee.text}` : agent.guarantee.text;
-        const notes = agent.changes.map((c) => `${c.name} was changed from ${c.old} to ${c.new} after ${whole(c.t)} observations${c.reason ? `: ${c.reason}` : ""}`);
+        const notes = agent.changes.map((c) => `${c.name} was changed from ${c.old ?? "none"} to ${c.new} after ${whole(c.t)} observations${c.reason ? `: ${c.reason}` : ""}`);
         byId("notes").replaceChildren(...notes.concat(agent.notices, agent.trouble ? [agent.trouble] : []).map((text) => element("li", text)));
       }
       byId("agent").hidden = !chosen;
