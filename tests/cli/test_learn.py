@@ -16,7 +16,9 @@ def test_a_run_ends_in_a_table_and_a_sketch(capsys: pytest.CaptureFixture[str]) 
     assert run(["learn", "riverswim", "--horizon", "2e4", "--agent-set", "bonus_scale=0.1"]) == 0
     out = capsys.readouterr().out
     assert "scal-plus in riverswim, seed 0" in out
+    assert "expected regret" in out
     assert "after 20,000 steps" in out
+    assert "expected regret over steps, both axes logarithmic" in out
     assert "an oracle, taken from the model itself" in out
     assert "no guarantee: bonus_scale is 0.1" in out
     assert out.count("•") > 20
@@ -26,7 +28,9 @@ def test_json_is_the_run_of_the_library(capsys: pytest.CaptureFixture[str]) -> N
     assert run(["learn", "riverswim", "--horizon", "5000", "--span", "7", "--seed", "3", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     expected = gf.simulate(gf.SCALPlus(6, 2, span=7.0, seed=3), gf.environments.riverswim(6), 5000, seed=3)
-    assert np.array_equal(found["regret"], expected.regret)
+    for name in ("regret", "pseudo_regret", "expected_regret"):
+        assert np.array_equal(found[name], getattr(expected, name))
+    assert found["measure"] == "expected_regret"
     assert found["episodes"] == len(expected.episodes)
     assert found["span_is_oracle"] is False
     assert found["guarantee_holds"] is True
@@ -104,6 +108,25 @@ def test_a_plan_that_ignores_the_data_is_said_to(capsys: pytest.CaptureFixture[s
     assert "vacuous: still so wide that the plan ignores the data" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("arguments", "exploring"),
+    [
+        (["--span", "7"], True),
+        (["--agent", "ucrl2b", "--horizon", "1e5"], False),  # learned: its regret has flattened
+        (["--agent", "fixed"], False),  # loses linearly, and does not learn
+    ],
+)
+def test_a_regret_that_is_still_linear_leads_to_the_page_on_agents(
+    arguments: list[str], exploring: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["learn", "riverswim", "--horizon", "1e4", *arguments]
+    assert run(command) == 0
+    told = "still exploring after 10,000 steps: the regret is linear so far; see 'Which agent, which constants'"
+    assert (told in capsys.readouterr().out) == exploring
+    assert run([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["still_linear"] is exploring
+
+
 def test_progress_is_told_in_plain_lines_where_nobody_watches(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +158,8 @@ def test_a_continuous_environment_is_learned_on_cells(capsys: pytest.CaptureFixt
     assert run(command) == 0
     out = capsys.readouterr().out
     assert "8, 8 per axis" in out
+    assert "expected regret" not in out
+    assert "pseudo-regret over steps" in out
     assert "no guarantee: bonus_scale is 0.1" in out
 
 
@@ -166,7 +191,7 @@ def test_a_gymnasium_environment_without_a_table_is_lived_in(capsys: pytest.Capt
     assert "81, 3 per axis" in captured.out
     assert run([*command, "--json"]) == 0
     found = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert found["gain"] is None
+    assert found["gain"] is found["measure"] is None
     assert set(found["regret"]) == {None}
     assert run([*command, "--gain", "0", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["regret"][-1] == -found["rewards"][-1]

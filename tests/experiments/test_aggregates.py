@@ -27,6 +27,7 @@ from gainful.experiments.aggregates import (
     bootstrap_interval,
     compare,
     curves,
+    default_measure,
     growth_exponent,
     interquartile_mean,
     mean,
@@ -810,10 +811,46 @@ def test_an_unknown_pseudo_regret_stays_unknown_and_the_growth_is_of_the_regret(
         assert (row.regret_median, row.growth_of) == (20.0, "regret")
         assert row.growth_exponent == pytest.approx(1.0, rel=1e-12, abs=0)
         assert row[["pseudo_regret_mean", "pseudo_regret_iqm_low", "pseudo_regret_per_step"]].isna().all()
-        assert curves(unknown)["iqm"].isna().all()
+        assert curves(unknown, "pseudo_regret")["iqm"].isna().all()
+        assert default_measure(unknown) == "regret"
+        assert curves(unknown).equals(curves(unknown, "regret"))
     row = summary(frame.assign(regret=np.nan)).iloc[0]
+    assert default_measure(frame.assign(regret=np.nan)) == "pseudo_regret"
     assert row.growth_of == ""
     assert math.isnan(row.growth_exponent)
+
+
+@pytest.mark.filterwarnings("error")
+def test_expected_regret_is_what_is_shown_where_it_is_known_for_all_runs() -> None:
+    steps = [1, 5, 10, 100]
+    runs = [a_run("e", a, s, steps, 9.0, expected_regret=np.sqrt(steps) + s) for a in "ab" for s in range(3)]
+    frame = pd.concat(runs, ignore_index=True)
+    assert default_measure(frame) == "expected_regret"
+    assert curves(frame).equals(curves(frame, "expected_regret"))
+    assert compare(frame, "a", "b").value == "expected_regret"
+    assert str(compare(frame, "a", "b")).startswith("a against b, expected regret on shared seeds")
+    row = summary(frame).iloc[0]
+    assert (row.expected_regret_mean, row.expected_regret_per_step, row.growth_of) == (11.0, 0.11, "expected_regret")
+    early = frame.assign(expected_regret=frame.expected_regret.where(frame.step > 1))  # resumed from an older file
+    assert default_measure(early) == "expected_regret"
+    assert summary(early).iloc[0].growth_of == "expected_regret"
+    assert curves(early)["median"].isna().tolist() == [True, False, False, False] * 2
+
+
+@pytest.mark.filterwarnings("error")
+def test_expected_regret_that_one_run_lacks_is_unknown_for_its_agent_and_not_shown() -> None:
+    steps = [1, 10, 100]
+    runs = [a_run("e", a, s, steps, 9.0, expected_regret=np.sqrt(steps)) for a in "ab" for s in range(3)]
+    runs[1] = a_run("e", "a", 1, steps, 9.0, expected_regret=np.nan)
+    frame = pd.concat(runs, ignore_index=True)
+    assert default_measure(frame) == "pseudo_regret"
+    first, second = (row for _, row in summary(frame).iterrows())
+    assert math.isnan(first.expected_regret_mean)
+    assert (first.growth_of, second.growth_of) == ("pseudo_regret", "expected_regret")
+    assert second.expected_regret_mean == 10.0
+    without = frame.drop(columns="expected_regret")  # a table of a version without it
+    assert default_measure(without) == "pseudo_regret"
+    assert summary(without)["expected_regret_mean"].isna().all()
 
 
 @pytest.mark.filterwarnings("error")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -22,6 +23,7 @@ from gainful.experiments.pool import RunFailed
 from gainful.experiments.results import export, results
 from gainful.experiments.store import STORE_FILE, Store
 from gainful.experiments.sweep import SilentWatcher, SweepProgress, run_experiment
+from gainful.experiments.wire_format import pack, unpack
 from tests.experiments.sweeps import SPEC, bits, finished, started, workers_of, written
 
 RUNS = 21
@@ -67,6 +69,8 @@ def test_a_stored_run_is_what_simulate_gives(whole: Path) -> None:
         agent = gf.SCALPlus(mdp.n_states, mdp.n_actions, span=span, bonus_scale=0.1, seed=seed)
         run = gf.simulate(agent, mdp, 30_000, seed=seed, checkpoints=found.step.to_numpy())
         assert np.array_equal(found.pseudo_regret, run.pseudo_regret)
+        assert np.array_equal(found.expected_regret, run.expected_regret)
+        assert np.isfinite(run.expected_regret).all()
         assert np.array_equal(found.regret, run.regret)
         assert np.array_equal(found.reward, run.rewards)
 
@@ -302,12 +306,33 @@ def test_runs_of_an_older_version_are_kept_and_made_anew(whole: Path, tmp_path: 
     assert set(results(out, older=True).seed) == {1}
 
 
+def test_a_sweep_begun_before_expected_regret_existed_resumes_with_nan_for_its_older_runs(
+    whole: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(whole, tmp_path / "out")
+    with Store.read(tmp_path / "out") as opened:
+        rows = [(*unpack(row["data"]), row["run_id"]) for row in opened.runs()]
+    with sqlite3.connect(tmp_path / "out" / STORE_FILE) as store:
+        for values, arrays, run_id in rows:
+            kept = {name: array for name, array in arrays.items() if name != "expected_regret"}
+            store.execute("UPDATE runs SET data = ? WHERE run_id = ?", (pack(values, kept), run_id))
+        store.execute("DELETE FROM runs WHERE run_id = ?", (rows[0][2],))
+    outcome = run_experiment(written(tmp_path), tmp_path / "out", jobs=1)
+    assert (outcome.ran, outcome.finished) == (1, RUNS)
+    frame, before = results(tmp_path / "out"), results(whole)
+    new = frame.run_id == rows[0][2]
+    assert frame[~new].expected_regret.isna().all()
+    assert np.array_equal(frame[new].expected_regret, before[before.run_id == rows[0][2]].expected_regret)
+    assert frame[new].expected_regret.notna().all()
+    assert np.array_equal(frame.pseudo_regret, before.pseudo_regret)
+
+
 # ---------------------------------------------------------------------- what comes out
 
 
 def test_the_tidy_table(whole: Path, tmp_path: Path) -> None:
     frame = results(whole)
-    assert list(frame.columns[:9]) == [
+    assert list(frame.columns[:10]) == [
         "experiment",
         "environment",
         "agent",
@@ -317,6 +342,7 @@ def test_the_tidy_table(whole: Path, tmp_path: Path) -> None:
         "reward",
         "regret",
         "pseudo_regret",
+        "expected_regret",
     ]
     assert frame.groupby(["environment", "agent", "seed"], observed=True).ngroups == RUNS
     assert np.array_equal(frame.regret, frame.step * frame.gain - frame.reward)

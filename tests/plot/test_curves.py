@@ -53,10 +53,11 @@ def frame_of(environments: tuple[str, ...] = ("E",), agents: int = 3, runs: int 
     return pd.concat(parts, ignore_index=True).assign(**given)
 
 
-def run_of(pseudo_regret: list[float], seed: int = 0) -> Run:
+def run_of(pseudo_regret: list[float], seed: int = 0, expected: list[float] | None = None) -> Run:
     steps = 10 ** np.arange(len(pseudo_regret))
     y = np.array(pseudo_regret)
-    return Run(steps, steps - y, y + 1.0, y, 1.0, np.empty(0), 0, seed, 0.5, 0.5)
+    run = Run(steps, steps - y, y + 1.0, y, 1.0, np.empty(0), 0, seed, 0.5, 0.5)
+    return run if expected is None else replace(run, expected_regret=np.array(expected))
 
 
 def lines_of(ax: Any) -> list[Any]:
@@ -190,17 +191,49 @@ def test_runs_with_other_checkpoints_are_noted() -> None:
 
 def test_an_unknown_regret_is_an_error_or_a_note() -> None:
     known, unknown = run_of([1.0, 2.0]), replace(run_of([1.0, 2.0]), pseudo_regret=np.full(2, np.nan))
-    with pytest.raises(gf.errors.InvalidArgumentError, match="the optimal gain is unknown; draw value='reward'"):
-        plot.regret(unknown)
+    nowhere = replace(unknown, regret=np.full(2, np.nan))
+    message = "regret is unknown, because the optimal gain is unknown; draw value='reward'"
+    with pytest.raises(gf.errors.InvalidArgumentError, match=message):
+        plot.regret(nowhere)
+    with pytest.raises(gf.errors.InvalidArgumentError, match="pseudo-regret is unknown, because"):
+        plot.regret(unknown, value="pseudo_regret")
+    with pytest.raises(gf.errors.InvalidArgumentError, match="expected regret is unknown; draw"):
+        plot.regret(known, value="expected_regret")
+    assert plot.regret(unknown).axes[0].get_ylabel() == "realised regret"
     figure = plot.regret({"a": known, "b": unknown})
     assert [line.get_label() for line in figure.axes[0].lines] == ["a"]
     assert any(t.get_text() == "b: pseudo-regret unknown" for t in figure.texts)
 
 
+def test_expected_regret_is_drawn_where_all_runs_have_it_and_otherwise_the_pseudo_regret() -> None:
+    new, old = run_of([1.0, 2.0, 5.0], expected=[1.0, 3.0, 4.0]), run_of([1.0, 2.0, 6.0])
+    ax = plot.regret({"a": new}).axes[0]
+    assert ax.get_ylabel() == "expected regret"
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), new.expected_regret)
+    assert plot.regret(new, value="pseudo_regret").axes[0].get_ylabel() == "pseudo-regret"
+    mixed = plot.regret({"a": new, "b": [old, new]})
+    assert mixed.axes[0].get_ylabel() == "pseudo-regret"
+    assert [line.get_label() for line in mixed.axes[0].lines] == ["a", "b"]
+    np.testing.assert_array_equal(mixed.axes[0].lines[0].get_ydata(), new.pseudo_regret)
+    note = "expected regret is unknown for 1 of 3 runs, so pseudo-regret is drawn"
+    assert [t.get_text() for t in mixed.texts] == [note]
+    assert plot.regret(old).axes[0].get_ylabel() == "pseudo-regret"
+    assert not plot.regret(old).texts
+
+
+def test_each_panel_names_what_it_draws() -> None:
+    frame = frame_of(("river", "lake"), agents=2)
+    frame["expected_regret"] = np.where(frame.environment == "lake", frame.step, np.nan)
+    river, lake = plot.regret(frame).axes
+    assert (river.get_ylabel(), lake.get_ylabel()) == ("pseudo-regret", "expected regret")
+    np.testing.assert_array_equal(lake.lines[0].get_ydata(), [1, 10, 100, 1000])
+    assert [line.get_color() for line in river.lines] == [line.get_color() for line in lake.lines]
+
+
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        (frame_of(), {"value": "wealth"}, "value is 'wealth', expected one of pseudo_regret, regret, reward"),
+        (frame_of(), {"value": "wealth"}, "value is 'wealth', expected one of expected_regret, pseudo"),
         (frame_of(), {"statistic": "mode"}, "statistic is 'mode', expected one of median, mean, iqm"),
         (frame_of(), {"band": 0.5}, "band is 0.5, expected two quantiles"),
         (frame_of(), {"band": (0.9, 0.1)}, "expected 0 <= low <= high <= 1"),

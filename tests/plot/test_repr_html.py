@@ -63,12 +63,12 @@ def test_a_run_shows_its_numbers_and_its_curve() -> None:
     facts = dict(cells(tree))
     assert facts["horizon"] == "1,000 steps"
     assert facts["optimal gain per step"] == f"{run.gain:.10g}"
-    assert facts["pseudo-regret"].startswith(f"{run.pseudo_regret[-1]:.6g}, ")
+    assert facts["expected regret"].startswith(f"{run.expected_regret[-1]:.6g}, ")
     assert facts["episodes"] == f"{len(run.episodes):,}"
     line = tree.find(".//polyline")
     assert line is not None
     points = np.array([[float(x) for x in p.split(",")] for p in line.attrib["points"].split()])
-    assert len(points) == (run.pseudo_regret > 0).sum()
+    assert len(points) == (run.expected_regret > 0).sum()
     assert (points >= 0).all()
     assert (points <= [200, 48]).all()
     assert line.attrib["stroke"] == "currentColor"
@@ -78,11 +78,14 @@ def test_a_run_shows_its_numbers_and_its_curve() -> None:
 def test_a_run_without_a_positive_regret_has_no_curve(value: float) -> None:
     run = gf.simulate(gf.PSRL(6, 2), gf.environments.riverswim(6), 100)
     flat = np.full(run.steps.size, value)
-    odd = replace(run, regret=flat.copy(), pseudo_regret=flat, gain=value, planning_seconds=0.0, acting_seconds=0.0)
+    regrets = {"regret": flat.copy(), "pseudo_regret": flat, "expected_regret": np.full(run.steps.size, np.nan)}
+    odd = replace(run, **regrets, gain=value, planning_seconds=0.0, acting_seconds=0.0)  # type: ignore[arg-type]
     tree = checked(odd)
     assert tree.find(".//polyline") is None
     if np.isnan(value):
         assert dict(cells(tree))["regret"] == "unknown"
+    else:
+        assert dict(cells(tree))["pseudo-regret"].startswith(f"{value:.6g}, ")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from gainful.experiments.sweep import run_experiment
 from gainful.experiments.wire_format import pack, unpack
 from gainful.report.collect import collect
 from gainful.report.drawing import drawing_of
+from gainful.report.page import save_page
 from gainful.report.tables import headline
 from tests.report.conftest import RIVER, Look, Reporter
 
@@ -26,7 +27,7 @@ def recomputed(folder: Path, environment: str, agent: str) -> dict[str, float]:
     """The headline numbers from the tidy table, with nothing of gainful.experiments.aggregates."""
     frame = results(folder)
     frame = frame[(frame.environment == environment) & (frame.agent == agent)]
-    y = frame.pivot(index="seed", columns="step", values="pseudo_regret")
+    y = frame.pivot(index="seed", columns="step", values="expected_regret")
     steps, runs = y.columns.to_numpy(dtype=float), y.to_numpy()
     final, n = runs[:, -1], len(runs)
     half = stats.t.ppf(0.975, n - 1) * final.std(ddof=1) / np.sqrt(n)
@@ -34,11 +35,12 @@ def recomputed(folder: Path, environment: str, agent: str) -> dict[str, float]:
     found = {
         "runs": n,
         "final_step": steps[-1],
-        "pseudo_regret_mean": final.mean(),
-        "pseudo_regret_mean_low": final.mean() - half,
-        "pseudo_regret_mean_high": final.mean() + half,
-        "pseudo_regret_median": np.median(final),
-        "pseudo_regret_per_step": final.mean() / steps[-1],
+        "expected_regret_mean": final.mean(),
+        "expected_regret_mean_low": final.mean() - half,
+        "expected_regret_mean_high": final.mean() + half,
+        "expected_regret_median": np.median(final),
+        "expected_regret_per_step": final.mean() / steps[-1],
+        "pseudo_regret_mean": frame[frame.step == steps[-1]].pseudo_regret.mean(),
         "planning_share": (one.planning_seconds / (one.planning_seconds + one.acting_seconds)).mean(),
         "episodes": one.episodes.mean(),
         "planning_seconds": one.planning_seconds.mean(),
@@ -80,8 +82,9 @@ def test_page_and_json_agree_with_plain_numpy(
         cells = seen[agent]
         for key in (
             "runs",
+            "expected_regret_mean",
+            "expected_regret_per_step",
             "pseudo_regret_mean",
-            "pseudo_regret_per_step",
             "growth_exponent",
             "planning_share",
             "episodes",
@@ -95,9 +98,9 @@ def test_page_and_json_agree_with_plain_numpy(
                 continue
             assert float(value) == row[key]  # the page holds the same number, to the bit
             assert close(text, row[key]), (key, text, row[key])
-        low, high = (number_of(t) for t in cells["pseudo_regret_mean_low"][1].split(" … "))
-        assert close_to(low, row["pseudo_regret_mean_low"])
-        assert close_to(high, row["pseudo_regret_mean_high"])
+        low, high = (number_of(t) for t in cells["expected_regret_mean_low"][1].split(" … "))
+        assert close_to(low, row["expected_regret_mean_low"])
+        assert close_to(high, row["expected_regret_mean_high"])
 
 
 def number_of(text: str) -> float:
@@ -151,7 +154,7 @@ def test_the_guarantee_is_marked(folder: Path) -> None:
 
 def test_many_seeds_are_thinned_and_statistics_are_not(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = collect(folder)
-    monkeypatch.setattr("gainful.report.collect.SHOWN_RUN_VALUES", 9 * 2 * 15)
+    monkeypatch.setattr("gainful.report.collect.SHOWN_RUN_VALUES", 9 * 3 * 15)
     monkeypatch.setattr("gainful.report.collect.SHOWN_RUN_STEPS", 5)
     few = collect(folder)
     a, b = (r.environments[0].groups[0].curves["pseudo_regret"] for r in (whole, few))
@@ -211,6 +214,37 @@ def test_runs_without_plans_or_episodes_still_make_a_page(folder: Path, tmp_path
     text = page(found)
     for reason in ("No run stored the gain", "No agent here stores a bonus", "no run stored its last plan"):
         assert reason in text
+
+
+def without_expected_regret(folder: Path, seeds: tuple[int, ...]) -> None:
+    """Make the runs of these seeds what earlier versions stored."""
+    with Store.read(folder) as opened:
+        rows = [(*unpack(row["data"]), row["run_id"]) for row in opened.runs() if row["seed"] in seeds]
+    with sqlite3.connect(folder / STORE_FILE) as store:
+        for values, arrays, run_id in rows:
+            kept = {name: array for name, array in arrays.items() if name != "expected_regret"}
+            store.execute("UPDATE runs SET data = ? WHERE run_id = ?", (pack(values, kept), run_id))
+
+
+@pytest.mark.parametrize(("seeds", "told"), [((1,), "4 of 12 runs (SCAL+"), ((0, 1, 2), "12 of 12 runs, which")])
+def test_runs_stored_before_expected_regret_existed_show_pseudo_regret_and_say_so(
+    seeds: tuple[int, ...], told: str, folder: Path, tmp_path: Path, look: Look
+) -> None:
+    shutil.copytree(folder, tmp_path / "copy")
+    without_expected_regret(tmp_path / "copy", seeds)
+    found = collect(tmp_path / "copy")
+    river = found.environments[0]
+    assert river.measure == "pseudo_regret"
+    assert "expected_regret_mean" not in [c.key for c in headline(river)]
+    assert [g.row["runs_without_expected_regret"] for g in river.groups] == [len(seeds)] * 4
+    sight = look(save_page(found, tmp_path / "page.html"))
+    sight.draw_all()
+    (said,) = (t for t in sight.page.locator("#env-0 .caption").all_inner_texts() if "expected regret" in t)
+    assert said.startswith(f"The regret shown is pseudo-regret: expected regret is unknown for {told}")
+    assert said.endswith("which were stored before gainful computed it.")
+    title = "() => document.querySelector('.chart[data-chart=regret]')._fullLayout.yaxis.title.text"
+    assert sight.page.evaluate(title) == "pseudo-regret"
+    assert sight.page.locator(".tools button[data-value=expected_regret]").count() == 0
 
 
 # ---------------------------------------------------------------------- drawings

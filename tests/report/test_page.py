@@ -62,6 +62,7 @@ def test_curves_are_those_of_the_results(file: Path, folder: Path, look: Look) -
     frame = results(folder)
     frame = frame[frame.environment == RIVER]
     for key, value, column, centre in (
+        ("measure", "expected_regret", "expected_regret", np.median),
         ("measure", "pseudo_regret", "pseudo_regret", np.median),
         ("measure", "regret", "regret", np.median),
         ("centre", "mean", "regret", np.mean),
@@ -83,7 +84,7 @@ def test_curves_are_those_of_the_results(file: Path, folder: Path, look: Look) -
 def test_switches_change_the_axes(file: Path, look: Look) -> None:
     page = look(file).page
     page.wait_for_selector(".chart[data-chart=regret][data-drawn]")
-    assert page.evaluate(AXES) == ["log", "log", "pseudo-regret"]
+    assert page.evaluate(AXES) == ["log", "log", "expected regret"]
     press(page, "x", "linear")
     press(page, "measure", "regret")
     assert page.evaluate(AXES) == ["linear", "log", "realised regret"]

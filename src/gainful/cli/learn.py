@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from gainful.experiments.agent_factory import AgentFactory
     from gainful.simulation.run import Run
 
+WHICH_AGENT = "'Which agent, which constants' (docs/which_agent.md)"
+"""The page that says which agent to use, and with which constants."""
+
 
 def learn(
     source: Annotated[
@@ -120,7 +123,9 @@ def _watch(simulation: Any, checkpoint: str | None) -> None:
         estimate = records[-1][1]
         earned = f"{total / step:.4g} per step, gain estimate {estimate:.4g}"
         if not math.isnan(gain):
-            earned = f"regret {step * gain - total:,.0f}, gain estimate {estimate:.4g}, optimal gain {gain:.4g}"
+            earned = (
+                f"realised regret {step * gain - total:,.0f}, gain estimate {estimate:.4g}, optimal gain {gain:.4g}"
+            )
         return (
             f"{step:,} of {horizon:,} steps, {rate / 1e6:.3g} M/s, episode {len(records):,}, {earned}, "
             f"{(horizon - step) / rate:.0f} s left"
@@ -160,6 +165,9 @@ def _facts(source: str, factory: AgentFactory, simulation: Any, run: Run, second
         "rewards": run.rewards.tolist(),
         "regret": known(run.regret),
         "pseudo_regret": known(run.pseudo_regret),
+        "expected_regret": known(run.expected_regret),
+        "measure": None if math.isnan(run.gain) else run.measure,
+        "still_linear": _still_linear(simulation, run),
         "episodes": len(run.episodes),
         "seconds": seconds,
         "planning_seconds": run.planning_seconds,
@@ -173,6 +181,7 @@ def _page(source: str, factory: AgentFactory, simulation: Any, run: Run, seconds
     from rich.text import Text
 
     from gainful.experiments.agent_factory import name_of
+    from gainful.simulation.run import MEASURE_NAMES, REGRETS
 
     agent, grid, last = simulation.agent, Table.grid(padding=(0, 2)), run.episodes[-1]
     busy = max(run.planning_seconds + run.acting_seconds, 1e-9)
@@ -183,9 +192,13 @@ def _page(source: str, factory: AgentFactory, simulation: Any, run: Run, seconds
         )
         grid.add_row("regret", "unknown, because no model gives the optimal gain; pass --gain NUMBER if you know it")
     else:
-        grid.add_row("regret", f"{numbers.digits(float(run.regret[-1]))} after {run.horizon:,} steps")
-        share = numbers.digits(float(run.regret[-1]) / run.horizon, 3)
+        total = float(getattr(run, run.measure)[-1])
+        grid.add_row(MEASURE_NAMES[run.measure], f"{numbers.digits(total)} after {run.horizon:,} steps")
+        share = numbers.digits(total / run.horizon, 3)
         grid.add_row("per step", f"{share} of a gain of {numbers.digits(run.gain)}")
+        for other in REGRETS[REGRETS.index(run.measure) + 1 :]:
+            if not math.isnan(getattr(run, other)[-1]):
+                grid.add_row(MEASURE_NAMES[other], numbers.digits(float(getattr(run, other)[-1])))
     if hasattr(simulation, "restarts"):
         grid.add_row("restarts", f"{simulation.restarts:,}")
     grid.add_row("gain estimate", f"{numbers.digits(float(last['gain']))} in episode {len(run.episodes):,}")
@@ -202,6 +215,9 @@ def _page(source: str, factory: AgentFactory, simulation: Any, run: Run, seconds
     grid.add_row("guarantee", str(agent.guarantee))
     if run.vacuous:
         grid.add_row("bounds", "vacuous: still so wide that the plan ignores the data; run more steps")
+    if _still_linear(simulation, run):
+        told = f"still exploring after {run.horizon:,} steps: the regret is linear so far; see {WHICH_AGENT}"
+        grid.add_row("learning", told)
     page = [Text(title, style="bold"), Text(), grid, Text()]
     if math.isnan(run.gain):
         counts, sums = differences(run.steps.tolist()), differences(run.rewards.tolist())
@@ -209,8 +225,20 @@ def _page(source: str, factory: AgentFactory, simulation: Any, run: Run, seconds
         words, curve = "reward per step since the previous point, over steps (logarithmic)", averages
         lines = sketch(run.steps.tolist(), curve, logarithmic=False)
     else:
-        words, lines = "regret over steps, both axes logarithmic", sketch(run.steps.tolist(), run.regret.tolist())
+        words = f"{MEASURE_NAMES[run.measure]} over steps, both axes logarithmic"
+        lines = sketch(run.steps.tolist(), getattr(run, run.measure).tolist())
     return [*page, Text(words, style="dim"), Text("\n".join(lines))]
+
+
+def _still_linear(simulation: Any, run: Run) -> bool:
+    """Whether a learner's regret still grows linearly; a fixed policy does not learn."""
+    from gainful.agents.fixed import Fixed
+    from gainful.experiments.run_statistics import is_still_linear
+
+    core = simulation.agent.core
+    if isinstance(core, Fixed) or math.isnan(run.gain):
+        return False
+    return is_still_linear(run.steps, getattr(run, run.measure), run.gain - core.reward_min)
 
 
 def differences(values: list[Any]) -> list[Any]:

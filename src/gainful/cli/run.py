@@ -159,26 +159,35 @@ def summary_table(table: pd.DataFrame) -> Any:
     from rich.table import Table
     from rich.text import Text
 
+    from gainful.simulation.run import MEASURE_NAMES
+
     narrow = Console().is_terminal and Console().width < 110
     grid = Table(box=None, pad_edge=False, header_style="bold")
-    heads = ["environment", "agent", "runs", "regret", "95 % interval", "growth", "guarantee"]
+    rows = table.to_dict("records")
+    measures = _measures(rows)
+    one = len(set(measures.values())) == 1
+    name_of_all = MEASURE_NAMES[next(iter(measures.values()))] if one else "regret"
+    heads = ["environment", "agent", "runs", *([] if one else ["measure"]), name_of_all, "95 % interval"]
+    heads += ["growth", "guarantee"] if narrow else ["per step", "growth", "planning", "guarantee"]
     if not narrow:
-        heads = [*heads[:3], "steps", *heads[3:5], "per step", "growth", "planning", "guarantee"]
+        heads.insert(3, "steps")
     for head in heads:
-        words = head in ("environment", "agent", "guarantee")
+        words = head in ("environment", "agent", "measure", "guarantee")
         grid.add_column(head, justify="left" if words else "right", no_wrap=not words)
     last = None
-    for row in table.to_dict("records"):
+    for row in rows:
         name = str(row["environment"])
-        low, high = row["pseudo_regret_mean_low"], row["pseudo_regret_mean_high"]
+        measure = measures[name]
+        low, high = row[f"{measure}_mean_low"], row[f"{measure}_mean_high"]
         cells: dict[str, Any] = {
             "environment": Text("" if name == last else console.printable(name)),
             "agent": Text(console.printable(str(row["agent"]))),
             "runs": f"{row['runs']:,}",
             "steps": f"{row['final_step']:,}",
-            "regret": _number(row["pseudo_regret_mean"]),
+            "measure": MEASURE_NAMES[measure],
+            name_of_all: _number(row[f"{measure}_mean"]),
             "95 % interval": "" if low != low else f"{_number(low)} … {_number(high)}",
-            "per step": numbers.digits(float(row["pseudo_regret_per_step"]), 2),
+            "per step": numbers.digits(float(row[f"{measure}_per_step"]), 2),
             "growth": _exponent(row["growth_exponent"]),
             "planning": f"{row['planning_share']:.0%}",
             "guarantee": str(row["guarantee"]),
@@ -186,6 +195,18 @@ def summary_table(table: pd.DataFrame) -> Any:
         grid.add_row(*(cells[head] for head in heads))
         last = name
     return grid
+
+
+def _measures(rows: list[dict[Any, Any]]) -> dict[str, str]:
+    """The measure of regret of each environment: the first that is known for all its agents."""
+    from gainful.simulation.run import REGRETS
+
+    found = {}
+    for name in dict.fromkeys(str(row["environment"]) for row in rows):
+        here = [row for row in rows if str(row["environment"]) == name]
+        known = (m for m in REGRETS if all(row[f"{m}_mean"] == row[f"{m}_mean"] for row in here))
+        found[name] = next(known, "pseudo_regret")
+    return found
 
 
 def _exponent(x: float) -> str:

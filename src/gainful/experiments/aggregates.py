@@ -36,6 +36,7 @@ from gainful.experiments.run_statistics import (
     probability_of_improvement,
     quantile_band,
 )
+from gainful.simulation.run import MEASURE_NAMES, REGRETS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,6 +51,7 @@ __all__ = [
     "bootstrap_interval",
     "compare",
     "curves",
+    "default_measure",
     "growth_exponent",
     "interquartile_mean",
     "mean",
@@ -60,7 +62,6 @@ __all__ = [
 ]
 
 KEYS = ("environment", "agent", "seed", "step", "run_id")
-REGRETS = ("regret", "pseudo_regret")
 
 
 def summary(frame: pd.DataFrame, *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0) -> pd.DataFrame:
@@ -84,11 +85,12 @@ def summary(frame: pd.DataFrame, *, confidence: float = 0.95, resamples: int = 2
 
     Notes
     -----
-    Columns: environment, agent, runs, final_step; for each of regret and pseudo_regret at that step the `_mean`,
-    `_median` and `_iqm`, each with `_low` and `_high` (Student's interval for the mean, the expanded bootstrap for the
-    others: see `bootstrap_interval`), and `_per_step`, the mean over final_step; growth_exponent with growth_low,
-    growth_high and growth_of, the series it is of (pseudo_regret where known, else regret); planning_share, the mean
-    over runs of planning/(planning + acting) seconds; note.
+    Columns: environment, agent, runs, final_step; for each of expected_regret, pseudo_regret and regret at that step
+    the `_mean`, `_median` and `_iqm`, each with `_low` and `_high` (Student's interval for the mean, the expanded
+    bootstrap for the others: see `bootstrap_interval`), and `_per_step`, the mean over final_step; growth_exponent
+    with growth_low, growth_high and growth_of, the series it is of (the first of these that is known for all runs);
+    planning_share, the mean over runs of planning/(planning + acting) seconds; note. A measure that is unknown for
+    some run is missing; `default_measure` says which one to show.
 
     Runs of one row that differ in their checkpoints are aggregated only at the steps all of them share, the last of
     which is final_step; `note` then says so. If they share none, the numbers are missing.
@@ -97,7 +99,7 @@ def summary(frame: pd.DataFrame, *, confidence: float = 0.95, resamples: int = 2
 
     check_interval(confidence, resamples, seed)
     rows = []
-    for group in _groups(frame, (*REGRETS, "planning_seconds", "acting_seconds")):
+    for group in _groups(_with_expected_regret(frame), (*REGRETS, "planning_seconds", "acting_seconds")):
         steps, values, note = _aligned(group)
         row: dict[str, Any] = {
             "environment": group.environment,
@@ -121,15 +123,48 @@ def summary(frame: pd.DataFrame, *, confidence: float = 0.95, resamples: int = 2
     return pd.DataFrame(rows).astype({"final_step": "Int64"})
 
 
-def curves(frame: pd.DataFrame, value: str = "pseudo_regret", band: tuple[float, float] = (0.25, 0.75)) -> pd.DataFrame:
+def default_measure(frame: pd.DataFrame) -> str:
+    """The measure of regret to show: expected regret if it is known for all runs, and otherwise pseudo-regret.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The tidy table of `gainful.results`, or the part of it that is shown together.
+
+    Returns
+    -------
+    str
+        "expected_regret"; or "pseudo_regret"; or "regret" if that alone is known. It is known for a run if it is not
+        NaN at the last step.
+    """
+    names = [name for name in REGRETS if name == "pseudo_regret" or name in getattr(frame, "columns", ())]
+    groups = _groups(frame, names)
+    # (runs,) whether the value at the last step is known
+    known = {
+        name: ~np.isnan(np.concatenate([g.columns[name][np.cumsum(g.lengths) - 1] for g in groups])) for name in names
+    }
+    if "expected_regret" in known and known.pop("expected_regret").all():
+        return "expected_regret"
+    return next((name for name, found in known.items() if found.any()), "pseudo_regret")
+
+
+def _with_expected_regret(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame, with unknown expected regret if it is of a version without it."""
+    if "expected_regret" in getattr(frame, "columns", ("expected_regret",)):
+        return frame
+    return frame.assign(expected_regret=np.nan)
+
+
+def curves(frame: pd.DataFrame, value: str | None = None, band: tuple[float, float] = (0.25, 0.75)) -> pd.DataFrame:
     """One row per environment, agent and step: mean, median, iqm, the quantile band (low, high), and runs.
 
     Parameters
     ----------
     frame : pandas.DataFrame
         The tidy table of `gainful.results`.
-    value : str
-        The column to average: "regret", "pseudo_regret" or "reward".
+    value : str, optional
+        The column to average: "expected_regret", "pseudo_regret", "regret" or "reward"; by default the one that
+        `default_measure` names.
     band : tuple of float
         The two quantiles of the band.
 
@@ -148,6 +183,7 @@ def curves(frame: pd.DataFrame, value: str = "pseudo_regret", band: tuple[float,
     import pandas as pd
 
     parts, notes = [], []
+    value = value or default_measure(frame)
     for group in _groups(frame, (value,)):
         steps, values, note = _aligned(group)
         y = values[value]  # (n, k)
@@ -210,7 +246,8 @@ class Comparison:
     environments: tuple[EnvironmentComparison, ...] = field(repr=False)
 
     def __str__(self) -> str:
-        head = f"{self.first} against {self.second}, {self.value.replace('_', '-')} on shared seeds (smaller is better)"
+        measure = MEASURE_NAMES.get(self.value, self.value)
+        head = f"{self.first} against {self.second}, {measure} on shared seeds (smaller is better)"
         return "\n".join([head, *(f"  {e}" for e in self.environments)])
 
     def to_frame(self) -> pd.DataFrame:
@@ -225,7 +262,7 @@ class Comparison:
 
 
 def compare(
-    frame: pd.DataFrame, first: str, second: str, value: str = "pseudo_regret", *, confidence: float = 0.95
+    frame: pd.DataFrame, first: str, second: str, value: str | None = None, *, confidence: float = 0.95
 ) -> Comparison:
     """Compare two agents by their final regret on shared seeds, with `probability_of_improvement`.
 
@@ -235,8 +272,8 @@ def compare(
         The tidy table of `gainful.results`.
     first, second : str
         The labels of the agents.
-    value : {"pseudo_regret", "regret"}
-        What is compared; smaller is better.
+    value : {"expected_regret", "pseudo_regret", "regret"}, optional
+        What is compared; smaller is better. By default what `default_measure` names.
     confidence : float
         The confidence of the intervals, between 0 and 1.
 
@@ -256,8 +293,9 @@ def compare(
     environment without shared seeds, shared steps or known values stays in the result, with no pairs and a note.
     """
     check_confidence(confidence)
+    value = value or default_measure(frame)
     if value not in REGRETS:
-        raise InvalidArgumentError("value", value, "'regret' or 'pseudo_regret'")
+        raise InvalidArgumentError("value", value, f"one of {', '.join(REGRETS)}")
     groups = _groups(frame, (value,))
     agents = {g.agent for g in groups}
     for name in (first, second):
@@ -312,8 +350,9 @@ def _growth_columns(
     steps: NDArray[np.int64], values: Mapping[str, Floats], confidence: float, resamples: int, seed: int
 ) -> dict[str, Any]:
     found, of = GrowthExponent(math.nan, math.nan, math.nan, 0, "none"), ""
-    if steps.size and last_decades_window(steps.astype(np.float64), 1.0).sum() >= 2:
-        of = next((name for name in reversed(REGRETS) if not np.isnan(values[name][:, -1]).any()), "")
+    window = last_decades_window(steps.astype(np.float64), 1.0) if steps.size else np.zeros(0, dtype=bool)
+    if window.sum() >= 2:
+        of = next((name for name in REGRETS if not np.isnan(values[name][:, window]).any()), "")
     if of:
         found = growth_exponent(steps, values[of], confidence=confidence, resamples=resamples, seed=seed)
     return {

@@ -522,6 +522,47 @@ def growth_exponent(
     return GrowthExponent(float(np.log(curve) @ weights), low, high, n, "mean curve", confidence)
 
 
+LINEAR_FROM = 0.85
+"""The rate of the last half over that of the whole run from which regret counts as linear: steps^0.8 has 0.85."""
+LARGE_LOSS = 0.05
+"""The share of the gain that a step must lose on average for that to matter."""
+
+
+def is_still_linear(steps: ArrayLike, regret: ArrayLike, level: float) -> bool:
+    """Whether the regret of one run still grows linearly at its end, and costs a good part of the gain.
+
+    The rate over the last half of the steps is at least 0.85 times the rate over the whole run (steps^0.8 has 0.85, and
+    a square root 0.59), and a step loses more than 5 % of `level` on average.
+
+    Parameters
+    ----------
+    steps : array_like, shape (k,)
+        The checkpoints, strictly increasing.
+    regret : array_like, shape (k,)
+        The regret there.
+    level : float
+        The optimal gain above the least reward: what there is to lose.
+
+    Returns
+    -------
+    bool
+        False if the regret is unknown there, or no checkpoint is near the middle of the run.
+
+    Examples
+    --------
+    >>> steps = [100, 500, 1000]
+    >>> is_still_linear(steps, [10, 50, 100], 0.5), is_still_linear(steps, [10, 22, 31], 0.5)
+    (True, False)
+    """
+    t, y = as_runs(steps, "steps"), as_runs(regret, "regret")
+    middle = int(np.searchsorted(t, t[-1] / 2, side="right")) - 1
+    if middle < 0 or t[middle] < 0.4 * t[-1]:
+        return False
+    overall = y[-1] / t[-1]
+    late = (y[-1] - y[middle]) / (t[-1] - t[middle])
+    return bool(late >= LINEAR_FROM * overall and overall > LARGE_LOSS * level)
+
+
 def last_decades_window(steps: Floats, last_decades: float) -> NDArray[np.bool_]:
     """Which of increasing `steps` are within `last_decades` decades of the last one."""
     start = float(steps[-1]) * 10.0**-last_decades * (1.0 - 1e-12)  # a window of 10 to 100 has both

@@ -11,7 +11,7 @@ import numpy as np
 from gainful.errors import InvalidArgumentError
 from gainful.plot.centres import CENTRES, DEFAULT_CENTRE, Statistic
 from gainful.plot.palette import darker
-from gainful.plot.panels import VALUE_NAMES, Band, CurveStyle, Data, Floats, Line, Panel, Value, as_frame, panels_of
+from gainful.plot.panels import Band, CurveStyle, Data, Floats, Line, Panel, Value, as_frame, panels_of
 from gainful.plot.style import (
     PALE,
     calm,
@@ -25,6 +25,7 @@ from gainful.plot.style import (
     plain,
     shown,
 )
+from gainful.simulation.run import MEASURE_NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +40,7 @@ PANEL_HEIGHT = 3.3
 def regret(
     data: Data,
     *,
-    value: Value = "pseudo_regret",
+    value: Value | None = None,
     environment: str | None = None,
     band: Band = "auto",
     statistic: Statistic = DEFAULT_CENTRE,
@@ -59,8 +60,9 @@ def regret(
     data : path, DataFrame, Run, list of Run, or dict
         The folder of an experiment, the table of `gf.results`, one Run, a list of Runs of one agent, or a dictionary
         from labels to Runs or lists of Runs.
-    value : {"pseudo_regret", "regret", "reward"}
-        What to draw.
+    value : {"expected_regret", "pseudo_regret", "regret", "reward"}, optional
+        What to draw; "regret" is the realised regret. By default the expected regret, and the pseudo-regret in panels
+        where the expected regret is unknown for some run; the axis names what is drawn.
     environment : str, optional
         Draw only the panel of the environment with this label.
     band : "auto", (float, float) or None
@@ -95,21 +97,20 @@ def regret(
     >>> run = gf.simulate(agent, river, horizon=1000, seed=1)
     >>> figure = gf.plot.regret({"PSRL": run})
     >>> figure.axes[0].get_ylabel()
-    'pseudo-regret'
+    'expected regret'
     """
     needs_matplotlib()
-    if value not in VALUE_NAMES:
-        raise InvalidArgumentError("value", value, f"one of {', '.join(VALUE_NAMES)}")
+    if value is not None and value not in MEASURE_NAMES:
+        raise InvalidArgumentError("value", value, f"one of {', '.join(MEASURE_NAMES)}")
     style = CurveStyle(statistic, band, log, per_step, seeds)
     panels = panels_of(as_frame(data), value, style, environment)
     unknown = [p.environment for p in panels if not p.known]
     if unknown:
+        name = "regret" if value is None else MEASURE_NAMES[value]
         where = f" in {', '.join(map(repr, unknown))}" if any(unknown) else ""
+        why = "" if value == "expected_regret" else ", because the optimal gain is unknown"
         raise InvalidArgumentError(
-            "value",
-            value,
-            hint="draw value='reward', or simulate with gain=",
-            problem=f"{value} is NaN{where}, because the optimal gain is unknown",
+            "value", value, hint="draw value='reward', or simulate with gain=", problem=f"{name} is unknown{where}{why}"
         )
     return draw_panels(panels, style, ax)
 
@@ -196,7 +197,7 @@ def _panel(ax: Axes, panel: Panel, style: CurveStyle, wide: int = 80) -> None:
     if ends and min(e[0] for e in ends) < max(e[1] for e in ends):
         ax.set_xlim(min(e[0] for e in ends), max(e[1] for e in ends))
     ax.set_xlabel("steps", fontsize=10)
-    ax.set_ylabel(VALUE_NAMES[panel.value] + (" per step" if style.per_step else ""), fontsize=10)
+    ax.set_ylabel(MEASURE_NAMES[panel.value] + (" per step" if style.per_step else ""), fontsize=10)
     ends_below = style.band is not None and any(line.runs > 1 and (line.low <= 0.0).any() for line in shown_lines)
     below = log_y and (ends_below or any((line.centre <= 0.0).any() for line in shown_lines))
     said = _says(shown_lines, style) + ("; gaps and pale band: not above 0" if below else "")

@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING, Any
 from gainful.errors import InvalidArgumentError
 from gainful.plot.centres import DEFAULT_CENTRE
 from gainful.plot.curves import draw_panels
-from gainful.plot.panels import CurveStyle, Panel, Value, as_frame, panels_of
+from gainful.plot.panels import CurveStyle, as_frame, panels_of
 from gainful.plot.style import needs_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PREFERRED_VALUES: tuple[Value, ...] = ("pseudo_regret", "regret", "reward")
-"""The first of these that is known is drawn."""
-
 
 def figures(folder: str | Path, out: str | Path, formats: Sequence[str] = ("pdf", "png", "svg")) -> list[Path]:
     """Write the regret curves of an experiment as files: `regret`, all environments, and `regret-NAME`, one each.
 
-    If the optimal gain of an environment is unknown, its total reward is drawn instead. The same runs and the same
-    matplotlib give the same bytes; fonts are embedded in PDF and drawn as outlines in SVG.
+    A panel shows the expected regret; the pseudo-regret if that is unknown for some run; and the total reward if the
+    optimal gain is unknown. The same runs and the same matplotlib give the same bytes; fonts are embedded in PDF and
+    drawn as outlines in SVG.
 
     Parameters
     ----------
@@ -55,7 +53,7 @@ def figures(folder: str | Path, out: str | Path, formats: Sequence[str] = ("pdf"
     _check_formats(kinds)
     frame = as_frame(folder)
     style = CurveStyle(DEFAULT_CENTRE, "auto")
-    panels = [_known(frame, label, style) for label in dict.fromkeys(map(str, frame["environment"].unique()))]
+    panels = panels_of(frame, None, style, or_reward=True)
     target = Path(out)
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -72,13 +70,6 @@ def figures(folder: str | Path, out: str | Path, formats: Sequence[str] = ("pdf"
         name = _file_name(panel.environment, taken)
         paths += _write(draw_panels([panel], style), target / name, kinds)
     return paths
-
-
-def _known(frame: Any, environment: str, style: CurveStyle) -> Panel:
-    """The panel of the first value that is known."""
-    here = frame[frame["environment"].astype(str) == environment]
-    found = [panels_of(here, value, style)[0] for value in PREFERRED_VALUES]
-    return next(panel for panel in found if panel.known)
 
 
 def _check_formats(kinds: list[Any]) -> None:

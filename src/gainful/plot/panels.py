@@ -13,17 +13,15 @@ from numpy.typing import NDArray
 from gainful.errors import InvalidArgumentError, suggestion
 from gainful.plot.centres import CENTRES, Statistic
 from gainful.plot.style import encodable, shown
-from gainful.simulation.run import Run
+from gainful.simulation.run import MEASURE_NAMES, Run
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Value: TypeAlias = Literal["pseudo_regret", "regret", "reward"]
+Value: TypeAlias = Literal["expected_regret", "pseudo_regret", "regret", "reward"]
 Band: TypeAlias = "tuple[float, float] | Literal['auto'] | None"
 Data: TypeAlias = "str | Path | pd.DataFrame | Run | Sequence[Run] | Mapping[str, Run | Sequence[Run]]"
 Floats: TypeAlias = NDArray[np.float64]
-
-VALUE_NAMES: dict[str, str] = {"pseudo_regret": "pseudo-regret", "regret": "regret", "reward": "total reward"}
 
 
 @dataclass(frozen=True)
@@ -113,6 +111,7 @@ def as_frame(data: Any) -> pd.DataFrame:
                 "reward": run.rewards,
                 "regret": run.regret,
                 "pseudo_regret": run.pseudo_regret,
+                "expected_regret": run.expected_regret,
             }
             parts.append(pd.DataFrame(columns))
     if not parts:
@@ -162,10 +161,19 @@ class Panel:
         return any(line.known for line in self.lines)
 
 
-def panels_of(frame: pd.DataFrame, value: Value, style: CurveStyle, environment: str | None = None) -> list[Panel]:
-    """One panel per environment, in the order of the frame; or only that of `environment`."""
-    from gainful.experiments.aggregates import curves
+def panels_of(
+    frame: pd.DataFrame,
+    value: Value | None,
+    style: CurveStyle,
+    environment: str | None = None,
+    *,
+    or_reward: bool = False,
+) -> list[Panel]:
+    """One panel per environment, in the order of the frame, or only that of `environment`.
 
+    Without a `value`, each panel shows the measure of regret that `default_measure` names; with `or_reward`, a panel
+    where no regret is known shows the reward.
+    """
     if environment is not None and "environment" in frame.columns:
         known = list(dict.fromkeys(map(str, frame["environment"].unique())))
         if environment not in known:
@@ -175,25 +183,62 @@ def panels_of(frame: pd.DataFrame, value: Value, style: CurveStyle, environment:
                 hint=suggestion(str(environment), known),
                 problem=f"no environment is called {environment!r}",
             )
-    found = curves(frame, value, style.quantiles)
-    notes: list[str] = found.attrs["notes"]
-    agents = {label: i for i, label in enumerate(dict.fromkeys(found["agent"]))}
+    tables = _tables(frame, value, style, or_reward)
+    every = dict.fromkeys(who for _, table, _ in tables.values() for who in table["agent"])
+    agents = {label: i for i, label in enumerate(every)}
     panels = []
-    for where, part in found.groupby("environment", sort=False, observed=True):
+    for where, (measure, table, notes) in tables.items():
         if environment is not None and where != environment:
             continue
-        lines, here = [], [note for note in notes if f" in {where}: " in note]
-        for who, rows in part.groupby("agent", sort=False, observed=True):
+        lines, here = [], list(notes)
+        for who, rows in table.groupby("agent", sort=False, observed=True):
             steps = rows["step"].to_numpy(dtype=np.int64)
             by = steps if style.per_step else 1
             centre, low, high = (rows[name].to_numpy(dtype=np.float64) / by for name in style.columns)
-            each = _each_run(frame, where, who, value, style.per_step) if style.seeds else ()
+            each = _each_run(frame, where, who, measure, style.per_step) if style.seeds else ()
             line = Line(str(who), agents[who], steps, centre, low, high, int(rows["runs"].iloc[0]), each)
             lines.append(line)
             if not line.known:
-                here.append(f"{who}: {VALUE_NAMES[value]} unknown")
-        panels.append(Panel(str(where), value, tuple(lines), tuple(here)))
+                here.append(f"{who}: {MEASURE_NAMES[measure]} unknown")
+        panels.append(Panel(str(where), measure, tuple(lines), tuple(here)))
     return panels
+
+
+def _tables(
+    frame: pd.DataFrame, value: Value | None, style: CurveStyle, or_reward: bool
+) -> dict[Any, tuple[str, pd.DataFrame, list[str]]]:
+    """For every environment what is shown of it, its curves, and notes."""
+    from gainful.experiments.aggregates import curves, default_measure
+
+    overall, found = value or default_measure(frame), {}
+    if value is not None or overall == "expected_regret":
+        table = curves(frame, overall, style.quantiles)
+        for where, part in table.groupby("environment", sort=False, observed=True):
+            found[where] = overall, part, [note for note in table.attrs["notes"] if f" in {where}: " in note]
+        return found
+    for where in dict.fromkeys(frame["environment"]):
+        here = frame[frame["environment"] == where]
+        measure = default_measure(here)
+        if or_reward and here[measure].isna().all():
+            measure = "reward"
+        table = curves(here, measure, style.quantiles)
+        found[where] = measure, table, [*table.attrs["notes"], *_partly_known(here, measure)]
+    return found
+
+
+def _partly_known(here: pd.DataFrame, measure: str) -> list[str]:
+    """A note if expected regret is known for some runs, but not shown because it is unknown for others."""
+    if measure == "expected_regret" or "expected_regret" not in here.columns:
+        return []
+    last = here.sort_values("step").groupby("run_id", observed=True)["expected_regret"].last(skipna=False)
+    if last.isna().all():
+        return []
+    where = here["environment"].iloc[0]
+    place = f"{where}: " if where else ""
+    unknown = int(last.isna().sum())
+    return [
+        f"{place}expected regret is unknown for {unknown} of {last.size} runs, so {MEASURE_NAMES[measure]} is drawn"
+    ]
 
 
 def _each_run(

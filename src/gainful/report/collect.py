@@ -27,6 +27,7 @@ from gainful.experiments.wire_format import unpack
 from gainful.plot.centres import CURVE_COLUMNS
 from gainful.report.content import Curves, Environment, Group, Report, plain_value
 from gainful.report.drawing import drawing_of
+from gainful.simulation.run import REGRETS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +42,6 @@ SHOWN_EPISODES = 150
 """Episodes of a run that are shown, spread evenly over the logarithm of the step."""
 SHOWN_PAIRS = 400
 """Pairs of state and action whose bonus is shown, spread evenly over the order of visits."""
-MEASURES = ("pseudo_regret", "regret", "reward")
 
 
 def collect(folder: str | Path) -> Report:
@@ -73,7 +73,7 @@ def collect(folder: str | Path) -> Report:
                 hint="gainful run makes the runs",
             )
         groups = len(set(known.values()))
-        budget = SHOWN_RUN_VALUES // (groups * (len(MEASURES) - 1))
+        budget = SHOWN_RUN_VALUES // (groups * len(REGRETS))
         environments: dict[str, Environment] = {}
         found: dict[tuple[str, str], Group] = {}
         facts = _Provenance()
@@ -118,6 +118,7 @@ class _Run:
     steps: NDArray[np.int64]
     rewards: Floats
     pseudo_regret: Floats
+    expected_regret: Floats
     sweeps: float
     arrays: dict[str, NDArray[Any]]
 
@@ -192,6 +193,7 @@ def _unpacked(row: dict[str, Any], path: Path, keep_all: bool) -> _Run:
         steps.copy(),
         rewards.copy(),
         pseudo_regret.copy(),
+        arrays.get("expected_regret", np.full(steps.size, np.nan)).copy(),
         float(sweeps.mean()) if sweeps.size else math.nan,
         arrays if keep_all else {},
     )
@@ -259,10 +261,12 @@ def _notes(text: str) -> str:
 def _group(environment: str, agent: str, runs: list[_Run], budget: int) -> Group:
     frame = _frame(environment, agent, runs)
     row: dict[str, Any] = {str(name): plain_value(value) for name, value in summary(frame).iloc[0].items()}
-    unknown = any(run.row["gain"] is None for run in runs)
     reward = curves(frame, "reward")
     row |= _extra(runs, reward)
-    found = {"reward": reward} if unknown else {name: curves(frame, name) for name in MEASURES[:2]}
+    shown = [name for name in REGRETS if row[f"{name}_mean"] is not None]
+    if any(run.row["gain"] is None for run in runs):
+        shown = []
+    found = {name: curves(frame, name) for name in shown} or {"reward": reward}
     by_measure = {name: _curves(table, name, runs, budget) for name, table in found.items()}
     first = runs[0]
     return Group(
@@ -301,6 +305,7 @@ def _frame(environment: str, agent: str, runs: list[_Run]) -> pd.DataFrame:
             "reward": reward,
             "regret": step * gains[which] - reward,
             "pseudo_regret": np.concatenate([run.pseudo_regret for run in runs]),
+            "expected_regret": np.concatenate([run.expected_regret for run in runs]),
             "planning_seconds": repeated("planning_seconds", np.float64),
             "acting_seconds": repeated("acting_seconds", np.float64),
         },
@@ -316,6 +321,7 @@ def _extra(runs: list[_Run], reward: pd.DataFrame) -> dict[str, Any]:
         "guarantee": ("yes, c from an oracle" if told else "yes") if holds else "no guarantee",
         "guarantee_text": next((r["guarantee"] for r in rows if not r["guarantee_holds"]), rows[0]["guarantee"]),
         "vacuous_runs": sum(1 for r in rows if r["vacuous"]),
+        "runs_without_expected_regret": sum(1 for run in runs if np.isnan(run.expected_regret[-1])),
         "span": rows[0]["span"],
         "episodes": plain_value(np.mean([r["episodes"] for r in rows])),
         "sweeps_per_episode": plain_value(np.mean([run.sweeps for run in runs])),
@@ -343,6 +349,8 @@ def _curves(table: pd.DataFrame, measure: str, runs: list[_Run], budget: int) ->
 
 
 def _measured(run: _Run, measure: str) -> Floats:
+    if measure == "expected_regret":
+        return run.expected_regret
     if measure == "pseudo_regret":
         return run.pseudo_regret
     if measure == "reward":

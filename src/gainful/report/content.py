@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.report.drawing import Drawing
+from gainful.simulation.run import REGRETS
 
 Floats = NDArray[np.float64]
 
@@ -58,6 +59,12 @@ class Environment:
     drawing: Drawing | None = None
     no_drawing: str = ""
     """Why there is no drawing."""
+
+    @property
+    def measure(self) -> str:
+        """The regret that tables and charts show: the first measure that is known for every agent."""
+        known = (name for name in REGRETS if all(group.row[f"{name}_mean"] is not None for group in self.groups))
+        return next(known, "pseudo_regret")
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +154,7 @@ def _environment_json(environment: Environment, with_curves: bool) -> dict[str, 
         "gain": environment.gain,
         "gain_source": environment.gain_source,
         "continuous": environment.continuous,
+        "measure": environment.measure,
         "rows": [group.row for group in environment.groups],
         "optimism": {g.agent: _lists(g.optimism) for g in environment.groups if g.optimism},
         "bonus": {g.agent: _lists(g.bonus) for g in environment.groups if g.bonus},

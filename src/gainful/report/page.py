@@ -19,8 +19,9 @@ from gainful.report import tables
 from gainful.report.audit_section import audit_section
 from gainful.report.collect import collect
 from gainful.report.content import Environment, Group, Report
-from gainful.report.page_data import drawable_groups, page_data
+from gainful.report.page_data import drawable_groups, page_data, shown_measures
 from gainful.report.writing import REPORT_FILE, asset, escaped, head, write_page
+from gainful.simulation.run import MEASURE_NAMES
 
 SHOWN_FAILURES = 100
 """Failures that are shown with their tracebacks."""
@@ -111,7 +112,7 @@ def _lead(report: Report) -> str:
 
 
 _CHOICES: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
-    ("Measure", "measure", (("pseudo_regret", "pseudo-regret"), ("regret", "realised"))),
+    ("Regret", "measure", (("expected_regret", "expected"), ("pseudo_regret", "pseudo"), ("regret", "realised"))),
     ("Centre", "centre", (("median", "median"), ("mean", "mean"), ("iqm", "IQM"))),
     ("x axis", "x", (("log", "log"), ("linear", "linear"))),
     ("y axis", "y", (("log", "log"), ("linear", "linear"))),
@@ -120,10 +121,14 @@ _CHOICES: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
 
 def _tools(report: Report) -> str:
     groups = []
-    for name, key, values in _CHOICES:
+    measures = shown_measures(report)
+    for name, key, possible in _CHOICES:
+        values = [v for v in possible if key != "measure" or v[0] in measures]
+        if not values:
+            continue
         buttons = "".join(
-            f'<button type="button" data-key="{key}" data-value="{value}" aria-pressed="{_truth(i == 0)}">{word}'
-            "</button>"
+            f'<button type="button" data-key="{key}" data-value="{value}" aria-pressed="{_truth(i == 0)}"'
+            f"{_about(value)}>{word}</button>"
             for i, (value, word) in enumerate(values)
         )
         groups.append(
@@ -142,6 +147,10 @@ def _tools(report: Report) -> str:
             "</button></span></span>"
         )
     return f'<div class="tools" role="toolbar" aria-label="Display of the regret curves">{"".join(groups)}</div>'
+
+
+def _about(value: str) -> str:
+    return f' title="{escaped(tables.ABOUT[value])}"' if value in tables.ABOUT else ""
 
 
 def _environment(report: Report, environment: Environment, i: int) -> str:
@@ -222,7 +231,23 @@ def _key(index: int, environment: int, agent: str) -> str:
 
 def _remarks(environment: Environment) -> str:
     notes = [f"{g.agent}: {g.row['note']}." for g in environment.groups if g.row["note"]]
+    if environment.gain is not None and environment.measure != "expected_regret":
+        notes.append(_why_not_expected(environment))
     return "".join(f'<p class="caption">{escaped(note)}</p>' for note in notes)
+
+
+def _why_not_expected(environment: Environment) -> str:
+    """Which measure is shown, and for how many runs expected regret is unknown."""
+    name = MEASURE_NAMES[environment.measure]
+    if environment.continuous:
+        return f"The regret shown is {name}: where states are points, expected regret is unknown."
+    counts = [(g.agent, g.row["runs_without_expected_regret"], g.row["runs"]) for g in environment.groups]
+    unknown, runs = sum(n for _, n, _ in counts), sum(total for _, _, total in counts)
+    which = "" if unknown == runs else f" ({', '.join(f'{agent}: {n} of {m}' for agent, n, m in counts if n)})"
+    return (
+        f"The regret shown is {name}: expected regret is unknown for {unknown:,} of {runs:,} runs{which}, which were "
+        "stored before gainful computed it."
+    )
 
 
 def _promises(environment: Environment) -> str:

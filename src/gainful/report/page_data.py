@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from gainful.plot.centres import CENTRES, CURVE_COLUMNS, DEFAULT_CENTRE
 from gainful.plot.palette import DARK_SERIES_COLOURS, DASH_PATTERNS, SERIES_COLOURS
 from gainful.report.content import Curves, Environment, Group, Report, binding_states, listed
+from gainful.simulation.run import MEASURE_NAMES, REGRETS
 
 READABLE_BANDS = 8
 """Agents up to which bands are shown at first; more of them hide each other."""
@@ -24,11 +25,19 @@ def page_data(report: Report) -> dict[str, Any]:
         "grids": grids.steps,
         "environments": environments,
         "bands": max(len(e.groups) for e in report.environments) <= READABLE_BANDS,
+        "measure": next(iter(shown_measures(report)), "reward"),
+        "measures": {name: MEASURE_NAMES[name] for name in REGRETS},
         "centre": DEFAULT_CENTRE,
         "centres": {name: centre._asdict() for name, centre in CENTRES.items()},
         "columns": CURVE_COLUMNS,
         "palette": {"light": SERIES_COLOURS, "dark": DARK_SERIES_COLOURS, "dashes": DASH_PATTERNS},
     }
+
+
+def shown_measures(report: Report) -> list[str]:
+    """The measures of regret with a curve of every agent in some environment, the preferred one first."""
+    drawn = [[g.curves for g in e.groups if g.curves] for e in report.environments]
+    return [name for name in REGRETS if any(curves and all(name in c for c in curves) for curves in drawn)]
 
 
 class _Grids:

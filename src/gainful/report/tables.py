@@ -9,8 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from gainful.report.content import Environment
+from gainful.simulation.run import MEASURE_NAMES
 
 UNKNOWN = "unknown"
+ABOUT = {
+    "expected_regret": "the sum of the optimality gaps of the pairs played, what their actions lose in the long run",
+    "pseudo_regret": "T·g* minus the mean rewards of the pairs played",
+    "regret": "T·g* minus the rewards received",
+}
+"""What the measures of regret are."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +36,8 @@ class Column:
 def headline(environment: Environment) -> list[Column]:
     """The columns of an environment's table, one entry per agent."""
     rows = [group.row for group in environment.groups]
-    regret = [row["pseudo_regret_mean"] for row in rows]
+    measure, name = environment.measure, MEASURE_NAMES[environment.measure]
+    regret = [row[f"{measure}_mean"] for row in rows]
     columns = [
         _words("Agent", "the label in the spec", rows, "agent", lambda row: str(row["agent"])),
         _numbers("Runs", "finished runs, one per seed", rows, "runs", counts),
@@ -37,15 +45,18 @@ def headline(environment: Environment) -> list[Column]:
     if len({row["final_step"] for row in rows}) > 1:
         columns.append(_numbers("Steps", "the last step shared by all runs", rows, "final_step", counts))
     columns += [
-        _numbers("Pseudo-regret", "mean over runs at the last step", rows, "pseudo_regret_mean", amounts),
-        _interval(
-            "95 % interval", "Student's confidence interval of the mean", rows, "pseudo_regret_mean", amounts, regret
-        ),
         _numbers(
-            "Per step", "mean pseudo-regret divided by the number of steps", rows, "pseudo_regret_per_step", rates
+            name.capitalize(), f"{ABOUT[measure]}: mean over runs at the last step", rows, f"{measure}_mean", amounts
         ),
+        _interval(
+            "95 % interval", "Student's confidence interval of the mean", rows, f"{measure}_mean", amounts, regret
+        ),
+        _numbers("Per step", f"mean {name} divided by the number of steps", rows, f"{measure}_per_step", rates),
     ]
-    if any(row["pseudo_regret_mean"] is None for row in rows):
+    if measure == "expected_regret":
+        about = f"{ABOUT['pseudo_regret']}: mean over runs at the last step"
+        columns.append(_numbers("Pseudo-regret", about, rows, "pseudo_regret_mean", amounts))
+    if None in regret:
         columns.append(_numbers("Reward per step", "mean over runs", rows, "reward_per_step", rates))
     columns += [
         _numbers(

@@ -11,6 +11,15 @@ from numpy.typing import NDArray
 from gainful.arguments import finite
 from gainful.errors import InvalidArgumentError, describe
 
+REGRETS = ("expected_regret", "pseudo_regret", "regret")
+"""The measures of regret, the preferred one first."""
+MEASURE_NAMES = {
+    "expected_regret": "expected regret",
+    "pseudo_regret": "pseudo-regret",
+    "regret": "realised regret",
+    "reward": "total reward",
+}
+"""What to call them in tables and on axes."""
 MAX_HORIZON = 10**18
 """The largest number of steps of a run."""
 
@@ -79,14 +88,19 @@ class Run:
         """The number of steps simulated."""
         return int(self.steps[-1])
 
+    @property
+    def measure(self) -> str:
+        """Which regret to show: "expected_regret", or the first of "pseudo_regret" and "regret" that is known."""
+        return next((name for name in REGRETS if np.isfinite(getattr(self, name)[-1])), "regret")
+
     def _repr_html_(self) -> str:
-        """For notebooks: the numbers of the run, and its pseudo-regret against steps, both axes logarithmic."""
+        """For notebooks: the numbers of the run, and its regret against steps, both axes logarithmic."""
         from html import escape
 
-        curve = self.pseudo_regret if np.isfinite(self.pseudo_regret[-1]) else self.regret
-        name = "pseudo-regret" if curve is self.pseudo_regret else "regret"
+        curve = getattr(self, self.measure)
         last, seconds = float(curve[-1]), self.planning_seconds + self.acting_seconds
         known = np.isfinite(last)
+        name = MEASURE_NAMES[self.measure] if known else "regret"
         facts = {
             "horizon": f"{self.horizon:,} steps",
             "optimal gain per step": f"{self.gain:.10g}" if np.isfinite(self.gain) else "unknown",

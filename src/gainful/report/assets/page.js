@@ -2,8 +2,8 @@
 (function () {
   const data = JSON.parse(document.getElementById("data").textContent);
   const root = document.documentElement;
-  const state = { measure: "pseudo_regret", centre: data.centre, x: "log", y: "log", step: false, bands: data.bands, seeds: false };
-  const NAMES = { pseudo_regret: "pseudo-regret", regret: "realised regret", reward: "reward" };
+  const state = { measure: data.measure, centre: data.centre, x: "log", y: "log", step: false, bands: data.bands, seeds: false };
+  const NAMES = Object.assign({ reward: "reward" }, data.measures);
   let printing = false;
 
   // ------------------------------------------------------------------ helpers
@@ -88,14 +88,15 @@
 
   function regret(node, env) {
     const traces = [], lines = [], logX = state.x === "log", centre = data.centres[state.centre];
-    const known = env.agents.some((agent) => agent.curves.pseudo_regret || agent.curves.regret);
+    // one measure for all agents: the chosen one, or the next that is known for each of them
+    const drawable = env.agents.filter((agent) => Object.keys(agent.curves).length), order = Object.keys(data.measures);
+    const measure = order.slice(order.indexOf(state.measure)).find((name) => drawable.every((agent) => agent.curves[name])) || "reward";
+    const known = measure !== "reward";
     const logY = known && state.y === "log", perStep = !known || state.step;
-    let measure = state.measure, least = Infinity, most = 0, first = Infinity, last = 0, hidden = false;
-    for (const agent of env.agents) {
-      const name = known ? state.measure : "reward";
-      const curve = agent.curves[name];
+    let least = Infinity, most = 0, first = Infinity, last = 0, hidden = false;
+    for (const agent of drawable) {
+      const curve = agent.curves[measure];
       if (!curve) continue;
-      measure = name;
       const grid = data.grids[curve.grid], found = unpacked(curve), tint = colour(agent.index);
       const shown = (y, i) => (perStep ? y / grid[i] : y);
       const x = [], y = [], band = [], rest = [];
@@ -109,7 +110,7 @@
         if (logX && grid[i] <= 0) continue;
         const v = shown(found[state.centre][i], i), low = shown(found[centre.low][i], i), high = shown(found[centre.high][i], i);
         first = Math.min(first, grid[i]); last = Math.max(last, grid[i]);
-        if (logY && !(v > 0)) hidden = true;
+        if (logY && v <= 0) hidden = true;
         x.push(grid[i]); y.push(logY && !(v > 0) ? null : v); rest.push([number(low), number(high), number(v), grid[i].toLocaleString("en")]);
         if (v > 0) { least = Math.min(least, v); most = Math.max(most, v); }
         if (isFinite(low) && isFinite(high) && !(logY && !(high > 0))) {

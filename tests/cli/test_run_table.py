@@ -1,0 +1,43 @@
+"""The table that `gainful run` prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gainful.cli import console
+from gainful.cli.run import summary_table
+from gainful.experiments.aggregates import summary
+from tests.experiments.test_aggregates import a_run
+
+
+def printed(frame: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    console.show(summary_table(summary(frame).assign(guarantee="no")))
+    return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+
+def runs(environment: str, agent: str, expected: Any) -> pd.DataFrame:
+    made = [a_run(environment, agent, s, [1, 10, 100], 90.0, expected_regret=expected) for s in range(2)]
+    return pd.concat(made, ignore_index=True)
+
+
+def test_the_table_names_the_measure_of_regret(capsys: pytest.CaptureFixture[str]) -> None:
+    head, *rows = printed(pd.concat([runs("e", "a", 40.0), runs("e", "b", 50.0)]), capsys)
+    assert "expected regret" in head
+    assert "measure" not in head
+    assert [row.split()[-8:-5] for row in rows] == [["40", "40", "…"], ["50", "50", "…"]]
+    head, row = printed(runs("e", "a", np.nan), capsys)
+    assert "pseudo-regret" in head
+    assert " 90 " in row
+
+
+def test_environments_with_different_measures_name_theirs(capsys: pytest.CaptureFixture[str]) -> None:
+    mixed = pd.concat([runs("river", "a", 40.0), runs("river", "b", np.nan), runs("lake", "a", 30.0)])
+    head, *rows = printed(mixed, capsys)
+    assert "measure" in head
+    assert [" pseudo-regret " in row for row in rows] == [True, True, False]
+    assert [" expected regret " in row for row in rows] == [False, False, True]
+    assert [" 90 " in row for row in rows] == [True, True, False]
