@@ -43,6 +43,7 @@ def test_bonus_scale_multiplies_beta_and_voids_the_guarantee() -> None:
     drawn = gf.SCALPlus(2, 1, span=2.0, bonus="sharp", mixture="min-action")
     assert "greedy action alone" in str(drawn.guarantee)
     assert gf.SCALPlus(2, 1, span=2.0, mixture="min-action").guarantee.holds  # the paper's has a proof for it
+    assert not gf.SCALPlus(2, 1, span=2.0, bonus="sharp", delta=0.4).guarantee.holds
     said = str(gf.SCALPlus(2, 1, span=2.0, bonus="sharp").guarantee)
     assert "probability 0.85" in said
     assert "optimistic with probability 0.95" in said

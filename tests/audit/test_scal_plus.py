@@ -39,7 +39,7 @@ class Slow:
         p_hat[:, :, 0] += 1 / (N + 1)
         r_bar = view.statistics.reward_sum.reshape(S, A) / np.maximum(1, N)
         given: dict[str, Any] = {"span": c, "reward_max": r_max, "delta": agent.delta}
-        assert agent.bonus != "sharp"
+        assert agent.bonus == "appendix" or agent.bonus == "main text"
         b = gf.theory.scal_plus_bonus(N, view.step, S, A, variant=agent.bonus, scale=agent.bonus_scale, **given)
         d = gf.theory.scal_plus_deviation(N, view.step, S, A, support=truth.support, **given)
         P, r, h = dense(truth.mdp), truth.rewards.reshape(S, A) - agent.reward_min, truth.bias

@@ -121,6 +121,13 @@ class CSCALPlus(SmoothAgent):
             "mixture": mixture,
             "replanning": replanning,
         }
+        if bonus == "bernstein":
+            raise InvalidArgumentError(
+                "bonus",
+                bonus,
+                "'appendix', 'main text' or 'sharp'",
+                problem="the proof of the Bernstein bonus is not for cells, whose visits have different laws",
+            )
         SCALPlus(1, **self._options)  # its errors come before those of the cells
         self._refining: RefiningPartition | None = None
         if partition is not None:

@@ -13,16 +13,18 @@ from gainful.agents.guarantee import Guarantee
 from gainful.agents.statistics import Statistics
 from gainful.arguments import finite
 from gainful.errors import InvalidArgumentError
-from gainful.optimism.scal_plus import APPENDIX, MAIN_TEXT, BonusConstants, BonusRewards, bonuses
-from gainful.optimism.sharp import SharpConstants, SharpRewards, sharp_bonuses
+from gainful.optimism.bernstein_scal_plus import BernsteinConstants, BernsteinRewards
+from gainful.optimism.scal_plus import APPENDIX, MAIN_TEXT, BonusConstants, BonusRewards
+from gainful.optimism.sharp import SharpConstants, SharpRewards
+from gainful.planning.bernstein_scopt import BernsteinScOpt, always_capped
 from gainful.planning.local_scopt import LOCAL_FROM_PAIRS, LocalScOpt
 from gainful.planning.mixture import Mixture as Mixture
 from gainful.planning.scopt_on_counts import FullScOpt
 
-Bonus: TypeAlias = Literal["appendix", "main text", "sharp"]
+Bonus: TypeAlias = Literal["appendix", "main text", "sharp", "bernstein"]
 Replanning: TypeAlias = Literal["full", "local"]
 SHARP_DAMPING = 0.9
-"""θ of v ← (1-θ)v + θT_c v with the sharp bonus: periodic MDPs then need no more sweeps than others."""
+"""θ of v ← (1-θ)v + θT_c v if the bonus is not the paper's: periodic MDPs then need no more sweeps than others."""
 
 
 class SCALPlus(EpisodicAgent):
@@ -41,6 +43,12 @@ class SCALPlus(EpisodicAgent):
     of one mean is enough. The regret is Õ(max{c, r_max}·sqrt(ΓSAT)) with probability 1-3δ, and every plan is optimistic
     with probability 1-δ (docs/kl_scal_plus.md, theorem 11).
 
+    `bonus="bernstein"` uses the variance of the values instead: with x = ln(4S·N(N+1)/δ)/(N-1)
+    b = min{c, max{(3/√2)·sqrt(Var_p̄(v)·x), 7c·x} + c/(N+1)}, c if N < 2, and r̃ by the KL bound of the mean reward.
+    It is monotone in v and contracts (`gainful.planning.bernstein_scopt`), so that plans are optimistic with
+    probability 1-δ; regret Õ(sqrt(r_max·c·ΓSAT) + cS²A) is sketched in docs/kl_scal_plus.md, not proven. It plans in
+    full.
+
     Parameters
     ----------
     n_states, n_actions : int
@@ -55,14 +63,15 @@ class SCALPlus(EpisodicAgent):
         The seed of the agent's own randomness, which only mixtures of actions use.
     allowed : array_like of bool, shape (S, A), optional
         The actions that each state has; all by default.
-    bonus : {"appendix", "main text", "sharp"}
-        One of the paper's two bonuses, of which the appendix's is tighter and has the same proof, or the sharp one.
+    bonus : {"appendix", "main text", "sharp", "bernstein"}
+        One of the paper's two bonuses, of which the appendix's is tighter and has the same proof, or one of ours.
     bonus_scale : float
-        Multiplies β. The guarantee holds for 1 only.
+        Multiplies β, or the two logarithms of the Bernstein bonus. The guarantee holds for 1 only.
     mixture : {"copy", "min-action"}
         Where the span constraint cuts, the greedy action is mixed with its own copy of reward 0, so that the policy
         executed is deterministic ("copy"), or with the worst of all copies ("min-action": the policy of Fruit et al.
-        2018, which draws its actions there, and needs full re-planning).
+        2018, which draws its actions there, and needs full re-planning). The proofs of "sharp" and "bernstein" are for
+        "copy" only.
     replanning : {"full", "local"}, optional
         "full" sweeps the whole model in every episode. "local" repairs the last plan around what has changed
         (`gainful.planning.local_scopt`), to the same certified ε_k: the rows not visited since keep the bonus of an
@@ -98,14 +107,14 @@ class SCALPlus(EpisodicAgent):
         if not (finite(span) and span >= 0.0):
             raise InvalidArgumentError("span", span, "a finite number of at least 0")
         if bonus not in get_args(Bonus):
-            raise InvalidArgumentError("bonus", bonus, "'appendix', 'main text' or 'sharp'")
+            raise InvalidArgumentError("bonus", bonus, "'appendix', 'main text', 'sharp' or 'bernstein'")
         if not (finite(bonus_scale) and bonus_scale > 0.0):
             raise InvalidArgumentError("bonus_scale", bonus_scale, "a positive number", "the theorem's is 1")
         if replanning not in (None, "full", "local"):
             raise InvalidArgumentError("replanning", replanning, "'full' or 'local'")
         if mixture not in ("copy", "min-action"):
             raise InvalidArgumentError("mixture", mixture, "'copy' or 'min-action'")
-        if mixture == "min-action" and replanning == "local":
+        if replanning == "local" and mixture == "min-action":
             raise InvalidArgumentError(
                 "replanning",
                 replanning,
@@ -113,10 +122,18 @@ class SCALPlus(EpisodicAgent):
                 "a local plan is deterministic",
                 problem="mixture is 'min-action' and replanning is 'local'",
             )
+        if replanning == "local" and bonus == "bernstein":
+            raise InvalidArgumentError(
+                "replanning",
+                replanning,
+                "'full'",
+                "a bonus that depends on the values of all next states cannot be repaired row by row",
+                problem="bonus is 'bernstein' and replanning is 'local'",
+            )
         self.span, self.bonus_scale = float(span), float(bonus_scale)
         self.bonus: Bonus = bonus
         self.mixture: Mixture = mixture
-        large = self.n_states * self.n_actions >= LOCAL_FROM_PAIRS and mixture == "copy"
+        large = self.n_states * self.n_actions >= LOCAL_FROM_PAIRS and mixture == "copy" and bonus != "bernstein"
         self.replanning: Replanning = replanning or ("local" if large else "full")
         self.model_error = 0.0
         """Added to every bonus: what a model of cells may be wrong by (C-SCAL+)."""
@@ -124,17 +141,18 @@ class SCALPlus(EpisodicAgent):
         """The pairs whose deviations the sharp bonus bounds: one in each state, but on cells all of them."""
         self._possible = self.allowed.reshape(-1)
         self._planner: FullScOpt | LocalScOpt
-        damping = SHARP_DAMPING if bonus == "sharp" else 1.0  # the paper's ScOpt is not damped
+        damping = 1.0 if bonus in ("appendix", "main text") else SHARP_DAMPING  # the paper's ScOpt is not damped
         if self.replanning == "local":
             self._planner = LocalScOpt(self.n_states, self.n_actions, self.span, damping)
         else:
-            self._planner = FullScOpt(self.n_states, self.n_actions, self.span, self.allowed, mixture, damping)
+            full = BernsteinScOpt if bonus == "bernstein" else FullScOpt
+            self._planner = full(self.n_states, self.n_actions, self.span, self.allowed, mixture, damping)
 
     # ------------------------------------------------------------------ the algorithm
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
         """Plan episode k, which begins at step t: steps 2 and 3 of the paper's figure 1."""
-        rewards = self._rewards(statistics, t)  # r̄ + b_k, eq. (5)
+        rewards: Any = self._optimism(statistics.visits, statistics.reward_sum, t)  # r̄ + b_k, eq. (5)
         found = self._planner.plan(statistics, rewards, precision=self.reward_range / math.sqrt(t))  # ScOpt on p̂
         return EpisodePlan(
             actions=found.actions,
@@ -146,12 +164,17 @@ class SCALPlus(EpisodicAgent):
             details=self._details(statistics, t, found.drift),
         )
 
-    def _rewards(self, statistics: Statistics, t: int) -> BonusRewards | SharpRewards:
-        """The optimistic rewards at step t."""
-        seen = statistics.visits, statistics.reward_sum, self._possible, t
-        return (
-            SharpRewards(*seen, self.sharp_constants) if self.bonus == "sharp" else BonusRewards(*seen, self.constants)
-        )
+    def _optimism(
+        self, visits: NDArray[np.int64], reward_sum: NDArray[np.float64], t: int
+    ) -> BonusRewards | SharpRewards | BernsteinRewards:
+        """The rewards that these visits justify at step t."""
+        seen = visits, reward_sum, self._possible, t
+        if self.bonus == "sharp":
+            return SharpRewards(*seen, self.sharp_constants)
+        if self.bonus == "bernstein":
+            constants = BernsteinConstants(self.n_states, self.delta, self.bonus_scale, self.reward_range)
+            return BernsteinRewards(*seen, constants)
+        return BonusRewards(*seen, self.constants)
 
     @property
     def sharp_constants(self) -> SharpConstants:
@@ -191,12 +214,19 @@ class SCALPlus(EpisodicAgent):
         return self._bonuses(self.statistics, self.t + 1)
 
     def _bonuses(self, statistics: Statistics, t: int) -> NDArray[np.float64]:
-        """(S,A) the bonuses at step t."""
-        if self.bonus == "sharp":
-            b = sharp_bonuses(statistics.visits, statistics.reward_sum, self.sharp_constants)
+        """(S,A) the bonuses at step t; the Bernstein bonus at the values of the last plan."""
+        optimism = self._optimism(statistics.visits, statistics.reward_sum, t)
+        if isinstance(optimism, BernsteinRewards):
+            means = statistics.reward_sum / np.maximum(1, statistics.visits)
+            b = self._bernstein_rewards(statistics, optimism) - means
         else:
-            b = bonuses(statistics.visits, t, self.constants)
+            b = optimism.added()
         return b.reshape(self.n_states, self.n_actions)
+
+    def _bernstein_rewards(self, statistics: Statistics, optimism: BernsteinRewards) -> NDArray[np.float64]:
+        """(S*A,) r̃ and the bonus at the values of the last plan together."""
+        assert isinstance(self._planner, BernsteinScOpt)
+        return self._planner.optimistic_rewards(statistics, optimism)
 
     # ------------------------------------------------------------------ bonuses and guarantee
 
@@ -206,31 +236,39 @@ class SCALPlus(EpisodicAgent):
         if self.current is None:
             return True
         before = self.visits_before
-        if self.bonus == "sharp":  # with rewards of 0 the cap is that of a pair never visited
-            b = sharp_bonuses(before, np.zeros(before.size), self.sharp_constants)
-        else:
-            b = bonuses(before, self.planned_at + 1, self.constants)
-        return bool(np.min(b[self._possible]) - self.model_error >= self.span + self.reward_range)
+        optimism = self._optimism(before, np.zeros(before.size), self.planned_at + 1)
+        if isinstance(optimism, BernsteinRewards):
+            return always_capped(optimism, self._possible, before)
+        return bool(np.min(optimism.added()[self._possible]) - self.model_error >= self.span + self.reward_range)
 
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of the theorem, void if the constants were changed."""
-        bound, source = "regret Õ(max{c, r_max}·sqrt(Γ·S·A·T)) with probability", "Qian, Fruit, Pirotta & Lazaric"
-        assumed = f"the optimal bias has span at most c = {self.span:g}", "the MDP is weakly communicating"
-        if self.bonus != "sharp":
-            chance, source = f"{1 - self.delta:g}, all T at once", f"{source}, theorem on SCAL+"
-        else:
-            chance = f"{1 - 3 * self.delta:g}, all T at once; every plan optimistic with probability {1 - self.delta:g}"
+        regret, all_times = "regret Õ(max{c, r_max}·sqrt(Γ·S·A·T)) with probability", "all T at once"
+        optimistic = f"every plan optimistic with probability {1 - self.delta:g}"
+        if self.bonus == "sharp":
+            bound = f"{regret} {1 - 3 * self.delta:g}, {all_times}; {optimistic}"
             source = "proved in docs/kl_scal_plus.md, theorem 11"
-        return Guarantee(f"{bound} {chance}", assumed, source, self.reason_void)
+        elif self.bonus == "bernstein":
+            bound = f"{optimistic}; regret Õ(sqrt(r_max·c·Γ·S·A·T) + c·S²·A) sketched only"
+            source = "sketched in docs/kl_scal_plus.md; no published proof"
+        else:
+            bound, source = (
+                f"{regret} {1 - self.delta:g}, {all_times}",
+                "Qian, Fruit, Pirotta & Lazaric, theorem on SCAL+",
+            )
+        assumed = f"the optimal bias has span at most c = {self.span:g}", "the MDP is weakly communicating"
+        return Guarantee(bound, assumed, source, self.reason_void)
 
     @property
     def reason_void(self) -> str:
         """Which choice voids the guarantee; empty if none does."""
         if self.bonus_scale != 1.0:
             return f"bonus_scale is {self.bonus_scale:g}, the theorem needs 1"
-        if self.bonus == "sharp" and self.mixture != "copy":
+        if self.bonus in ("sharp", "bernstein") and self.mixture != "copy":
             return f"mixture is {self.mixture!r}, and the theorem is for the greedy action alone"
+        if self.bonus == "sharp" and 3.0 * self.delta >= 1.0:
+            return f"delta is {self.delta:g}, and the theorem holds with probability 1-3δ"
         return ""
 
     def _details(self, statistics: Statistics, t: int, drift: float) -> dict[str, Any]:
@@ -240,8 +278,11 @@ class SCALPlus(EpisodicAgent):
         """
         if self.on_episode is None:
             return {}
-        b = self._bonuses(statistics, t)
-        return {"bonus": b, "rewards": self._planner.rewards.copy(), "drift": drift}
+        b, rewards = self._bonuses(statistics, t), self._planner.rewards.copy()
+        optimism = self._optimism(statistics.visits, statistics.reward_sum, t)
+        if isinstance(optimism, BernsteinRewards):
+            rewards = self._bernstein_rewards(statistics, optimism)
+        return {"bonus": b, "rewards": rewards, "drift": drift}
 
     # ------------------------------------------------------------------ files
 

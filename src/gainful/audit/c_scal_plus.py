@@ -157,13 +157,13 @@ def bonus_all_values(e: SampledEpisodes) -> tuple[Cases, Floats]:
 
 def reward_domination(e: SampledEpisodes) -> tuple[Cases, Floats]:
     """The reward r(x,a) is at most r̃(I,a) + r_max·L·n^{-α} at every point; both sides less r̄."""
-    (rewards, _), c = e.planned.sharp, e.planned.constants
+    (rewards, _), c = e.planned.parts_at_bias, e.planned.constants
     return e.at_worst(-e.reward_errors, rewards - e.planned.mean_rewards + c.smoothness * c.reward_range)
 
 
 def bias_domination(e: SampledEpisodes) -> tuple[Cases, Floats]:
     """The expectation E[h(X')|x,a] is at most b + p̂·h + c·L·n^{-α} at every point; both sides less p̂·h."""
-    (_, b), c = e.planned.sharp, e.planned.constants
+    (_, b), c = e.planned.parts_at_bias, e.planned.constants
     errors = e.model.expected_bias - e.estimated_bias[..., None]
     return e.at_worst(errors, b + c.smoothness * c.span)
 

@@ -16,9 +16,17 @@ from numpy.typing import NDArray
 
 from gainful.agents.episodic import EpisodeView
 from gainful.audit.findings import Cases, Floats
-from gainful.audit.rows import RowProducts, TrueRows, compare_rows, contraction, contraction_bound, counted_rows
+from gainful.audit.rows import (
+    RowProducts,
+    TrueRows,
+    compare_rows,
+    contraction,
+    contraction_bound,
+    counted_rows,
+    row_variances,
+)
 from gainful.theory.equations import scal_plus_bonus, scal_plus_deviation
-from gainful.theory.sharp import sharp_bonus
+from gainful.theory.sharp import bernstein_bonus, sharp_bonus
 
 BATCH_EPISODES, BATCH_NUMBERS = 256, 64_000
 """Episodes in a batch, at most, and numbers in one of its arrays: NumPy is then quick, and memory stays small."""
@@ -40,7 +48,7 @@ class ScalPlusConstants:
     reward_min: float
     delta: float
     variant: Any
-    """The variant of the bonus: "appendix", "main text" or "sharp"."""
+    """The variant of the bonus: "appendix", "main text", "sharp" or "bernstein"."""
     scale: float
     support: int
     """Γ, or the number of cells plus one."""
@@ -71,17 +79,22 @@ class ScalPlusConstants:
         """L·n^{-α}, how much the states of one cell differ."""
         return self.model_error / (self.span + self.reward_range)
 
-    def sharp(self, visits: NDArray[Any], mean_rewards: Floats) -> tuple[Floats, Floats]:
-        """r̃ and b of the sharp bonus, without what cells add."""
-        return sharp_bonus(
-            visits,
-            mean_rewards,
-            self.n_deviations,
-            span=self.span,
-            reward_max=self.reward_range,
-            delta=self.delta,
-            scale=self.scale,
-        )
+    @property
+    def of_the_paper(self) -> bool:
+        """Whether the bonus is one of the paper's."""
+        return self.variant in ("appendix", "main text")
+
+    def parts(self, visits: NDArray[Any], mean_rewards: Floats, variance: Floats) -> tuple[Floats, Floats]:
+        """r̃ and b of the sharp or the Bernstein bonus, without what cells add; `variance` is that of the values."""
+        given: dict[str, Any] = {
+            "span": self.span,
+            "reward_max": self.reward_range,
+            "delta": self.delta,
+            "scale": self.scale,
+        }
+        if self.variant == "sharp":
+            return sharp_bonus(visits, mean_rewards, self.n_deviations, **given)
+        return bernstein_bonus(visits, mean_rewards, variance, self.n_states, **given)
 
     def bonus(self, visits: NDArray[Any], step: Floats) -> Floats:
         """b_k of the paper, of visits (K,S,A) at steps (K,)."""
@@ -151,6 +164,9 @@ class PlannedEpisodes:
     distance: Floats
     anchored: Floats
     """(K,S,A) p̂·h, p̂·v_k, p·v_k, ‖p̂ - p‖₁ and p̂(s̄)."""
+    variance_of_values: Floats
+    variance_of_bias: Floats
+    """(K,S,A) Var_p̄(v_k) and Var_p̄(h), for the Bernstein bonus; 0 for others."""
 
     @cached_property
     def mean_rewards(self) -> Floats:
@@ -159,16 +175,16 @@ class PlannedEpisodes:
 
     @cached_property
     def b(self) -> Floats:
-        """The theorem's bonus b_k, all that is added to r̄: r̃ - r̄ + b, and what cells add, if it is sharp."""
-        if self.constants.variant != "sharp":
+        """The theorem's bonus b_k, all that is added to r̄: r̃ - r̄ + b, and what cells add, if it is not the paper's."""
+        if self.constants.of_the_paper:
             return self.constants.bonus(self.visits, self.step)
-        rewards, b = self.sharp
+        rewards, b = self.constants.parts(self.visits, self.mean_rewards, self.variance_of_values)
         return np.asarray(rewards - self.mean_rewards + b + self.constants.model_error)
 
     @cached_property
-    def sharp(self) -> tuple[Floats, Floats]:
-        """r̃ and b of the sharp bonus."""
-        return self.constants.sharp(self.visits, self.mean_rewards)
+    def parts_at_bias(self) -> tuple[Floats, Floats]:
+        """r̃ and b of the sharp or the Bernstein bonus, for h in place of v_k."""
+        return self.constants.parts(self.visits, self.mean_rewards, self.variance_of_bias)
 
     @cached_property
     def d(self) -> Floats:
@@ -306,7 +322,11 @@ class EpisodeRecorder:
         self._kept: dict[str, NDArray[Any]] = {
             name: np.zeros(self.capacity) for name in ("step", "low", "high", "drift", "longest", "gamma")
         }
-        per_pair = ("visits", "reward_sum", "planned_rewards", "used_bonus", "probabilities", *RowProducts._fields)
+        per_pair = (
+            *("visits", "reward_sum", "planned_rewards", "used_bonus", "probabilities"),
+            *("variance_of_values", "variance_of_bias"),
+            *RowProducts._fields,
+        )
         self._kept |= {name: np.zeros((self.capacity, pairs)) for name in per_pair}
         self._kept["mixed"] = np.zeros(self.capacity, dtype=bool)
         self._kept["values"] = np.zeros((self.capacity, S))
@@ -332,6 +352,9 @@ class EpisodeRecorder:
             kept["probabilities"][i] = plan.probabilities.reshape(-1)
         rows, products = counted_rows(statistics), RowProducts(*(kept[name][i] for name in RowProducts._fields))
         kept["longest"][i] = compare_rows(rows, self._true, self._flat, self._bias, kept["values"][i], products)
+        if self.constants.variant == "bernstein":
+            kept["variance_of_values"][i] = row_variances(rows, kept["values"][i])
+            kept["variance_of_bias"][i] = row_variances(rows, self._bias)
         if self._exact:
             kept["gamma"][i] = contraction(rows, self._flat)
         else:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gainful._compiled import inlined, kernel
 
@@ -55,6 +56,17 @@ def counted_rows(statistics: Any) -> CountedRows:
     """The rows of an agent's statistics, not copied."""
     s = statistics
     return CountedRows(s.begin, s.length, s.next_state, s.count, s.visits)
+
+
+def row_variances(rows: CountedRows, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(S*A,) Var_p̄(v), p̄ the empirical rows; 0 for a pair never visited."""
+    pairs = rows.visits.size
+    pair = np.repeat(np.arange(pairs), rows.length)
+    ends = np.cumsum(rows.length)
+    entry = np.arange(pair.size) + np.repeat(rows.begin - (ends - rows.length), rows.length)
+    count, x, n = rows.count[entry], values[rows.next_state[entry]], np.maximum(1, rows.visits)
+    mean = np.bincount(pair, count * x, pairs) / n
+    return np.asarray(np.bincount(pair, count * (x - mean[pair]) ** 2, pairs) / n)
 
 
 @kernel

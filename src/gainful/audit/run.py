@@ -169,9 +169,10 @@ def auditor_class(agent: Any, truth: Any) -> Callable[[Any, Any, Any], Auditor]:
     name, finite = type(agent).__name__, isinstance(truth, Truth)
     if isinstance(agent, SCALPlus) and finite:
         from gainful.audit.scal_plus import ScalPlusAuditor
-        from gainful.audit.sharp import SharpAuditor
+        from gainful.audit.sharp import BernsteinAuditor, SharpAuditor
 
-        return SharpAuditor if agent.bonus == "sharp" else ScalPlusAuditor
+        ours = {"sharp": SharpAuditor, "bernstein": BernsteinAuditor}
+        return ours.get(agent.bonus, ScalPlusAuditor)
     if isinstance(agent, CSCALPlus) and not finite:
         from gainful.audit.c_scal_plus import CellsAuditor
 

@@ -44,7 +44,7 @@ _QIAN = "Qian, Fruit, Pirotta & Lazaric"
 _PROOF = "the explicit bound"
 _EACH = "the paper of each algorithm"
 _KL = "docs/kl_scal_plus.md"
-_SHARP = "docs/kl_scal_plus.md, lemmas 3, 4 and theorem 11"
+_SHARP = "docs/kl_scal_plus.md, lemmas 3, 4 and section 6"
 
 _ALL = (
     Statement(

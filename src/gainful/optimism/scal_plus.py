@@ -125,6 +125,10 @@ class BonusRewards(NamedTuple):
         """Set out[k] to r̂ for every k of `pairs`; -inf if the state does not have the action."""
         optimistic_rewards(pairs, self.visits, self.reward_sum, self.allowed, self.t, tuple(self.constants), out)
 
+    def added(self) -> NDArray[np.float64]:
+        """(S*A,) b_k, what is added to the mean rewards."""
+        return bonuses(self.visits, self.t, self.constants)
+
     def growth(self, since: NDArray[np.int64]) -> NDArray[np.float64]:
         """Bounds on how much b has grown since step since[j], one for each class j of counts up to t visits."""
         out = np.empty(self.t.bit_length() + 1)

@@ -74,6 +74,10 @@ class SharpRewards(NamedTuple):
         """Set out[k] to r̃ + b for every k of `pairs`; -inf if the state does not have the action."""
         sharp_rewards(pairs, self.visits, self.reward_sum, self.allowed, tuple(self.constants), out)
 
+    def added(self) -> NDArray[np.float64]:
+        """(S*A,) r̃ - r̄ + b, what is added to the mean rewards."""
+        return sharp_bonuses(self.visits, self.reward_sum, self.constants)
+
     def growth(self, since: NDArray[np.int64]) -> NDArray[np.float64]:  # noqa: ARG002
         """No reward grows while its pair is not visited: zeros, one for each class of counts up to t visits."""
         return np.zeros(self.t.bit_length() + 1)

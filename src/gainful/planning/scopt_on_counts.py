@@ -169,15 +169,13 @@ class FullScOpt:
 
     def plan(self, counts: TransitionCounts, rewards: OptimisticRewards, precision: float) -> ScOptPlan:
         """Plan on the MDP estimated from `counts`, to a certified `precision`."""
-        rewards.write(self._pairs, self.rewards)
+        self.write_rewards(rewards)
         model, v = estimated_mdp(counts, self.rewards), self.values.copy()
         w, act = np.empty(v.size), np.zeros(v.size, dtype=np.int64)
         batch = sweeps_per_batch(int(counts.used[0]))
         sweeps = 0
         while True:
-            done, low, high, slack, met = scopt_on_counts(
-                tuple(model), self.span, precision, batch, v, w, act, self.damping
-            )
+            done, low, high, slack, met = self.sweep(model, precision, batch, v, w, act)
             sweeps += done
             if met:
                 break
@@ -185,6 +183,19 @@ class FullScOpt:
                 raise too_precise(precision, rewards.t, 2 * slack, self.span)
         self.values = v
         return ScOptPlan(v, act, low - slack, high + slack, sweeps, span_of(v), self._mixed(model, v, w, act))
+
+    def write_rewards(self, rewards: OptimisticRewards) -> None:
+        """Take the rewards to plan with."""
+        rewards.write(self._pairs, self.rewards)
+
+    def sweep(
+        self, model: EstimatedMDP, precision: float, batch: int, *vectors: NDArray[Any]
+    ) -> tuple[int, float, float, float, bool]:
+        """Up to `batch` sweeps over the model, see `scopt_on_counts`; the vectors are v, w and act."""
+        found: tuple[int, float, float, float, bool] = scopt_on_counts(
+            tuple(model), self.span, precision, batch, *vectors, self.damping
+        )
+        return found
 
     def _mixed(
         self, model: EstimatedMDP, v: NDArray[np.float64], best: NDArray[np.float64], greedy: NDArray[np.int64]

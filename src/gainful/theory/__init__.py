@@ -37,7 +37,7 @@ from gainful.theory.sets import (
     ucrl2_reward_width,
     ucrl2b_width,
 )
-from gainful.theory.sharp import sharp_beta, sharp_bonus
+from gainful.theory.sharp import bernstein_bonus, sharp_beta, sharp_bonus
 from gainful.theory.sharp_regret import SharpTerms, sharp_terms
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "KLScalPlusTerms",
     "RegretTerms",
     "SharpTerms",
+    "bernstein_bonus",
     "binary_kl",
     "c_kl_scal_plus_radius",
     "c_kl_scal_plus_terms",
