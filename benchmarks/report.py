@@ -83,6 +83,7 @@ def fill(folder: Path, agents: int, environments: int, seeds: int) -> int:
             changed = {
                 **arrays, "rewards": arrays["rewards"] - noise,
                 "pseudo_regret": arrays["pseudo_regret"] * scale + noise,
+                "expected_regret": arrays["expected_regret"] * scale,
             }  # fmt: skip
             store.keep(c, RunResult.from_bytes(pack({**values, "run_id": c.run_id}, changed)), 1)
     return len(runs)

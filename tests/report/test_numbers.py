@@ -228,7 +228,7 @@ def without_expected_regret(folder: Path, seeds: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(("seeds", "told"), [((1,), "4 of 12 runs (SCAL+"), ((0, 1, 2), "12 of 12 runs, which")])
 def test_runs_stored_before_expected_regret_existed_show_pseudo_regret_and_say_so(
-    seeds: tuple[int, ...], told: str, folder: Path, tmp_path: Path, look: Look
+    seeds: tuple[int, ...], told: str, folder: Path, tmp_path: Path, look: Look, reporter: Reporter
 ) -> None:
     shutil.copytree(folder, tmp_path / "copy")
     without_expected_regret(tmp_path / "copy", seeds)
@@ -237,6 +237,8 @@ def test_runs_stored_before_expected_regret_existed_show_pseudo_regret_and_say_s
     assert river.measure == "pseudo_regret"
     assert "expected_regret_mean" not in [c.key for c in headline(river)]
     assert [g.row["runs_without_expected_regret"] for g in river.groups] == [len(seeds)] * 4
+    words = reporter(tmp_path / "copy", "--markdown").out.replace("\\", "")
+    assert f"The regret shown is pseudo-regret: expected regret is unknown for {told}" in words
     sight = look(save_page(found, tmp_path / "page.html"))
     sight.draw_all()
     (said,) = (t for t in sight.page.locator("#env-0 .caption").all_inner_texts() if "expected regret" in t)

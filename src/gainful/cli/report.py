@@ -101,7 +101,7 @@ def _tables(found: Report) -> list[Any]:
     from rich.table import Table
     from rich.text import Text
 
-    from gainful.report.tables import headline, subtitle
+    from gainful.report.tables import about_measure, headline, subtitle
 
     parts: list[Any] = []
     for environment in found.environments:
@@ -112,5 +112,6 @@ def _tables(found: Report) -> list[Any]:
         for r in range(len(environment.groups)):
             grid.add_row(*(Text(console.printable(c.texts[r])) for c in columns))
         name = Text(console.printable(f"{environment.label}: {subtitle(environment)}"), style="bold")
-        parts += [name, grid, Text("")]
+        why = about_measure(environment)
+        parts += [name, grid, *([Text(console.printable(why), style="dim")] if why else []), Text("")]
     return parts[:-1]

@@ -21,7 +21,6 @@ from gainful.report.collect import collect
 from gainful.report.content import Environment, Group, Report
 from gainful.report.page_data import drawable_groups, page_data, shown_measures
 from gainful.report.writing import REPORT_FILE, asset, escaped, head, write_page
-from gainful.simulation.run import MEASURE_NAMES
 
 SHOWN_FAILURES = 100
 """Failures that are shown with their tracebacks."""
@@ -231,23 +230,8 @@ def _key(index: int, environment: int, agent: str) -> str:
 
 def _remarks(environment: Environment) -> str:
     notes = [f"{g.agent}: {g.row['note']}." for g in environment.groups if g.row["note"]]
-    if environment.gain is not None and environment.measure != "expected_regret":
-        notes.append(_why_not_expected(environment))
+    notes += [why] if (why := tables.about_measure(environment)) else []
     return "".join(f'<p class="caption">{escaped(note)}</p>' for note in notes)
-
-
-def _why_not_expected(environment: Environment) -> str:
-    """Which measure is shown, and for how many runs expected regret is unknown."""
-    name = MEASURE_NAMES[environment.measure]
-    if environment.continuous:
-        return f"The regret shown is {name}: where states are points, expected regret is unknown."
-    counts = [(g.agent, g.row["runs_without_expected_regret"], g.row["runs"]) for g in environment.groups]
-    unknown, runs = sum(n for _, n, _ in counts), sum(total for _, _, total in counts)
-    which = "" if unknown == runs else f" ({', '.join(f'{agent}: {n} of {m}' for agent, n, m in counts if n)})"
-    return (
-        f"The regret shown is {name}: expected regret is unknown for {unknown:,} of {runs:,} runs{which}, which were "
-        "stored before gainful computed it."
-    )
 
 
 def _promises(environment: Environment) -> str:

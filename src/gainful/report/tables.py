@@ -113,7 +113,7 @@ def markdown(environments: Sequence[Environment], title: str) -> str:
             if i == 0:
                 rules = ("-" * (w - 1) + (":" if c.numeric else "-") for c, w in zip(columns, widths, strict=True))
                 lines.append("| " + " | ".join(rules) + " |")
-        lines.append("")
+        lines += ["", *([_inline(why), ""] if (why := about_measure(environment)) else [])]
     return "\n".join(lines)
 
 
@@ -125,6 +125,24 @@ def subtitle(environment: Environment) -> str:
     if len(steps) == 1 and None not in steps:
         parts.append(f"at step {steps.pop():,}")
     return ", ".join(parts)
+
+
+def about_measure(environment: Environment) -> str:
+    """Why the regret shown is not the expected regret; empty if it is, or if the optimal gain is unknown."""
+    if environment.gain is None or environment.measure == "expected_regret":
+        return ""
+    name = MEASURE_NAMES[environment.measure]
+    if environment.continuous:
+        return f"The regret shown is {name}: where states are points, expected regret is unknown."
+    counts = [(g.agent, g.row["runs_without_expected_regret"], g.row["runs"]) for g in environment.groups]
+    unknown, runs = sum(n for _, n, _ in counts), sum(total for _, _, total in counts)
+    which = "" if unknown == runs else f" ({', '.join(f'{agent}: {n} of {m}' for agent, n, m in counts if n)})"
+    grown = [g.agent for g in environment.groups if g.row["growth_of"] == "expected_regret"]
+    more = f" The growth of {', '.join(grown)} is that of the expected regret." if grown else ""
+    return (
+        f"The regret shown is {name}: expected regret is unknown for {unknown:,} of {runs:,} runs{which}, which were "
+        f"stored before gainful computed it.{more}"
+    )
 
 
 def _gain(environment: Environment) -> str:
