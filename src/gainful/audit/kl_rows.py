@@ -14,6 +14,8 @@ from gainful.audit.rows import CountedRows, TrueRows
 
 ROUNDS = 200
 """Halvings or Newton steps, at most; a handful is usual."""
+FEW_DIGITS = 1e-13
+"""Nearer to 1 than this, an optimistic reward has too few digits left to be compared."""
 
 
 class SetsInUse(NamedTuple):
@@ -241,15 +243,15 @@ def set_errors(sums: Any, constants: Any, sets: SetsInUse, out: Any) -> None:
         elif not mean <= reward <= 1.0:
             wrong = max(wrong, max(mean - reward, reward - 1.0))
         else:
-            left = max(1.0 - reward, 1e-13)  # nearer to 1 there are too few digits
+            left = max(1.0 - reward, FEW_DIGITS)
             kl = (1.0 - mean) * np.log((1.0 - mean) / left)
             if mean > 0.0:
                 kl += mean * np.log(mean / reward)
-            if left > 1e-13:
+            if left > FEW_DIGITS:
                 away = abs(kl - radius)
                 if reward > mean:
                     away *= reward * left / (reward - mean)
                 wrong = max(wrong, min(away, 1.0))
-            elif kl > radius:
+            elif kl > radius + 0.1:  # klup is farther from 1 than this
                 wrong = max(wrong, 1.0)
         out[k] = wrong

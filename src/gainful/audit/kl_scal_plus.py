@@ -28,7 +28,6 @@ from gainful.audit.kl_rows import (
 )
 from gainful.audit.rows import TrueRows, counted_rows
 from gainful.audit.truth import LARGEST_DIAMETER, Truth
-from gainful.planning.hitting import hitting_times
 from gainful.simulation.tabular import TabularSimulation
 from gainful.theory.kl_regret import kl_scal_plus_terms_at, most_episodes, value_range
 
@@ -68,26 +67,28 @@ class TrueFunctions(NamedTuple):
         S, A = allowed.shape
         ptr, idx, p = truth.rows
         rows = csr_matrix((p, idx, ptr), shape=(S * A, S))
-        worth = (truth.rewards + rows @ truth.bias).reshape(S, A)
+        expected_bias = np.asarray(rows @ truth.bias)
+        worth = (truth.rewards + expected_bias).reshape(S, A)
         best = np.arange(S) * A + np.where(allowed, worth, -np.inf).argmax(axis=1)
-        bias = questions(best, np.zeros(S, dtype=np.int64), rows, truth.bias[None, :])
+        bias = questions(best, np.zeros(S, dtype=np.int64), expected_bias[best], truth.bias[None, :], S * A)
         if truth.diameter is None:
             return cls(best, bias, None, None)
-        times = hitting_times(truth.mdp)
+        times = truth.hitting_times
         expected = np.where(allowed.reshape(-1)[:, None], np.asarray(rows @ times), np.inf).reshape(S, A, S)
         pairs = (np.arange(S)[:, None] * A + expected.argmin(axis=1)).astype(np.int64)  # (S, S): from s to z
-        target = np.broadcast_to(np.arange(S), (S, S))
-        away = ~np.eye(S, dtype=bool)
-        return cls(best, bias, questions(pairs[away], target[away], rows, -times.T), truth.diameter)
+        away, target = ~np.eye(S, dtype=bool), np.broadcast_to(np.arange(S), (S, S))
+        asked = questions(pairs[away], target[away], -expected.min(axis=1)[away], -times.T, S * A)
+        return cls(best, bias, asked, truth.diameter)
 
 
-def questions(pairs: NDArray[np.int64], which: NDArray[np.int64], rows: Any, values: Floats) -> Functions:
-    """For each i, is klmax(p̄, h, ρ) ≥ p·h at pairs[i] for h = values[which[i]]; rows of p are `rows`."""
+def questions(
+    pairs: NDArray[np.int64], which: NDArray[np.int64], level: Floats, values: Floats, n_pairs: int
+) -> Functions:
+    """The questions, one for each i, whether klmax(p̄, h, ρ) ≥ p·h = level[i] at pairs[i] for h = values[which[i]]."""
     order = np.argsort(pairs, kind="stable")
-    k, f = pairs[order], np.ascontiguousarray(which[order], dtype=np.int64)
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(k, minlength=rows.shape[0]))])
-    level = np.asarray(rows[k].multiply(values[f]).sum(axis=1)).reshape(-1)
-    return Functions(ptr, f, np.ascontiguousarray(level), np.ascontiguousarray(values), values.max(axis=1))
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(pairs, minlength=n_pairs))])
+    f, of = np.ascontiguousarray(which[order], dtype=np.int64), np.ascontiguousarray(level[order])
+    return Functions(ptr, f, of, np.ascontiguousarray(values), values.max(axis=1))
 
 
 class KLScalPlusAuditor:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gainful.errors import GainfulError, PrecisionError
 from gainful.mdp.model import MDP
-from gainful.planning.hitting import diameter
+from gainful.planning.hitting import diameter, hitting_times
 from gainful.planning.solve import solve
 from gainful.simulation.transition_table import RewardLaw
 
@@ -91,3 +91,8 @@ class Truth:
         except GainfulError:
             return None
         return found if np.isfinite(found) else None
+
+    @cached_property
+    def hitting_times(self) -> NDArray[np.float64]:
+        """(S,S) τ_z(s), the least expected number of steps from s to z; infinite if z cannot be reached."""
+        return hitting_times(self.mdp)

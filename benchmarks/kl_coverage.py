@@ -1,0 +1,73 @@
+"""How often the deviations that KL-SCAL+ relies on are exceeded: 2,000 runs, as docs/audit.md shows.
+
+The first table is about Lemma 1 of docs/kl_scal_plus.md alone: 2,000 sequences of 3,000 draws, and the share of them in
+which max_λ Σ ln(1 - λz_i) exceeds ln(1/δ') + ½ ln n + ln 2 at some n. The second is about the event E1 on runs of the
+agent: a run fails if some r̃ < r, or klmax < p·h for h* or a hitting time, at the beginning of some episode.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import gainful as gf
+from gainful.audit import clopper_pearson
+from gainful.audit.audit import audit
+
+RUNS, DRAWS = 2_000, 3_000
+LAWS = {
+    "coin, p = 0.5": ((0.0, 1.0), (0.5, 0.5)),
+    "coin, p = 0.05": ((0.0, 1.0), (0.95, 0.05)),
+    "coin, p = 0.95": ((0.0, 1.0), (0.05, 0.95)),
+    "values 0, 1, 10": ((0.0, 1.0, 10.0), (0.45, 0.45, 0.1)),
+}
+E1 = ("reward-domination", "bias-domination", "times-domination")
+
+
+def largest_level(values: tuple[float, ...], law: tuple[float, ...], seed: int) -> float:
+    """The largest over n of max_λ Σ ln(1 - λz_i) - ½ ln n - ln 2: more than ln(1/δ') is a failure at level δ'."""
+    h, p = np.array(values), np.array(law)
+    z = (h - p @ h) / (h.max() - p @ h)
+    lam = np.concatenate([np.geomspace(1e-3, 0.9, 60), 1.0 - np.geomspace(0.08, 1e-6, 20)])
+    drawn = np.random.default_rng([seed, 7]).choice(h.size, size=DRAWS, p=p)
+    counts = np.cumsum(drawn[:, None] == np.arange(h.size), axis=0)
+    logs = np.log(1.0 - lam[:, None] * z)  # (λ, values)
+    n = np.arange(1, DRAWS + 1)
+    wealth = np.maximum((counts @ logs.T).max(axis=1), 0.0)
+    return float((wealth - 0.5 * np.log(n) - np.log(2.0)).max())
+
+
+def main() -> None:
+    print(
+        f"| law | exceeded at δ' = 0.5 | at δ' = 0.05 |  ({RUNS:,} sequences of {DRAWS:,} draws)\n| --- | ---: | ---: |"
+    )
+    for name, (values, law) in LAWS.items():
+        levels = np.array([largest_level(values, law, seed) for seed in range(RUNS)])
+        print(f"| {name} | {np.mean(levels > np.log(2.0)):.4f} | {np.mean(levels > np.log(20.0)):.4f} |", flush=True)
+    print(f"\n| problem | δ | E1 failed | 95 % bound | optimism failed | span failed |  ({RUNS:,} runs of 2,000 steps)")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    problems = {
+        "riverswim": gf.environments.riverswim(6),
+        "garnet (5, 2, 3), Bernoulli rewards": gf.environments.garnet(5, 2, 3, reward_law="bernoulli"),
+    }
+    for name, mdp in problems.items():
+        for delta in (0.05, 0.9):
+
+            def make(seed: int, mdp: gf.MDP = mdp, delta: float = delta) -> gf.KLSCALPlus:
+                return gf.KLSCALPlus(
+                    mdp.n_states,
+                    mdp.n_actions,
+                    reward_min=mdp.reward_min,
+                    reward_max=mdp.reward_max,
+                    delta=delta,
+                    seed=seed,
+                )
+
+            found = audit(make, mdp, 2_000, runs=RUNS)
+            failed = sum(any(run.findings[event].failures for event in E1) for run in found.runs)
+            rest = [found[name].failed_runs for name in ("optimism", "span-diameter")]
+            high = clopper_pearson(failed, RUNS)[1]
+            print(f"| {name} | {delta:g} | {failed} | {high:.4f} | {rest[0]} | {rest[1]} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
