@@ -16,6 +16,7 @@ RIVER = ("riverswim",)
 LQG = ("lqg", "--bins", "10")
 UCRL2 = ("--agent", "ucrl2")
 SHARP = ("--agent-set", "bonus=sharp")
+KL = ("--agent", "kl-scal-plus")
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ _EQUATION = "tests/agents/test_scal_plus.py::test_the_bonus_is_the_equation"
 _SAME_LIFE = "tests/reference/test_reference.py::test_scal_plus_makes_the_same_run_as_the_dense_one"
 _CONFIRMED = "tests/agents/test_scal_plus.py::test_the_certified_precision_of_each_plan_is_confirmed_from_outside"
 _LOCAL = "tests/agents/test_scal_plus_local.py::test_every_local_plan_is_confirmed_by_a_full_sweep"
+_KL_AGENT, _KL_SETS = "agents/kl_scal_plus.py", "optimism/kl_scal_plus.py"
+_KL_EQUATIONS = "tests/agents/test_kl_scal_plus.py::test_the_plan_uses_the_sets_of_the_equations"
 _BEFORE = "tests/agents/test_scal_plus.py::test_an_action_is_tested_before_it_is_executed"
 
 MUTANTS = (
@@ -176,6 +179,89 @@ MUTANTS = (
         ("cells",),
         "tests/test_partition.py::test_every_edge_and_its_neighbours_on_the_unit_interval",
         LQG,
+    ),
+    Mutant(
+        "ι without ½ ln n",
+        _KL_SETS,
+        (("log_union + 0.5 * math.log(visits) + math.log(2.0)", "log_union + math.log(2.0)"),),
+        ("set-formula",),
+        "tests/agents/test_kl_scal_plus.py::test_the_deviation_level_by_hand",
+        (*RIVER, *KL),
+    ),
+    Mutant(
+        "one statement in place of S(S+1)",
+        _KL_AGENT,
+        (("math.log(self.n_states * (self.n_states + 1) / self.delta)", "math.log(1.0 / self.delta)"),),
+        ("set-formula",),
+        _KL_EQUATIONS,
+        (*RIVER, *KL),
+    ),
+    Mutant(
+        "r̄ in place of klup",
+        _KL_SETS,
+        (
+            (
+                "pairs.rewards[k] = kl_upper(min(max(mean, 0.0), 1.0), pairs.radius[k])",
+                "pairs.rewards[k] = min(max(mean, 0.0), 1.0)",
+            ),
+        ),
+        ("set-formula",),
+        _KL_EQUATIONS,
+        (*RIVER, *KL),
+    ),
+    Mutant(
+        "half of ρ in the maximum",
+        "planning/kl_dual.py",
+        (("share - pairs.radius[k])", "share - 0.5 * pairs.radius[k])"),),
+        ("certificate",),
+        "tests/planning/test_kl_on_counts.py::test_the_maximum_lies_between_the_bounds_whatever_the_scale",
+        (*RIVER, *KL),
+    ),
+    Mutant(
+        "KL-SCAL+ never plays action 1",
+        _KL_AGENT,
+        (("actions=found.actions,", "actions=0 * found.actions,"),),
+        ("greedy",),
+        "tests/agents/test_kl_scal_plus.py::test_one_state_is_a_bandit_with_kl_ucb_and_these_radii",
+        (*RIVER, *KL),
+    ),
+    Mutant(
+        "one sweep and a false bracket",
+        "planning/kl_on_counts.py",
+        (
+            (
+                "        if high - low <= TRIAL_SHARE * problem.precision:",
+                "        if n == 0:\n            return 1, low, low + 0.5 * problem.precision, span, True\n"
+                "        if high - low <= TRIAL_SHARE * problem.precision:",
+            ),
+        ),
+        ("certificate", "greedy"),
+        "tests/planning/test_kl_on_counts.py::test_the_bracket_agrees_with_extended_value_iteration",
+        (*RIVER, *KL),
+    ),
+    Mutant(
+        "a pair may be executed twice as often",
+        _KL_AGENT,
+        (("or t < 2:\n            return 1.0", "or t < 2:\n            return 2.0"),),
+        ("episode-rule",),
+        "tests/agents/test_kl_scal_plus.py::test_optimism_and_the_span_by_the_diameter_on_riverswim",
+        (*RIVER, *KL),
+    ),
+    Mutant(
+        "Ĥ halved",
+        _KL_AGENT,
+        (("max(1.0, self._most_span) / t", "max(1.0, 0.5 * self._most_span) / t"),),
+        ("episode-rule",),
+        "tests/agents/test_kl_scal_plus.py::test_vanishing_episodes_follow_the_largest_span_so_far",
+        (*RIVER, *KL, "--agent-set", "episodes=vanishing"),
+    ),
+    Mutant(
+        "KL-SCAL+ cuts at twice the span",
+        _KL_AGENT,
+        (("else self.span / self.reward_range", "else 2.0 * self.span / self.reward_range"),),
+        ("span",),
+        "tests/agents/test_kl_scal_plus.py::test_a_span_keeps_the_values_within_it_where_states_are_unreachable",
+        (*RIVER, *KL, "--span", "1.5"),
     ),
 )
 

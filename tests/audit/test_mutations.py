@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.audit.mutants import LQG, MUTANTS, RIVER, UCRL2, Mutant, audited
+from tests.audit.mutants import KL, LQG, MUTANTS, RIVER, UCRL2, Mutant, audited
 from tests.cli.conftest import Gainful
 from tests.cli.conftest import gainful as gainful
 
@@ -27,6 +27,7 @@ IN_EVERY_TEST = (
     "cut at twice the span",
     "never action 1",
     "one execution too many",
+    "ι without ½ ln n",
 )
 """One mistake of each kind; the others are for make test-all."""
 
@@ -51,8 +52,8 @@ def test_the_audit_notices_in_compiled_code(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "what",
-    [RIVER, pytest.param(LQG, marks=pytest.mark.slow), pytest.param((*RIVER, *UCRL2), marks=pytest.mark.slow)],
-    ids=["SCAL+", "C-SCAL+", "UCRL2"],
+    [RIVER, *(pytest.param(what, marks=pytest.mark.slow) for what in (LQG, (*RIVER, *UCRL2), (*RIVER, *KL)))],
+    ids=["SCAL+", "C-SCAL+", "UCRL2", "KL-SCAL+"],
 )
 def test_without_a_mistake_nothing_is_violated_and_plain_python_is_the_compiled_run(
     what: tuple[str, ...], tmp_path: Path, gainful: Gainful

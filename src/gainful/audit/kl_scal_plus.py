@@ -143,7 +143,7 @@ class KLScalPlusAuditor:
         set_errors((visits, view.statistics.reward_sum), self._constants, tuple(sets), self._errors)
         self._keep_worst("set-formula", self._errors, np.zeros_like(self._errors))
         best = self._true.best
-        self._keep_worst("reward-domination", (self._rewards - sets.rewards)[best] / r_max, np.zeros(S), best)
+        self._keep_worst("reward-domination", self._rewards[best], sets.rewards[best], best)
         asked = {"bias-domination": self._true.bias, "times-domination": self._true.times}
         for name, functions in asked.items():
             if functions is not None:
@@ -189,12 +189,11 @@ class KLScalPlusAuditor:
             self._kept["span-diameter"].append((span, allowed, rounding, -1))
 
     def _keep_worst(self, name: str, found: Floats, allowed: Floats, pairs: NDArray[np.int64] | None = None) -> None:
-        """Keep the entry where found - allowed is largest, of the possible pairs."""
-        above = found - allowed if pairs is not None else np.where(self._possible, found - allowed, -np.inf)
-        above = np.where(allowed > 0.0, found / np.maximum(allowed, 1e-300), above)
-        k = int(np.argmax(above))
+        """Keep the entry where found/allowed is largest, or found if nothing is allowed; of `pairs`, or of all."""
+        k = int(np.argmax(np.where(allowed > 0.0, found / np.maximum(allowed, 1e-300), found)))
         pair = k if pairs is None else int(pairs[k])
-        self._kept[name].append((float(found[k]), float(min(allowed[k], 1e300)), 1e-9, pair))
+        rounding = 1e-9 if pairs is None else 1e-9 * self.agent.reward_range
+        self._kept[name].append((float(found[k]), float(min(allowed[k], 1e300)), rounding, pair))
 
     def _multiplier(self, t: int, pairs: int) -> float:
         """f_k, computed again."""
