@@ -22,6 +22,7 @@ from gainful.planning.kl_dual import (
     bisect,
     log_and_inverse,
     measure,
+    rounding_of,
     solve_pairs,
 )
 from gainful.planning.kl_on_counts import KLPlanner
@@ -53,7 +54,7 @@ class Row:
         self.span = float(measure(v, np.ones(v.size, dtype=bool), self.space))
 
     def limits(self, precision: float, certify: bool) -> DualLimits:
-        return DualLimits(self.span, 0.02 * precision, 0.05 * precision, certify, 0.0)
+        return DualLimits(self.span, rounding_of(self.span), 0.02 * precision, 0.05 * precision, certify, 0.0)
 
     def solve(self, precision: float, certify: bool) -> tuple[float, float]:
         """The upper bound, and the lower one."""

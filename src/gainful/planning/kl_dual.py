@@ -84,6 +84,8 @@ class DualLimits(NamedTuple):
 
     span: Any
     """sp(v)."""
+    rounding: Any
+    """The relative error of an exponential of a mean of logarithms, for each term: `rounding_of(span)`."""
     tolerance: Any
     """How much above the maximum an upper bound may be."""
     margin: Any
@@ -121,12 +123,15 @@ def logs_and_inverses(d: Any, logs: Any, inverses: Any, n: int) -> None:
 
 
 @inlined
-def dual_slack(length: int, x: float, span: float) -> float:
-    """How far rounding may move U, or U'·x, of a row of this length.
+def rounding_of(span: float) -> float:
+    """4·2⁻⁵³ times the most that |ln d| can be, with d in units of reward."""
+    return 4.0 * UNIT_ROUNDOFF * (LOG_RANGE + abs(math.log(max(span, SMALLEST_SPAN))))
 
-    E, at most x + sp(v), is the exponential of a mean of logarithms of at most LOG_RANGE + |ln sp(v)|.
-    """
-    return 4.0 * (length + 16) * UNIT_ROUNDOFF * (LOG_RANGE + abs(math.log(span))) * (x + span)
+
+@inlined
+def dual_slack(length: int, x: float, limits: DualLimits) -> float:
+    """How far rounding may move U, or U'·x, of a row of this length: E is at most x + sp(v)."""
+    return (length + 16) * limits.rounding * (x + limits.span)
 
 
 @inlined
@@ -196,7 +201,7 @@ def evaluate_pairs(rows: DualRows, pairs: KLPairs, space: DualSpace, limits: Dua
             w2 *= share
             e = math.exp(log_sum * share - pairs.radius[k])
             slope = 1.0 - w * e
-            slack = dual_slack(rows.length[k], x, limits.span)
+            slack = dual_slack(rows.length[k], x, limits)
             write_bounds(pairs, k, space.highest[pairs.level[k]] + (x - e), slope, slack, limits.rise)
             done = pairs.gap[k] <= max(limits.margin, 8.0 * slack)
             if slope >= 0.0 and (x <= least or (done and limits.certify)):
@@ -246,7 +251,7 @@ def bisect(rows: DualRows, pairs: KLPairs, space: DualSpace, limits: DualLimits,
         else:
             low = middle
     pairs.x[k] = high
-    write_bounds(pairs, k, bound, slope, dual_slack(rows.length[k], high, limits.span), limits.rise)
+    write_bounds(pairs, k, bound, slope, dual_slack(rows.length[k], high, limits), limits.rise)
 
 
 @kernel

@@ -13,19 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful._compiled import kernel
+from gainful._compiled import inlined, kernel
 from gainful.errors import NotConvergedError
 from gainful.planning.batches import resumed_sweeps
 from gainful.planning.estimated import TransitionCounts
 from gainful.planning.kl_dual import (
     LOG_BLOCK,
-    SMALLEST_SPAN,
     DualLimits,
     DualRows,
     DualSpace,
     KLPairs,
     dual_slack,
     measure,
+    rounding_of,
     solve_pairs,
 )
 from gainful.planning.rounding import UNIT_ROUNDOFF
@@ -86,7 +86,7 @@ class KLPlan(NamedTuple):
     """sp(values)."""
 
 
-@kernel
+@inlined
 def listed_greedy(space: DualSpace, state: KLState, n_actions: int) -> int:
     """List the pairs of the present greedy actions."""
     for s in range(state.values.size):
@@ -94,7 +94,7 @@ def listed_greedy(space: DualSpace, state: KLState, n_actions: int) -> int:
     return int(state.values.size)
 
 
-@kernel
+@inlined
 def may_be_best(pairs: KLPairs, k: int, rise: float, rival: float) -> bool:
     """Whether pair k may be worth as much as its rival; `rival` is its value."""
     room = 8.0 * UNIT_ROUNDOFF * (abs(rival) + rise)
@@ -127,10 +127,12 @@ def choose_best(pairs: KLPairs, state: KLState, n_actions: int) -> None:
         state.best[s], state.actions[s] = best, action
 
 
-@kernel
+@inlined
 def limits_of(state: KLState, precision: float, span: float, certify: bool) -> DualLimits:
     """How well to solve for this precision."""
-    return DualLimits(span, TOLERANCE_SHARE * precision, MARGIN_SHARE * precision, certify, state.rise[0])
+    return DualLimits(
+        span, rounding_of(span), TOLERANCE_SHARE * precision, MARGIN_SHARE * precision, certify, state.rise[0]
+    )
 
 
 @kernel
@@ -168,14 +170,13 @@ def certified_low(
 
 
 @kernel
-def largest_slack(rows: DualRows, pairs: KLPairs, state: KLState, span: float) -> float:
+def largest_slack(rows: DualRows, pairs: KLPairs, state: KLState, problem: KLProblem, span: float) -> float:
     """By how much rounding widens the two bounds of a greedy pair, at most."""
+    limits = limits_of(state, problem.precision, span, True)
     most = 0.0
-    if span >= SMALLEST_SPAN:
-        n_actions = pairs.x.size // state.values.size
-        for s in range(state.values.size):
-            k = s * n_actions + state.actions[s]
-            most = max(most, 5.0 * dual_slack(rows.length[k], pairs.x[k], span))
+    for s in range(state.values.size):
+        k = s * problem.n_actions + state.actions[s]
+        most = max(most, 5.0 * dual_slack(rows.length[k], pairs.x[k], limits))
     return most
 
 
@@ -218,7 +219,7 @@ def kl_sweeps(
                 return n + 1, low, high, span, True
             if widest > GIVE_UP_SHARE * problem.precision:
                 return -n - 1, low, high, span, False
-        elif n == ROUNDING_CHECK and largest_slack(rows, pairs, state, span) > problem.precision:
+        elif n == ROUNDING_CHECK and largest_slack(rows, pairs, state, problem, span) > problem.precision:
             return -n - 1, low, high, span, False
         step(state, problem.damping, ceiling)
     return max_sweeps, low, high, span, False
