@@ -12,6 +12,7 @@ import gainful as gf
 from gainful.agents.episodic import EpisodeView
 from gainful.errors import InvalidAgentError, InvalidArgumentError
 from gainful.optimism.kl_scal_plus import deviation_level, kl_upper
+from gainful.planning.confidence import KLBall
 
 
 def divergence(x: float, y: Decimal) -> Decimal:
@@ -55,6 +56,16 @@ def shown(agent: gf.KLSCALPlus) -> dict[str, Any]:
     agent.on_episode = views.append
     agent.begin_episode()
     return views[-1].plan.details
+
+
+def shown_again(agent: gf.KLSCALPlus) -> dict[str, Any]:
+    """The details of the present plan, made again by an agent in the same state."""
+    arrays = {name: array.copy() for name, array in agent.own_arrays().items()}
+    agent.on_episode = lambda view: None
+    plan = agent.plan(agent.statistics, agent.t + 1)
+    agent.on_episode = None
+    agent.restore(arrays)
+    return plan.details
 
 
 def test_the_plan_uses_the_sets_of_the_equations() -> None:
@@ -168,6 +179,35 @@ def test_with_tucrls_rule_an_unreachable_state_loses_its_attraction() -> None:
     assert 20_000 * gf.solve(mdp).gain - float(agent.statistics.reward_sum.sum()) < 2_000
     assert not agent.guarantee.holds
     assert "TUCRL" in str(agent.guarantee)
+
+
+def test_the_truncated_plan_agrees_with_extended_value_iteration() -> None:
+    """After any number of steps, with lazy keys that outlive a change of the truncation."""
+    P = np.zeros((4, 2, 4))
+    P[0, :, 1], P[1, 0, 0], P[1, 1, 1], P[2:, :, 0] = 1.0, 1.0, 1.0, 1.0  # states 2 and 3 are never reached
+    mdp = gf.MDP(P, [[0.0, 0.1], [0.3, 0.2], [1.0, 1.0], [1.0, 1.0]])
+    agent, state = gf.KLSCALPlus(4, 2, unreachable="tucrl"), 0
+    for t in range(600):
+        before = len(agent.episodes)
+        action = agent.act(state)
+        if len(agent.episodes) > before and t > 0:
+            details = shown_again(agent)
+            n = agent.statistics.visits.reshape(4, 2)
+            truncated = np.maximum(1, n - 1) > math.sqrt((t + 1) / 8)
+            if truncated[agent.visited].all():
+                truncated[:] = True
+            rows = np.where(n[:, :, None] > 0, P, np.eye(4)[0])
+            found = gf.extended_value_iteration(
+                gf.MDP(rows, details["rewards"].reshape(4, 2)),
+                KLBall(details["radius"].reshape(4, 2), agent.visited.copy(), truncated),
+                precision=1e-9,
+            )
+            record = agent.episodes[-1]
+            assert record["gain_low"] - 1e-8 <= found.gain <= record["gain_high"] + 1e-8
+        to = int(np.argmax(mdp.to_dense()[0][state, action]))
+        agent.observe(state, action, float(mdp.rewards[state, action]), to)
+        state = to
+    assert len(agent.episodes) > 20
 
 
 def test_reaching_a_new_state_ends_the_episode() -> None:

@@ -115,6 +115,24 @@ def test_extreme_radii_and_scales_stay_between_mean_and_maximum(scale: float) ->
     assert before == pytest.approx(np.full(16, v.max()), rel=1e-15, abs=0)
 
 
+def test_truncated_pairs_do_not_move_to_unreachable_states() -> None:
+    """The ball of a truncated pair is that of the pair if the others were worth least."""
+    rng = np.random.default_rng(4)
+    mdp, v = random_mdp(rng, 5, 2, 2), rng.random(5)
+    reachable = np.ones(5, dtype=bool)
+    best = int(v.argmax())
+    reachable[best] = False
+    listed = mdp.to_dense()[0].reshape(10, 5)[:, best] > 0.0
+    truncated = ~listed.reshape(5, 2)
+    radius = rng.uniform(0.01, 1.0, (5, 2))
+    q, rows = maxima(mdp, KLBall(radius, reachable, truncated), v)
+    free, _ = maxima(mdp, KLBall(radius), v)
+    worthless, _ = maxima(mdp, KLBall(radius), np.where(reachable, v, 0.0))
+    assert np.array_equal(q, np.where(listed, free, worthless))
+    assert np.any(q < free)
+    assert all(dense(rows, k, 5)[best] == 0.0 for k in np.flatnonzero(~listed).tolist())
+
+
 def test_bad_radii_are_named() -> None:
     with pytest.raises(InvalidArgumentError, match=r"radius\[0, 1\] is nan"):
         KLBall(np.array([[0.1, np.nan]]))

@@ -43,13 +43,7 @@ class Row:
         )
         room = np.empty(600 + v.size)
         self.space = DualSpace(
-            np.empty((2, v.size)),
-            np.empty(2),
-            room,
-            room.copy(),
-            room.copy(),
-            np.zeros(1, np.int64),
-            np.zeros(1, np.int64),
+            np.empty((2, v.size)), np.empty(2), room, room.copy(), room.copy(), np.zeros(1, dtype=np.int64)
         )
         self.span = float(measure(v, np.ones(v.size, dtype=bool), self.space))
 

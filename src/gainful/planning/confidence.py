@@ -148,6 +148,8 @@ class KLBall:
     ----------
     radius : array_like, shape (S, A)
         inf is the whole simplex.
+    reachable, truncated : array_like of bool, optional
+        As in `L1Ball`.
 
     Examples
     --------
@@ -156,9 +158,12 @@ class KLBall:
     """
 
     radius: NDArray[np.float64]
+    reachable: NDArray[np.bool_] | None = None
+    truncated: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         _set(self, "radius", _numbers("radius", self.radius, 2))
+        _truncation(self, self.radius.shape)
 
 
 Confidence: TypeAlias = L1Ball | Intervals | KLBall
@@ -193,7 +198,7 @@ def _numbers(name: str, values: ArrayLike, ndim: int | None) -> NDArray[np.float
     return array
 
 
-def _truncation(owner: L1Ball | Intervals, shape: tuple[int, ...]) -> None:
+def _truncation(owner: L1Ball | Intervals | KLBall, shape: tuple[int, ...]) -> None:
     """Check the two masks: both or neither."""
     if (owner.reachable is None) != (owner.truncated is None):
         raise InvalidArgumentError(

@@ -97,8 +97,9 @@ def _over_l1_ball(mdp: MDP, ball: L1Ball) -> InnerMaximum:
 def _over_kl_ball(mdp: MDP, ball: KLBall) -> InnerMaximum:
     rows = _merged(mdp)
     _check_shape(mdp, "radius", ball.radius)
+    mask, level = _levels(mdp, rows, ball.reachable, ball.truncated)
     roots = np.full(ball.radius.size, np.nan)
-    sets = KLSet(rows.indptr, rows.indices, rows.probabilities, ball.radius.flatten(), roots)
+    sets = KLSet(rows.indptr, rows.indices, rows.probabilities, ball.radius.flatten(), roots, mask, level)
     return InnerMaximum(sets, n_terms=8 * (int(rows.lengths.max()) + 4))
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from gainful._compiled import kernel
 from gainful.planning.optimistic_rows import OptimisticRows
+from gainful.planning.ordering import best_state
 
 LOG_SMALLEST = -690.0  # ν - max v below exp(this)·(max v - v̄): the value is max v to the last bit
 MAX_STEPS = 100
@@ -35,6 +36,10 @@ class KLSet(NamedTuple):
     """(S*A,)."""
     roots: Any
     """(S*A,) where each search ended, NaN at first: the next one starts there."""
+    mask: Any
+    """(levels, S) sets of next states."""
+    level: Any
+    """(S*A,): pair k may move to mask[level[k]]."""
 
 
 @kernel
@@ -144,14 +149,16 @@ def kl_best(
 
 def kl_values(sets: Any, v: Any, rewards: Any, q: Any) -> None:
     """q[k] = rewards[k] + max over the ball of p·v, -inf for an empty row."""
-    indptr, indices, p, radius, roots = sets
-    highest = v.max()
+    indptr, indices, p, radius, roots, mask, level = sets
+    tops = np.empty(mask.shape[0])
+    for m in range(mask.shape[0]):
+        tops[m] = v[best_state(v, mask[m])]
     for k in range(indptr.size - 1):
         begin, end = indptr[k], indptr[k + 1]
         if begin == end:
             q[k] = -np.inf
             continue
-        value, _, _, _, root = kl_best(v, highest, indices, p, begin, end, radius[k], roots[k])
+        value, _, _, _, root = kl_best(v, tops[level[k]], indices, p, begin, end, radius[k], roots[k])
         roots[k] = root
         q[k] = rewards[k] + value
 
@@ -159,8 +166,7 @@ def kl_values(sets: Any, v: Any, rewards: Any, q: Any) -> None:
 @kernel
 def kl_rows(sets: KLSet, v: NDArray[Any], pairs: NDArray[Any], out: OptimisticRows) -> int:
     """The best row of each of `pairs` (-1: none), as CSR; returns the size needed, writing what fits."""
-    indptr, indices, p, radius, roots = sets
-    best = int(np.argmax(v))
+    indptr, indices, p, radius, roots, mask, level = sets
     starts, to, given = out
     size = 0
     for row in range(pairs.size):
@@ -169,6 +175,7 @@ def kl_rows(sets: KLSet, v: NDArray[Any], pairs: NDArray[Any], out: OptimisticRo
         if k < 0:
             continue
         begin, end = indptr[k], indptr[k + 1]
+        best = best_state(v, mask[level[k]])
         _, kept, x, unit, _ = kl_best(v, v[best], indices, p, begin, end, radius[k], roots[k])
         top = -np.inf
         for j in range(begin, end):

@@ -76,7 +76,7 @@ class DualSpace(NamedTuple):
     logs: Any
     inverses: Any
     todo: Any
-    again: Any
+    """(S*A,) the pairs to evaluate."""
 
 
 class DualLimits(NamedTuple):
@@ -131,7 +131,8 @@ def rounding_of(span: float) -> float:
 @inlined
 def dual_slack(length: int, x: float, limits: DualLimits) -> float:
     """How far rounding may move U, or U'·x, of a row of this length: E is at most x + sp(v)."""
-    return (length + 16) * limits.rounding * (x + limits.span)
+    slack: float = (length + 16) * limits.rounding * (x + limits.span)
+    return slack
 
 
 @inlined
@@ -157,11 +158,11 @@ def write_bounds(pairs: KLPairs, k: int, bound: float, slope: float, slack: floa
 
 
 @inlined
-def gather(rows: DualRows, pairs: KLPairs, space: DualSpace, chosen: Any, first: int, n: int) -> tuple[int, Any]:
+def gather(rows: DualRows, pairs: KLPairs, space: DualSpace, first: int, n: int) -> tuple[int, Any]:
     """Write d of as many pairs from number `first` on as fit into one block; the number after them, and the size."""
     last, size = first, np.uint64(0)
     while last < n:
-        k = chosen[last]
+        k = space.todo[last]
         if last > first and size + np.uint64(rows.length[k]) > np.uint64(LOG_BLOCK):
             break
         begin = np.uint64(rows.begin[k])
@@ -174,19 +175,20 @@ def gather(rows: DualRows, pairs: KLPairs, space: DualSpace, chosen: Any, first:
 
 
 @kernel
-def evaluate_pairs(rows: DualRows, pairs: KLPairs, space: DualSpace, limits: DualLimits, chosen: Any, n: int) -> int:
-    """Evaluate the first n pairs of `chosen` at their x, and move x by a Newton step.
+def evaluate_pairs(rows: DualRows, pairs: KLPairs, space: DualSpace, limits: DualLimits, n: int) -> int:
+    """Evaluate the first n pairs of `space.todo` at their x, and move x by a Newton step.
 
-    Writes the pairs that are not good enough yet into `space.again`, and returns their number.
+    Leaves those that are not good enough yet at the beginning of `space.todo`, and returns their number.
     """
-    n_again, first = 0, 0
+    n_again = 0
+    first: Any = np.int64(0)  # a plain 0 would be a type of its own, and compile its callees twice
     least = LEAST_X * limits.span
     while first < n:
-        last, size = gather(rows, pairs, space, chosen, first, n)
+        last, size = gather(rows, pairs, space, first, n)
         logs_and_inverses(space.d, space.logs, space.inverses, size)
         at = np.uint64(0)
         for i in range(first, last):
-            k = chosen[i]
+            k = space.todo[i]
             x, begin = pairs.x[k], np.uint64(rows.begin[k])
             log_sum, w, w2 = 0.0, 0.0, 0.0
             for j in range(begin, begin + np.uint64(rows.length[k])):
@@ -209,7 +211,7 @@ def evaluate_pairs(rows: DualRows, pairs: KLPairs, space: DualSpace, limits: Dua
             new, good = next_x(x, slope, e * (w2 - w * w), limits)
             pairs.x[k] = min(max(new, least), MOST_X * limits.span)
             if not (done or good) and pairs.x[k] != x:
-                space.again[n_again] = k
+                space.todo[n_again] = k
                 n_again += 1
         first = last
     return n_again
@@ -257,7 +259,7 @@ def bisect(rows: DualRows, pairs: KLPairs, space: DualSpace, limits: DualLimits,
 @kernel
 def solve_pairs(rows: DualRows, pairs: KLPairs, space: DualSpace, limits: DualLimits, n: int) -> None:
     """Evaluate the first n pairs of `space.todo` until each is good enough."""
-    hard = 0
+    hard: Any = np.int64(0)
     for i in range(n):
         k = space.todo[i]
         if pairs.radius[k] == np.inf or limits.span < SMALLEST_SPAN:
@@ -268,13 +270,12 @@ def solve_pairs(rows: DualRows, pairs: KLPairs, space: DualSpace, limits: DualLi
         pairs.x[k] = min(max(pairs.x[k], LEAST_X * limits.span), MOST_X * limits.span)
         space.todo[hard] = k
         hard += 1
-    hard = evaluate_pairs(rows, pairs, space, limits, space.todo, hard)
     for _ in range(NEWTON_ROUNDS):
         if hard == 0:
             return
-        hard = evaluate_pairs(rows, pairs, space, limits, space.again, hard)
+        hard = evaluate_pairs(rows, pairs, space, limits, hard)
     for i in range(hard):
-        bisect(rows, pairs, space, limits, space.again[i])
+        bisect(rows, pairs, space, limits, space.todo[i])
 
 
 @kernel

@@ -87,6 +87,15 @@ class KLPlan(NamedTuple):
 
 
 @inlined
+def least_of(values: Any) -> float:
+    """The least value, in a loop that compiles sooner than NumPy's."""
+    least = np.inf
+    for s in range(values.size):
+        least = min(least, values[s])
+    return least
+
+
+@inlined
 def listed_greedy(space: DualSpace, state: KLState, n_actions: int) -> int:
     """List the pairs of the present greedy actions."""
     for s in range(state.values.size):
@@ -104,14 +113,14 @@ def may_be_best(pairs: KLPairs, k: int, rise: float, rival: float) -> bool:
 @kernel
 def listed_rivals(pairs: KLPairs, space: DualSpace, state: KLState, n_actions: int) -> int:
     """List the other pairs that may be the best of their states."""
-    n = 0
+    n: Any = np.int64(0)
     for s in range(state.values.size):
         mine = s * n_actions + state.actions[s]
         for k in range(s * n_actions, (s + 1) * n_actions):
             if k != mine and may_be_best(pairs, k, state.rise[0], pairs.value[mine]):
                 space.todo[n] = k
                 n += 1
-    return n
+    return int(n)
 
 
 @kernel
@@ -152,20 +161,19 @@ def certified_low(
 ) -> tuple[float, float]:
     """min(Tv - v) from below, by laws in the balls of the greedy pairs, and the largest slack among them."""
     limits = limits_of(state, problem.precision, span, True)
-    n = 0
+    n: Any = np.int64(0)
     for s in range(state.values.size):
         k = s * problem.n_actions + state.actions[s]
         if pairs.gap[k] > limits.margin:
             space.todo[n] = k
             n += 1
     solve_pairs(rows, pairs, space, limits, n)
-    least, widest = np.inf, 0.0
+    widest = 0.0
     for s in range(state.values.size):
         k = s * problem.n_actions + state.actions[s]
         state.lower[s] = pairs.value[k] - pairs.gap[k]
-        least = min(least, state.lower[s])
         widest = max(widest, pairs.gap[k])
-    low, _ = truncated_range(state.lower, state.values, ceiling_of(least, problem.span))
+    low, _ = truncated_range(state.lower, state.values, ceiling_of(least_of(state.lower), problem.span))
     return low, widest
 
 
@@ -209,7 +217,7 @@ def kl_sweeps(
     low, high, span = -np.inf, np.inf, 0.0
     for n in range(max_sweeps):
         span = sweep(rows, pairs, space, state, problem)
-        ceiling = ceiling_of(state.best.min(), problem.span)
+        ceiling = ceiling_of(least_of(state.best), problem.span)
         low, high = truncated_range(state.best, state.values, ceiling)
         rounding = 8.0 * UNIT_ROUNDOFF * (span + 2.0)
         if high - low <= TRIAL_SHARE * problem.precision:
@@ -233,7 +241,7 @@ def renew_keys(pairs: KLPairs, state: KLState, span: float) -> None:
     for k in range(pairs.key.size):
         pairs.key[k] += rise + 8.0 * UNIT_ROUNDOFF * (abs(pairs.key[k]) + rise)
     state.rise[0] = 0.0
-    ceiling = ceiling_of(v.min(), span)
+    ceiling = ceiling_of(least_of(v), span)
     for s in range(v.size):
         v[s] = truncate(v[s], ceiling)
 
@@ -282,7 +290,6 @@ class KLPlanner:
             logs=np.empty(LOG_BLOCK + n_states),
             inverses=np.empty(LOG_BLOCK + n_states),
             todo=np.empty(pairs, dtype=np.int64),
-            again=np.empty(pairs, dtype=np.int64),
         )
 
     def plan(self, counts: TransitionCounts, precision: float, max_sweeps: int) -> KLPlan:
