@@ -85,7 +85,7 @@ class Contestant:
 
 
 def contestants(where: Problem, longest: int) -> list[Contestant]:
-    """The optimal policy, random play, and every agent of the registry; SCAL+ with three scales of its bonus."""
+    """The optimal policy, random play, and every agent of the registry; SCAL+ with several bonuses."""
     rows = [
         Contestant("optimal policy", "fixed", {"policy": where.best}, longest),
         Contestant("random play", "fixed", {}, longest),
@@ -105,6 +105,9 @@ def contestants(where: Problem, longest: int) -> list[Contestant]:
             rows += [
                 Contestant(f"{name}, bonus_scale = {scale:g}", name, {**options, "bonus_scale": scale}, T)
                 for scale in (0.1, 0.01)
+            ]
+            rows += [
+                Contestant(f"{name}, bonus = {b}", name, {**options, "bonus": b}, T) for b in ("sharp", "bernstein")
             ]
     return rows
 
@@ -202,6 +205,8 @@ def table(where: Problem, results: list[Result]) -> list[str]:
         per_step = f"{loss / T:.2g}" if loss > 0.0 else "0"
         growth = f"{result.exponent:.2f}" if loss > 0.0 else "–"
         promise = "yes" if result.guaranteed else "no guarantee"
+        if result.guaranteed and result.contestant.options.get("bonus") == "bernstein":
+            promise = "of optimism"
         if result.contestant.name == "fixed":
             promise = ""
         lines.append(f"| {label} | {promise} | {' | '.join(cells)} | {per_step} | {growth} | {pseudo} |")
@@ -252,7 +257,9 @@ def predictions(where: Problem, results: list[Result]) -> list[Prediction]:
     claimed = [result for result in learners if result.contestant.name in SUBLINEAR]
     rest = [result for result in learners if result.contestant.name in {*LINEAR, *UNCLAIMED}]
     linear = [result for result in learners if result.contestant.name in LINEAR]
-    scaled = [result for result in learners if result.contestant.name == "scal-plus"]
+    scal_plus = [result for result in learners if result.contestant.name == "scal-plus"]
+    scaled = [result for result in scal_plus if "bonus" not in result.contestant.options]
+    ours = [result for result in scal_plus if "bonus" in result.contestant.options]
     luck = best.pseudo[-1]
     lossless = bool(np.all(best.lost == 0.0)) and abs(luck.mean()) <= 3 * standard_error(luck) + span
     cheaper = all(a.lost[-1].mean() > b.lost[-1].mean() for a, b in pairwise(scaled))
@@ -269,6 +276,10 @@ def predictions(where: Problem, results: list[Result]) -> list[Prediction]:
             lambda result: result.exponent < 1.0 and result.sublinear,
         ),
         every("scal-plus with the theorem's constants: loss per step falls in every decade", scaled[:1], falling),
+        every(
+            "scal-plus with the sharp or the Bernstein bonus loses less than with the paper's", ours,
+            lambda result: bool(result.lost[-1].mean() < scaled[0].lost[-1].mean()),
+        ),
         every("the others lose less than random play (no theory says so)", rest, better_than_chance),
         every("epsilon-greedy-q, which explores for ever, loses linearly", linear, lambda r: r.exponent > 0.8),
         Prediction("the smaller the bonus of scal-plus, the smaller the loss (experience, no theorem)",

@@ -222,6 +222,20 @@ def test_every_agent_can_be_shown(name: str, tmp_path: Path) -> None:
         assert found["regret_bound"]["reason"]
 
 
+@pytest.mark.parametrize(("bonus", "probability"), [("sharp", 0.85), ("bernstein", None)])
+def test_the_bound_of_the_sharp_bonus_is_shown_and_the_bernstein_bonus_has_none(
+    bonus: str, probability: float | None, tmp_path: Path
+) -> None:
+    allowed = [[True, True], [True, False]]
+    config = {"agent": "scal-plus", "n_states": 2, "n_actions": 2, "span": 1.0, "bonus": bonus, "allowed": allowed}
+    with open_agent(tmp_path / "a", config, fsync="off") as agent:
+        agent.observe(0, agent.act(0), 0.5, 1)
+        found = agent_view(agent, 0, 10)
+        json.dumps(found, allow_nan=False)
+        assert found["regret_bound"]["probability"] == (probability and pytest.approx(probability, rel=1e-12, abs=0))
+        assert found["regret_bound"]["reason"]
+
+
 def test_an_agent_closed_while_agents_are_listed_is_listed_all_the_same(tmp_path: Path) -> None:
     class Closing:
         """A slot whose agent is closed after the first look."""

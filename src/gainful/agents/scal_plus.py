@@ -217,8 +217,10 @@ class SCALPlus(EpisodicAgent):
         """(S,A) the bonuses at step t; the Bernstein bonus at the values of the last plan."""
         optimism = self._optimism(statistics.visits, statistics.reward_sum, t)
         if isinstance(optimism, BernsteinRewards):
-            means = statistics.reward_sum / np.maximum(1, statistics.visits)
-            b = self._bernstein_rewards(statistics, optimism) - means
+            everywhere = optimism._replace(allowed=np.ones(self._possible.size, dtype=bool))
+            b = self._bernstein_rewards(statistics, everywhere) - statistics.reward_sum / np.maximum(
+                1, statistics.visits
+            )
         else:
             b = optimism.added()
         return b.reshape(self.n_states, self.n_actions)

@@ -20,7 +20,7 @@ BOUNDED = {
 }
 """Agents that have an explicit bound, and what `theory.regret_bound` calls it."""
 FAILING_EVENTS = {"SCALPlus": 1, "CSCALPlus": 1, "KLSCALPlus": 3, "CKLSCALPlus": 3}
-"""The number of events, each of probability δ at most, in which their bounds may fail."""
+"""The number of events, each of probability δ at most, in which their bounds may fail; 3 with the sharp bonus."""
 
 
 def finite_or_none(x: float) -> float | None:
@@ -124,7 +124,7 @@ def regret_so_far(agent: DurableAgent, kind: str, settings: dict[str, Any]) -> d
                 "holder": settings["holder"],
                 "bins": _bins_of_coarsest_axis(agent, settings),
             }
-        more |= {name: settings[name] for name in ("mixture", "episodes") if name in settings}
+        more |= {name: settings[name] for name in ("mixture", "episodes", "bonus") if name in settings}
         try:
             value = finite_or_none(
                 regret_bound(
@@ -145,8 +145,13 @@ def regret_so_far(agent: DurableAgent, kind: str, settings: dict[str, Any]) -> d
         "reason": reason,
         "steps": t,
         "trivial": t * spread,
-        "probability": 1.0 - FAILING_EVENTS[kind] * float(settings["delta"]) if value is not None else None,
+        "probability": 1.0 - _failing_events(kind, settings) * float(settings["delta"]) if value is not None else None,
     }
+
+
+def _failing_events(kind: str, settings: dict[str, Any]) -> int:
+    """The number of events in which the bound of this agent may fail."""
+    return 3 if settings.get("bonus") == "sharp" else FAILING_EVENTS[kind]
 
 
 def _why_no_bound(agent: DurableAgent, kind: str, settings: dict[str, Any]) -> str:
@@ -157,6 +162,8 @@ def _why_no_bound(agent: DurableAgent, kind: str, settings: dict[str, Any]) -> s
         return agent.guarantee.reason_void
     if settings.get("mixture") == "min-action" and settings.get("bonus") != "appendix":
         return "the min-action mixture has a bound only with the bonus of the appendix"
+    if settings.get("bonus") == "bernstein":
+        return "the regret of the Bernstein bonus is sketched, and has no explicit bound"
     if settings["span"] is None:
         return "without a span the bound needs the diameter, which is unknown"
     if "stage" in settings:
