@@ -237,7 +237,8 @@ class CSCALPlus(SmoothAgent):
         """The guarantee of the theorem on C-SCAL+, void if the constants were changed."""
         source = "Qian, Fruit, Pirotta & Lazaric, theorem on C-SCAL+" + self._beyond_the_theorem()
         if self.core.bonus == "sharp":
-            source = "proved in docs/kl_scal_plus.md, theorem 11 on cells"
+            doubling = ", doubling horizons by our own argument" if self.doubling else ""
+            source = f"proved in docs/kl_scal_plus.md, the sharp bonus on cells{doubling}"
         return Guarantee(
             bound=self._bound(self.holder or 1.0, self.dim),
             assumptions=self.assumptions(),
