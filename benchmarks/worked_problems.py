@@ -1,4 +1,4 @@
-"""SCAL+ in four worked problems, in euros per day, against rules of thumb and the optimum.
+"""Learners in four worked problems, in euros per day, against rules of thumb and the optimum.
 
     python benchmarks/worked_problems.py [call-centre] [stockroom] [maintenance] [two-servers] [--quick] [--docs]
 
@@ -30,14 +30,43 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import gainful as gf
+from gainful.agents.episodic import EpisodicAgent
 from gainful.problems import CallCentre, Maintenance, Problem, Stockroom, TwoServers, live, live_together
 
 DOCS = Path(__file__).parent.parent / "docs"
-SCALES = (1.0, 0.1, 0.03, 0.01)
 YEAR = 365
 PERIODS = [("week", 7), ("month", 30), ("year", YEAR), *((f"{10**k:,} years", 10**k * YEAR) for k in range(1, 7))]
 MARKS = "<!-- measured: begin -->", "<!-- measured: end -->"
 say = partial(print, file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class Contestant:
+    name: str
+    short: str
+    """For the picture."""
+    agent: str
+    settings: dict[str, Any]
+    colour: str
+
+    def make(self, problem: Problem, seed: int, horizon: int) -> EpisodicAgent:
+        told = {"horizon": horizon} if self.agent == "kl-ucrl" else {}
+        return problem.learner(self.agent, seed=seed, **self.settings, **told)
+
+
+KL_SCAL_PLUS = Contestant("KL-SCAL+", "KL-SCAL+", "kl-scal-plus", {}, "#d55e00")
+PSRL = Contestant("PSRL, no guarantee", "PSRL", "psrl", {}, "#cc79a7")
+PAPER = Contestant("SCAL+, the paper's constants", "SCAL+, the paper", "scal-plus", {}, "#0072b2")
+CONTESTANTS = [
+    KL_SCAL_PLUS,
+    PSRL,
+    Contestant("KL-UCRL, told the horizon", "KL-UCRL", "kl-ucrl", {}, "#e69f00"),
+    PAPER,
+    Contestant("SCAL+, sharp constants", "SCAL+, sharp", "scal-plus", {"bonus": "sharp"}, "#56b4e9"),
+    Contestant(
+        "SCAL+, bonus × 0.01, no guarantee", "SCAL+, bonus × 0.01", "scal-plus", {"bonus_scale": 0.01}, "#999999"
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -56,17 +85,12 @@ class Case:
 class Lives:
     """Several seeds of one learner; arrays are (seeds, checkpoints)."""
 
-    scale: float
-    guaranteed: bool
+    who: Contestant
     days: NDArray[np.float64]
     money: NDArray[np.float64]
     """Euros earned in total."""
     expected: NDArray[np.float64]
     """The same with mean rewards: g* t - pseudo-regret, which has less luck in it."""
-
-    @property
-    def name(self) -> str:
-        return "SCAL+, the theorem's constants" if self.scale == 1.0 else f"SCAL+, bonus × {self.scale:g}, no guarantee"
 
     def first(self, days: int) -> NDArray[np.float64]:
         """Euros per day up to that day, by seed."""
@@ -102,45 +126,47 @@ class Lives:
         return float(ends[behind[-1]]) if behind[-1] + 1 < ends.size else np.inf
 
 
-def learn(case: Case, scale: float, seeds: int, years: float) -> Lives:
+def learn(case: Case, who: Contestant, seeds: int, years: float) -> Lives:
     problem = case.problem
     per_day = problem.steps_per_day
     n_days = int(years * YEAR)
     days = np.unique(np.append(np.rint(10 ** np.arange(0, np.log10(n_days), 1 / 40)), [d for _, d in PERIODS]))
     days = np.append(days[days < n_days], n_days)
     steps = np.rint(days * per_day).astype(np.int64)
+    horizon = int(steps[-1])
     runs = gf.simulate_many(
-        lambda seed: problem.learner(bonus_scale=scale, seed=seed), problem.model, int(steps[-1]), range(seeds),
+        lambda seed: who.make(problem, seed, horizon), problem.model, horizon, range(seeds),
         checkpoints=steps, threads=2,
     )  # fmt: skip
+    if who.make(problem, 0, horizon).guarantee.holds == ("no guarantee" in who.name):
+        sys.exit(f"{who.name}: its name does not say what is guaranteed")
     real_days = runs[0].steps / per_day
     expected = np.array([run.gain * run.steps - run.pseudo_regret for run in runs])
-    holds = problem.learner(bonus_scale=scale).guarantee.holds
-    return Lives(scale, holds, real_days, np.array([run.rewards for run in runs]), expected)
+    return Lives(who, real_days, np.array([run.rewards for run in runs]), expected)
 
 
 # ---------------------------------------------------------------------- one run through the simulator's own loop
 
 
-def single(case: Case, scale: float, ends: list[int]) -> list[str]:
+def single(case: Case, ends: list[int]) -> list[str]:
     """One learner, one simulated system, the days up to each of `ends`."""
-    agent, system = case.problem.learner(bonus_scale=scale, seed=1), case.problem.system(seed=1)
+    agent, system = case.problem.learner(seed=1), case.problem.system(seed=1)
     parts, began = [], 0
     for end in ends:
         money = live(agent, system, end - began).money_per_day
         parts.append(f"days {began + 1} to {end}: {euros(money, case.digits)}")
         began = end
     return [
-        f"**The simulator's own loop**, one run (bonus × {scale:g}, seed 1, {agent.t:,} decisions), euros per day: "
+        f"**The simulator's own loop**, one run (KL-SCAL+, seed 1, {agent.t:,} decisions), euros per day: "
         + "; ".join(parts) + "."
     ]  # fmt: skip
 
 
-def fleet(case: Case, scale: float, size: int, what: str, ends: list[int]) -> list[str]:
+def fleet(case: Case, size: int, what: str, ends: list[int]) -> list[str]:
     """One learner for several systems, three times; ends in years."""
     earned = np.empty((3, len(ends)))
     for run in range(3):
-        agent = case.problem.learner(bonus_scale=scale, seed=run)
+        agent = case.problem.learner(seed=run)
         systems = [case.problem.system(size * run + i) for i in range(size)]
         for j, years in enumerate(np.diff([0, *ends])):
             earned[run, j] = live_together(agent, systems, int(years) * YEAR).money_per_day
@@ -150,7 +176,7 @@ def fleet(case: Case, scale: float, size: int, what: str, ends: list[int]) -> li
         low, high = (euros(float(x), case.digits) for x in (earned[:, j].min(), earned[:, j].max()))
         parts.append(f"{label}: {euros(float(earned[:, j].mean()), case.digits)} ({low} … {high})")
     return [
-        f"**{size} {what} that share one learner**, through the simulator's own loop (bonus × {scale:g}; mean, lowest "
+        f"**{size} {what} that share one learner**, through the simulator's own loop (KL-SCAL+; mean, lowest "
         f"and highest of 3 runs; no theorem covers sharing), euros per day per {what[:-1]}: " + "; ".join(parts) + "."
     ]
 
@@ -159,21 +185,21 @@ CASES: dict[str, Case] = {
     "call-centre": Case(
         "Call centre", "call_centre", CallCentre(), 1_000, 0,
         ("pays for its own wait", "while a line is free", "two minutes at most"),
-        partial(single, scale=0.01, ends=[7, 30, 90]),
+        partial(single, ends=[7, 30, 90]),
     ),
     "stockroom": Case(
         "Stockroom", "stockroom", Stockroom(), 100_000, 2, ("textbook (s, S)", "best (s, S)", "keep it full"),
-        partial(fleet, scale=0.01, size=30, what="shops", ends=[1, 2, 5, 10]),
+        partial(fleet, size=30, what="shops", ends=[1, 2, 5, 10]),
     ),
     "maintenance": Case(
         "Maintenance", "maintenance", Maintenance(), 100_000, 0,
         ("best fixed interval", "until it breaks", "first sign of wear"),
-        partial(fleet, scale=0.01, size=50, what="machines", ends=[1, 2, 5, 10]),
+        partial(fleet, size=50, what="machines", ends=[1, 2, 5, 10]),
     ),
     "two-servers": Case(
         "Two servers", "two_servers", TwoServers(), 1_000, 1,
         ("shortest queue", "packed soonest", "all to the fast line"),
-        partial(fleet, scale=0.01, size=20, what="depots", ends=[1, 2]),
+        partial(fleet, size=20, what="depots", ends=[1, 2]),
     ),
 }  # fmt: skip
 
@@ -220,7 +246,7 @@ def tables(case: Case, lives: list[Lives], seeds: int) -> list[str]:
     for one in lives:
         cells = [one.first(days) for _, days in periods] + [one.since(longest / 10)]
         shown = [f"{euros(x.mean(), d)} ± {euros(x.std(ddof=1) / np.sqrt(seeds), d)}" for x in cells]
-        lines.append(f"| {one.name} | {' | '.join(shown)} |")
+        lines.append(f"| {one.who.name} | {' | '.join(shown)} |")
     letters = "ABCDEFG"[: len(problem.rules)]
     strict = [
         (letter, rule.money_per_day)
@@ -236,7 +262,7 @@ def tables(case: Case, lives: list[Lives], seeds: int) -> list[str]:
     for one in lives:
         cells_ = [span_of_time(one.ahead_per_day(strict[0][1]), longest)]
         cells_ += [catching_up(one, money) for _, money in strict]
-        lines.append(f"| {one.name} | {' | '.join(cells_)} |")
+        lines.append(f"| {one.who.name} | {' | '.join(cells_)} |")
     return [*lines, ""]
 
 
@@ -249,25 +275,28 @@ def catching_up(one: Lives, rule: float) -> str:
 
 
 def summary(kept: list[tuple[Case, list[Lives]]]) -> list[str]:
-    """One line per problem, for the index."""
-    scale = SCALES[-1]
+    """One line per problem, for the index: the first ten years, and when each learner has caught up with rule A."""
+    shown = [KL_SCAL_PLUS, PSRL, PAPER]
+    names = [who.name for who in shown]
     lines = [
-        "| problem | rule of thumb (A) | euros per day | optimum | c / sp(h*) | ahead of A, theorem's constants | "
-        f"ahead of A, bonus × {scale:g}, no guarantee |", "|---|---|---|---|---|---|---|",
+        "Euros per day over the first ten years:", "",
+        "| problem | rule of thumb (A) | earns | optimum | " + " | ".join(names) + " |", "|---|---|" + 5 * "---:|",
     ]  # fmt: skip
+    ahead = ["Ahead of rule A in total:", "", "| problem | " + " | ".join(names) + " |", "|---|" + 3 * "---|"]
     for case, lives in kept:
-        problem, rule = case.problem, case.problem.rules[0]
+        problem, rule, d = case.problem, case.problem.rules[0], case.digits
+        found = [next(one for one in lives if one.who is who) for who in shown]
+        page = f"[{case.title}]({case.page}.md)"
+        earned = [euros(one.first(10 * YEAR).mean(), d) for one in found]
         lines.append(
-            f"| [{case.title}]({case.page}.md) | {rule.name} | {euros(rule.money_per_day, case.digits)} | "
-            f"{euros(problem.best_money_per_day, case.digits)} | {problem.c / problem.optimum.span:.2f} | "
-            f"{catching_up(lives[0], rule.money_per_day)} | {catching_up(lives[-1], rule.money_per_day)} |"
+            f"| {page} | {rule.name} | {euros(rule.money_per_day, d)} | {euros(problem.best_money_per_day, d)} | "
+            f"{' | '.join(earned)} |"
         )
-    return [*lines, ""]
+        ahead.append(f"| {page} | {' | '.join(catching_up(one, rule.money_per_day) for one in found)} |")
+    return [*lines, "", *ahead, ""]
 
 
 # ---------------------------------------------------------------------- picture
-
-BLUES = {1.0: "#0072b2", 0.1: "#56b4e9", 0.03: "#e69f00", 0.01: "#cc79a7"}
 
 
 def picture(case: Case, lives: list[Lives]) -> Figure:
@@ -290,8 +319,7 @@ def picture(case: Case, lives: list[Lives]) -> Figure:
     for one in lives:
         ends, rates = one.windows()
         keep = ends >= 7
-        label = "SCAL+, the theorem's bonus" if one.scale == 1.0 else f"SCAL+, bonus × {one.scale:g}"
-        ax.plot(ends[keep] / YEAR, rates[keep], color=BLUES[one.scale], linewidth=2, label=label)
+        ax.plot(ends[keep] / YEAR, rates[keep], color=one.who.colour, linewidth=2, label=one.who.short)
         low.append(float(np.quantile(rates[keep], 0.1)))
     room = best - min(low)
     ax.set_ylim(min(low) - 0.1 * room, best + 0.12 * room)
@@ -319,7 +347,7 @@ def put(page: Path, lines: list[str]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="SCAL+ in four worked problems, in euros per day.")
+    parser = argparse.ArgumentParser(description="Learners in four worked problems, in euros per day.")
     parser.add_argument("problems", nargs="*", metavar="PROBLEM", help=f"some of {', '.join(CASES)}; default all")
     parser.add_argument("--quick", action="store_true", help="3 seeds, a hundredth of the years")
     parser.add_argument("--docs", action="store_true", help="write the tables and pictures of the docs")
@@ -335,10 +363,10 @@ def main() -> None:
     for name in given.problems or CASES:
         case = CASES[name]
         lives = []
-        for scale in SCALES:
+        for who in CONTESTANTS:
             start = time.perf_counter()
-            lives.append(learn(case, scale, seeds, case.years / 100 if given.quick else case.years))
-            say(f"{case.title}, bonus × {scale:g}: {time.perf_counter() - start:.1f} s")
+            lives.append(learn(case, who, seeds, case.years / 100 if given.quick else case.years))
+            say(f"{case.title}, {who.name}: {time.perf_counter() - start:.1f} s")
         start = time.perf_counter()
         loop = case.own_loop(case)
         say(f"{case.title}, the simulator's own loop: {time.perf_counter() - start:.1f} s")

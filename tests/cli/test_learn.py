@@ -13,7 +13,9 @@ from gainful.cli.main import run
 
 
 def test_a_run_ends_in_a_table_and_a_sketch(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["learn", "riverswim", "--horizon", "2e4", "--agent-set", "bonus_scale=0.1"]) == 0
+    assert (
+        run(["learn", "riverswim", "--agent", "scal-plus", "--horizon", "2e4", "--agent-set", "bonus_scale=0.1"]) == 0
+    )
     out = capsys.readouterr().out
     assert "scal-plus in riverswim, seed 0" in out
     assert "expected regret" in out
@@ -27,7 +29,7 @@ def test_a_run_ends_in_a_table_and_a_sketch(capsys: pytest.CaptureFixture[str]) 
 def test_json_is_the_run_of_the_library(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["learn", "riverswim", "--horizon", "5000", "--span", "7", "--seed", "3", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    expected = gf.simulate(gf.SCALPlus(6, 2, span=7.0, seed=3), gf.environments.riverswim(6), 5000, seed=3)
+    expected = gf.simulate(gf.KLSCALPlus(6, 2, span=7.0, seed=3), gf.environments.riverswim(6), 5000, seed=3)
     for name in ("regret", "pseudo_regret", "expected_regret"):
         assert np.array_equal(found[name], getattr(expected, name))
     assert found["measure"] == "expected_regret"
@@ -54,7 +56,7 @@ def test_an_agent_that_can_do_without_a_span_is_given_none(capsys: pytest.Captur
         (["learn", "riverswim", "--agent", "regal"], "not implementable"),
         (["learn", "riverswim", "--horizon", "0"], "horizon"),
         (["learn", "riverswim", "--horizon", "many"], "--horizon"),
-        (["learn", "riverswim", "--agent-set", "bonus_scales=1"], "did you mean 'bonus_scale'"),
+        (["learn", "riverswim", "--agent", "scal-plus", "--agent-set", "bonus_scales=1"], "did you mean 'bonus_scale'"),
         (["learn", "riverswim", "--agent", "ucrl2", "--span", "3"], "takes no span"),
     ],
 )
@@ -111,7 +113,7 @@ def test_a_plan_that_ignores_the_data_is_said_to(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("arguments", "exploring"),
     [
-        (["--span", "7"], True),
+        (["--agent", "scal-plus", "--span", "7"], True),
         (["--agent", "ucrl2b", "--horizon", "1e5"], False),  # learned: its regret has flattened
         (["--agent", "fixed"], False),  # loses linearly, and does not learn
     ],
@@ -139,7 +141,8 @@ def test_progress_is_told_in_plain_lines_where_nobody_watches(
 
 
 def test_a_continuous_environment_is_learned_on_cells(capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["learn", "lqg", "--bins", "8", "--agent-set", "bonus_scale=0.1", "--horizon", "3000", "--span", "2"]
+    command = ["learn", "lqg", "--agent", "c-scal-plus", "--bins", "8", "--agent-set", "bonus_scale=0.1"]
+    command += ["--horizon", "3000", "--span", "2"]
     assert run([*command, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     env = gf.environments.lqg()
@@ -161,6 +164,27 @@ def test_a_continuous_environment_is_learned_on_cells(capsys: pytest.CaptureFixt
     assert "expected regret" not in out
     assert "pseudo-regret over steps" in out
     assert "no guarantee: bonus_scale is 0.1" in out
+
+
+def test_the_default_agents_need_no_span(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["learn", "riverswim", "--horizon", "1e4", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["agent"], found["settings"]["span"]) == ("kl-scal-plus", None)
+    assert found["guarantee_holds"] is True
+    assert run(["learn", "lqg", "--bins", "8", "--horizon", "1e4", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["agent"], found["settings"]["span"]) == ("c-kl-scal-plus", None)
+    assert found["span_is_oracle"] is False
+
+
+def test_a_guarantee_for_reachable_states_is_not_claimed_where_some_are_not(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["learn", "weakly-communicating-toy", "--horizon", "1e4"]
+    assert run(command) == 0
+    assert "but not here: some states cannot be reached from others" in capsys.readouterr().out
+    assert run([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["guarantee_holds"] is False
+    assert run([*command, "--span", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["guarantee_holds"] is True
 
 
 def test_a_tabular_agent_is_put_on_cells(capsys: pytest.CaptureFixture[str]) -> None:
@@ -200,8 +224,8 @@ def test_a_gymnasium_environment_without_a_table_is_lived_in(capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["learn", "CartPole-v1"], "span auto needs a model, and CartPole-v1 has none"),
-        (["learn", "ship-steering"], "span auto needs a model"),
+        (["learn", "CartPole-v1", "--agent", "c-scal-plus"], "span auto needs a model, and CartPole-v1 has none"),
+        (["learn", "ship-steering", "--agent", "c-scal-plus"], "span auto needs a model"),
         (["learn", "Pendulum-v1", "--span", "3"], "expected a Discrete space"),
         (["learn", "riverswim", "--bins", "3"], "riverswim has finitely many states"),
         (["learn", "lqg", "--set", "n_action=3"], "did you mean 'n_actions'"),

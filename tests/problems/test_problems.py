@@ -252,8 +252,8 @@ def test_a_shop_that_loses_money_on_every_unit_has_a_bound_too() -> None:
 
 
 @MAIN
-def test_scal_plus_lives_in_the_simulator(problem: Problem) -> None:
-    agent, system = problem.learner(bonus_scale=0.1, seed=1), problem.system(seed=1)
+def test_a_learner_lives_in_the_simulator(problem: Problem) -> None:
+    agent, system = problem.learner(seed=1), problem.system(seed=1)
     days = 4_000 / problem.steps_per_day
     ledger = live(agent, system, days)
     assert ledger.days >= days
@@ -267,23 +267,37 @@ def test_scal_plus_lives_in_the_simulator(problem: Problem) -> None:
 
 
 @MAIN
-def test_the_learner_is_told_c_and_says_what_is_guaranteed(problem: Problem) -> None:
-    agent = problem.learner()
-    assert agent.span == problem.c
+def test_the_learner_is_told_c_if_it_needs_it_and_says_what_is_guaranteed(problem: Problem) -> None:
+    agent, paper = problem.learner(), problem.learner("scal-plus")
+    assert agent.settings()["span"] is None
+    assert paper.settings()["span"] == problem.c
     assert agent.guarantee.holds
-    assert not problem.learner(bonus_scale=0.1).guarantee.holds
+    assert paper.guarantee.holds
+    assert not problem.learner("scal-plus", bonus_scale=0.1).guarantee.holds
+
+
+def test_where_a_state_cannot_be_reached_the_learner_is_told_c() -> None:
+    never_breaks = Maintenance(n_levels=2, breakdown_rate=0.0)
+    assert never_breaks.learner().settings()["span"] == never_breaks.c
+
+
+def test_a_parameter_of_another_agent_is_refused_with_what_to_write() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"learner\('scal-plus', bonus_scale=0.1\)"):
+        Maintenance().learner(bonus_scale=0.1)
+    with pytest.raises(InvalidArgumentError, match="did you mean 'episodes'"):
+        Maintenance().learner(episode="vanishing")
 
 
 def test_a_learner_beats_the_rule_of_thumb_in_the_simulator() -> None:
     problem = CallCentre()
-    agent, system = problem.learner(bonus_scale=0.01, seed=2), problem.system(seed=2)
+    agent, system = problem.learner(seed=2), problem.system(seed=2)
     live(agent, system, days=30)
     assert live(agent, system, days=20).money_per_day > problem.rules[0].money_per_day + 200
 
 
 def test_a_fleet_learns_together() -> None:
     problem = Maintenance()
-    agent = problem.learner(bonus_scale=0.03, seed=1)
+    agent = problem.learner(seed=1)
     fleet = [problem.system(seed) for seed in range(10)]
     ledger = live_together(agent, fleet, days=50)
     assert ledger.steps == agent.t == 500

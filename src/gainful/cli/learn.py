@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 WHICH_AGENT = "'Which agent, which constants' (docs/which_agent.md)"
 """The page that says which agent to use, and with which constants."""
+UNREACHABLE = (
+    "but not here: some states cannot be reached from others; give kl-scal-plus a bound (--span NUMBER), or take tucrl"
+)
+"""What is said about a guarantee whose assumption the environment does not meet."""
 
 
 def learn(
@@ -34,8 +38,8 @@ def learn(
         typer.Option(
             "--agent",
             metavar="NAME",
-            help="The agent (gainful list agents); by default scal-plus, or c-scal-plus for continuous states. A "
-            "tabular agent learns on cells if states are continuous.",
+            help="The agent (gainful list agents); by default kl-scal-plus, or c-kl-scal-plus for continuous states. "
+            "A tabular agent learns on cells if states are continuous.",
             show_default=False,
         ),
     ] = None,
@@ -77,9 +81,9 @@ def learn(
 
     \b
     gainful learn riverswim --horizon 1e7
-    gainful learn riverswim --agent-set bonus_scale=0.1 --span 7
-    gainful learn lqg --bins 20 --agent-set bonus_scale=0.05
-    gainful learn CartPole-v1 --set sutton_barto_reward=true --agent-set reward_min=-1 --span 20
+    gainful learn riverswim --agent scal-plus --span 7 --agent-set bonus=sharp
+    gainful learn lqg --bins 20
+    gainful learn CartPole-v1 --set sutton_barto_reward=true --agent-set reward_min=-1
     """  # noqa: D301
     from gainful.cli.source import read_environment, read_number, read_settings
     from gainful.experiments.agent_factory import AgentFactory
@@ -156,7 +160,9 @@ def _facts(source: str, factory: AgentFactory, simulation: Any, run: Run, second
         "settings": agent.settings(),
         "span_is_oracle": factory.span_is_oracle,
         "guarantee": str(agent.guarantee),
-        "guarantee_holds": agent.guarantee.holds and not factory.span_is_oracle,
+        "guarantee_holds": agent.guarantee.holds
+        and not factory.span_is_oracle
+        and not _needs_unreachable_states_reached(factory, agent),
         "seed": run.seed,
         "horizon": run.horizon,
         "gain": None if math.isnan(run.gain) else run.gain,
@@ -213,6 +219,8 @@ def _page(source: str, factory: AgentFactory, simulation: Any, run: Run, seconds
         c = numbers.digits(float(agent.settings()["span"]))
         grid.add_row("span", f"{c}: an oracle, taken from the model itself")
     grid.add_row("guarantee", str(agent.guarantee))
+    if _needs_unreachable_states_reached(factory, agent):
+        grid.add_row("", Text(UNREACHABLE, style="yellow"))
     if run.vacuous:
         grid.add_row("bounds", "vacuous: still so wide that the plan ignores the data; run more steps")
     if _still_linear(simulation, run):
@@ -228,6 +236,16 @@ def _page(source: str, factory: AgentFactory, simulation: Any, run: Run, seconds
         words = f"{MEASURE_NAMES[run.measure]} over steps, both axes logarithmic"
         lines = sketch(run.steps.tolist(), getattr(run, run.measure).tolist())
     return [*page, Text(words, style="dim"), Text("\n".join(lines))]
+
+
+def _needs_unreachable_states_reached(factory: AgentFactory, agent: Any) -> bool:
+    """Whether the guarantee needs every state to be reachable from every other, and some here are not."""
+    from gainful.mdp.model import MDP
+    from gainful.mdp.structure import structure
+
+    no_span = factory.name == "kl-scal-plus" and agent.settings()["span"] is None
+    assumes = agent.guarantee.holds and (no_span or factory.name in ("ucrl2", "ucrl2b", "kl-ucrl"))
+    return assumes and isinstance(factory.environment, MDP) and structure(factory.environment) != "communicating"
 
 
 def _still_linear(simulation: Any, run: Run) -> bool:

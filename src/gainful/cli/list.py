@@ -9,6 +9,7 @@ from typing import Annotated, Any, Protocol
 import typer
 
 from gainful.cli import console, failures
+from gainful.cli.learn import WHICH_AGENT
 
 
 class Described(Protocol):
@@ -50,6 +51,7 @@ def agents(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # 
         typer.echo(f"For continuous states: {', '.join(points)}", err=True)
         for name, reason in registry.NOT_IMPLEMENTABLE.items():
             typer.echo(f"not implementable: {name}: {reason}", err=True)
+        typer.echo(f"Which one to use, with which constants, and what each lost: {WHICH_AGENT}", err=True)
         typer.echo("Next: gainful learn ENV --agent NAME [--agent-set PARAMETER=VALUE ...]", err=True)
 
 

@@ -20,6 +20,8 @@ FALLBACK_BINS = 10
 """Cells per axis if no formula gives their number."""
 EXPLORATORY_STEPS = 2_000
 """Random steps taken to find out where the states of an unbounded box lie."""
+DEFAULT, DEFAULT_ON_POINTS = "kl-scal-plus", "c-kl-scal-plus"
+"""The agents that learn if none is named: of those with a theorem, the ones that lose least (docs/which_agent.md)."""
 OWN_SPAN_FACTOR = 1.001
 """The model's own span is multiplied by this, because it is known only up to the precision of a plan."""
 
@@ -46,7 +48,7 @@ class AgentFactory:
 
         self.environment, self.seed, self.horizon, self.bins, self.given = environment, seed, horizon, bins, given
         self.among_points = not isinstance(environment, MDP) and not _is_discrete(environment)
-        self.name = name or ("c-scal-plus" if self.among_points else "scal-plus")
+        self.name = name or (DEFAULT_ON_POINTS if self.among_points else DEFAULT)
         self.span, self._known_span = span, own_span
         self.span_is_oracle = False
         """Whether the agent is given the model's own span, which a learner cannot know."""

@@ -1,7 +1,8 @@
 """Worked problems: a call centre, a stockroom, a machine, and two packing lines.
 
 Each comes with a simulator of the real system, the exact model with its optimum, the rules of thumb in use, a bound c
-derived from business facts, and SCAL+ with that c. Money is in euros and time in days, so a gain is in euros per day.
+derived from business facts, and a learner that knows none of this. Money is in euros and time in days, so a gain is in
+euros per day.
 """
 
 from gainful.problems.call_centre import CallCentre

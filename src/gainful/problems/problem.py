@@ -6,15 +6,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from inspect import signature
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gainful.agents.scal_plus import SCALPlus
+from gainful.agents.episodic import EpisodicAgent
+from gainful.agents.registry import agent_class
 from gainful.arguments import real, whole
-from gainful.errors import InvalidArgumentError
+from gainful.errors import InvalidArgumentError, suggestion
 from gainful.mdp.model import MDP
+from gainful.mdp.structure import structure
 from gainful.planning.evaluation import evaluate
 from gainful.planning.plan import Plan
 from gainful.planning.solve import solve
@@ -245,7 +248,7 @@ def live(learner: Learner, system: System, days: float) -> Ledger:
 def live_together(learner: Learner, systems: Sequence[System], days: float) -> Ledger:
     """Let one learner run several systems of the same kind, in turn, for some days each: a fleet, a chain of shops.
 
-    What it learns from one of them serves all. The theorem about SCAL+ is for one system; no theorem covers this.
+    What it learns from one of them serves all. The theorems are for one system; none covers this.
 
     Parameters
     ----------
@@ -458,32 +461,64 @@ class Problem(ABC):
     def c(self) -> float:
         """A bound on the span of the optimal bias, in euros, from business facts alone."""
 
-    def learner(self, *, bonus_scale: float = 1.0, seed: int = 0, delta: float = 0.05) -> SCALPlus:
-        """Make a SCAL+ agent for this system, which knows only c and the range of the rewards.
+    def learner(
+        self, agent: str = "kl-scal-plus", *, seed: int = 0, delta: float = 0.05, **settings: Any
+    ) -> EpisodicAgent:
+        """Make an agent for this system, which knows the range of the rewards and nothing else of the model.
+
+        An agent that needs a bound on the span is given c. KL-SCAL+ is given c only if some states cannot be reached
+        from others.
 
         Parameters
         ----------
-        bonus_scale : float
-            1 for the theorem's constants; any other value has no guarantee.
+        agent : str
+            A tabular agent by its name in `gainful list agents`.
         seed : int
             The seed of the agent.
         delta : float
-            The probability with which its guarantee may fail.
+            The probability with which its guarantee may fail, for agents that have one.
+        **settings
+            The agent's own parameters; they come before what is filled in here.
 
         Returns
         -------
-        SCALPlus
+        EpisodicAgent
             A new agent.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For a parameter that the agent does not have.
+
+        Examples
+        --------
+        >>> from gainful.problems import Maintenance
+        >>> machine = Maintenance()
+        >>> machine.learner(seed=1).span is None  # every state can be reached from every other
+        True
+        >>> machine.learner("scal-plus", bonus="sharp").span == machine.c
+        True
         """
-        model = self.model
-        return SCALPlus(
+        made, model = agent_class(agent), self.model
+        known = signature(made).parameters
+        for name, value in settings.items():
+            if name not in known:
+                hint = suggestion(name, [p for p in known if p not in ("n_states", "n_actions")])
+                if name in signature(agent_class("scal-plus")).parameters:
+                    hint = f"learner('scal-plus', {name}={value!r}) makes SCAL+, which has it"
+                raise InvalidArgumentError(name, value, hint=hint, problem=f"{agent} has no parameter '{name}'")
+        filled: dict[str, Any] = {
+            "reward_min": model.reward_min,
+            "reward_max": model.reward_max,
+            "allowed": model.allowed,
+            "seed": seed,
+            "delta": delta,
+        }
+        if "span" in known:
+            needed = known["span"].default is not None or structure(model) != "communicating"
+            filled["span"] = self.c if needed else None
+        return made(
             model.n_states,
             model.n_actions,
-            span=self.c,
-            reward_min=model.reward_min,
-            reward_max=model.reward_max,
-            allowed=model.allowed,
-            bonus_scale=bonus_scale,
-            seed=seed,
-            delta=delta,
+            **{name: value for name, value in filled.items() if name in known} | settings,
         )
