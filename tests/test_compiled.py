@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,15 @@ def test_compiling_is_announced_once_and_a_cached_load_is_silent(tmp_path: Path)
     assert list(tmp_path.rglob("*.nbi"))
 
 
+@pytest.fixture
+def ctrl_c_interrupts() -> Iterator[None]:
+    """As in a terminal; a test run in the background ignores the signal."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c_interrupts")
 def test_ctrl_c_while_a_kernel_is_compiled_is_not_lost() -> None:
     """LLVM's callbacks into Python swallow it if it is delivered there."""
 

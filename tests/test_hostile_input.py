@@ -126,6 +126,7 @@ def pays_more(x: Any, action: int, uniforms: Any, out: Any) -> float:
     return 0.75
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_step_function_is_refused(tmp_path: Path) -> None:
     def live(step: Any) -> float:
         env = gf.environments.ContinuousEnvironment.from_function(step, dim=1, n_actions=2)

@@ -18,7 +18,12 @@ def test_the_readme_shows_commands() -> None:
     assert len(COMMANDS) >= 4
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+LONG = ("audit", "learn lqg")
+
+
+@pytest.mark.parametrize(
+    "command", [pytest.param(c, marks=pytest.mark.slow) if c.startswith(LONG) else c for c in COMMANDS]
+)
 def test_a_command_of_the_readme_works_as_written(command: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "gainful", *shlex.split(command)], capture_output=True, text=True, timeout=300

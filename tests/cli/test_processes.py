@@ -102,11 +102,18 @@ def test_a_full_disk_is_one_line() -> None:
     ],
 )
 def test_ctrl_c_ends_with_a_line(slow: tuple[str, ...]) -> None:
-    with subprocess.Popen([*COMMAND, *slow], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [*COMMAND, *slow],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored if these tests run in the background
+    ) as process:
         time.sleep(2.5)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=120)
-    assert process.returncode == 130
+    # Python ends by the signal itself if it arrived in a string given to exec, as dataclasses do while modules load
+    assert process.returncode in (130, -signal.SIGINT)
     assert out == ""
     assert err.strip().splitlines()[-1] == "interrupted"
     assert "Traceback" not in err

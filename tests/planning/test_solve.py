@@ -28,7 +28,7 @@ def test_periodic_chains_converge(planner, n: int) -> None:  # type: ignore[no-u
     assert plan.gain == pytest.approx(1 / n, rel=0, abs=1e-8)
 
 
-@pytest.mark.parametrize("n", [2, 6, 30, 300])
+@pytest.mark.parametrize("n", [2, 6, 30, pytest.param(300, marks=pytest.mark.slow)])
 def test_a_long_river_needs_the_later_stages_and_is_certified_all_the_same(n: int) -> None:
     mdp = gf.environments.riverswim(n)
     plan = gf.solve(mdp, precision=PRECISION)

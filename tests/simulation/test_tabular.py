@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numba
@@ -74,8 +75,15 @@ def mdp_of_width(n: int, law: str) -> gf.MDP:
     return gf.MDP.from_rows(ptr, to, p, rng.random((S, A)), reward_law="bernoulli" if law == "bernoulli" else None)
 
 
-@pytest.mark.parametrize("law", ["deterministic", "bernoulli", "transition"])
-@pytest.mark.parametrize("n", [1, 3, 4, 5, 8, 9, 100])
+WIDTHS_AND_LAWS = list(product((1, 3, 4, 5, 8, 9, 100), ("deterministic", "bernoulli", "transition")))
+IN_EVERY_TEST = {(4, "deterministic"), (5, "bernoulli"), (9, "transition")}
+"""One law for each of the three layouts: every combination of layout, law and learning rule is compiled by itself."""
+
+
+@pytest.mark.parametrize(
+    ("n", "law"),
+    [pytest.param(*x, marks=() if x in IN_EVERY_TEST else pytest.mark.slow) for x in WIDTHS_AND_LAWS],
+)
 def test_rows_of_every_length_and_law_are_stepped_as_they_are_compiled(n: int, law: str) -> None:
     mdp = mdp_of_width(n, law)
     for make in (
