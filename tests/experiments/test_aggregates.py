@@ -36,6 +36,7 @@ from gainful.experiments.aggregates import (
     quantile_band,
     summary,
 )
+from gainful.experiments.run_statistics import is_still_linear
 
 STATISTICS = [mean, median, interquartile_mean]
 NAMES = ["mean", "median", "iqm"]
@@ -851,6 +852,26 @@ def test_expected_regret_that_one_run_lacks_is_unknown_for_its_agent_and_not_sho
     without = frame.drop(columns="expected_regret")  # a table of a version without it
     assert default_measure(without) == "pseudo_regret"
     assert summary(without)["expected_regret_mean"].isna().all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("curve", "linear"),
+    [
+        (lambda t: 0.1 * t, True),
+        (lambda t: 0.01 * t, False),  # linear, but small: 2 % of the gain
+        (lambda t: 5.0 * t**0.85, True),
+        (lambda t: 10.0 * t**0.75, False),
+        (lambda t: 10.0 * np.sqrt(t), False),
+        (lambda t: np.minimum(0.3 * t, 1000.0), False),  # learned long ago
+        (lambda t: np.maximum(0.0, t - 5000.0), True),  # worse than in the beginning
+        (lambda t: np.where(t < 10_000, np.nan, t), False),  # unknown in the middle
+    ],
+)
+def test_a_regret_is_still_linear_if_its_last_half_is_as_bad_as_all_of_it(curve: Any, linear: bool) -> None:
+    steps = np.unique(np.logspace(0, 4, 81).astype(int))
+    assert is_still_linear(steps, curve(steps.astype(float)), 0.5) == linear
+    assert not is_still_linear([1, 10_000], curve(np.array([1.0, 1e4])), 0.5)  # nothing is known of the middle
 
 
 @pytest.mark.filterwarnings("error")

@@ -90,7 +90,7 @@ def simulate(
         `progress(step, horizon)` is called now and then.
     gain : float or OracleGain, optional
         The optimal gain g* per step, to be maximised. By default it is computed; if it is unknown, the regret is NaN,
-        and `run.gain_source` explains why.
+        and `run.gain_source` explains why. Expected regret has the gain of the model in any case.
     checkpoint_file : str or Path, optional
         The run is saved to this file every `checkpoint_every` seconds and at its end. If the process is killed, the
         same call with a new agent continues from the file and gives the same bits.
