@@ -15,6 +15,7 @@ from gainful.audit import audit
 from gainful.errors import InvalidArgumentError
 from gainful.planning.bernstein_scopt import KAPPA_RANGE, KAPPA_VARIANCE, bernstein_bonuses
 from gainful.planning.estimated import estimated_mdp
+from gainful.testing import check_agent
 
 S, A, C = 5, 2, 1.5
 Floats = NDArray[np.float64]
@@ -113,7 +114,7 @@ def learner(seed: int = 0, **options: Any) -> gf.SCALPlus:
 
 
 def test_runs_are_audited_and_nothing_is_violated() -> None:
-    found = audit(learner, gf.environments.riverswim(6), 3_000, runs=60)
+    found = audit(learner, gf.environments.riverswim(6), 1_000, runs=60)
     assert found.ok
     words = {name: verdict.verdict for name, verdict in found.verdicts.items()}
     assert words.pop("mean-regret-bound") == "not applicable"
@@ -133,6 +134,14 @@ def test_a_saved_agent_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     first, second = gf.simulate(agent, mdp, 5000, seed=2), gf.simulate(again, mdp, 5000, seed=2)
     assert np.array_equal(first.rewards, second.rewards)
     assert np.array_equal(first.episodes["gain_high"], second.episodes["gain_high"])
+
+
+def test_it_passes_the_conformance_kit() -> None:
+    def made(mdp: gf.MDP) -> gf.SCALPlus:
+        given: dict[str, Any] = {"reward_min": mdp.reward_min, "reward_max": mdp.reward_max, "allowed": mdp.allowed}
+        return gf.SCALPlus(mdp.n_states, mdp.n_actions, span=3.0, bonus="bernstein", **given)
+
+    check_agent(made)
 
 
 def test_what_is_not_supported_is_refused() -> None:

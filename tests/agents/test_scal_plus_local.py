@@ -50,11 +50,14 @@ class Judge:
         P /= (N + 1)[:, :, None]
         beta = agent.bonus_scale * np.sqrt(7 * math.log(2 * S * A * view.step / agent.delta) / np.maximum(1, N))
         r_max, c = agent.reward_range, agent.span
-        if agent.bonus == "appendix":
+        means = view.statistics.reward_sum.reshape(S, A) / np.maximum(1, N)
+        if agent.bonus == "sharp":
+            given: dict[str, Any] = {"span": c, "reward_max": r_max, "delta": agent.delta, "scale": agent.bonus_scale}
+            bonus = np.sum(gf.theory.sharp_bonus(N, means, S, **given), axis=0) - means
+        elif agent.bonus == "appendix":
             bonus = c * np.minimum(beta + 1 / (N + 1), 2) + r_max * np.minimum(beta, 1)
         else:
             bonus = (c + r_max) * beta + c / (N + 1)
-        means = view.statistics.reward_sum.reshape(S, A) / np.maximum(1, N)
         v = view.plan.values
         q = np.where(agent.allowed, means + bonus + P @ v, -np.inf)
         Lv = q.max(axis=1)
@@ -72,7 +75,9 @@ class Judge:
         self.widest = max(self.widest, float(gaps.max() - gaps.min()) * math.sqrt(view.step) / r_max)
 
 
-@pytest.mark.parametrize("bonus", ["appendix", pytest.param("main text", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "bonus", ["appendix", *(pytest.param(b, marks=pytest.mark.slow) for b in ("main text", "sharp"))]
+)
 @pytest.mark.parametrize("scale", [1.0, 0.1, pytest.param(0.01, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_every_local_plan_is_confirmed_by_a_full_sweep(problem: str, scale: float, bonus: Any) -> None:
@@ -139,8 +144,9 @@ def test_the_default_is_fixed_by_the_number_of_pairs() -> None:
         gf.SCALPlus(2, 2, span=1.0, replanning="lazy")  # type: ignore[arg-type]
 
 
-def test_an_agent_that_plans_locally_passes_the_conformance_kit() -> None:
-    check_agent(lambda mdp: made(mdp, 3.0))
+@pytest.mark.parametrize("bonus", ["appendix", "sharp"])
+def test_an_agent_that_plans_locally_passes_the_conformance_kit(bonus: Any) -> None:
+    check_agent(lambda mdp: made(mdp, 3.0, bonus=bonus))
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.1, 0.003])

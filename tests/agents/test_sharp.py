@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import gainful as gf
+from tests.agents.test_scal_plus_local import Judge, made
 
 
 def planned(agent: gf.SCALPlus) -> dict[str, Any]:
@@ -82,6 +83,14 @@ def test_every_plan_is_optimistic_and_keeps_span_and_precision(replanning: Any) 
     assert 0.5 < worst <= 1.0
     assert not agent.vacuous
     assert run.pseudo_regret[-1] < 0.3 * run.gain * 50_000  # it has learned
+
+
+def test_local_plans_hold_where_the_span_constraint_cuts() -> None:
+    mdp = gf.environments.garnet(60, 3, 5)
+    agent = made(mdp, 0.2, bonus="sharp", bonus_scale=0.1)
+    agent.on_episode = judge = Judge(agent)
+    gf.simulate(agent, mdp, 4_000, seed=1)
+    assert judge.episodes > 5
 
 
 def test_a_periodic_mdp_needs_few_sweeps() -> None:
