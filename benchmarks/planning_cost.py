@@ -1,11 +1,12 @@
 """The cost of one planning call of SCAL+ against SCAL and UCRL2B, on the same data, in this one run.
 
-    python benchmarks/planning_cost.py [grid] [data] [inside] [warm] [--quick] [--plot FILE]
+    python benchmarks/planning_cost.py [grid] [data] [inside] [warm] [kl] [--quick] [--plot FILE]
 
 grid    over the number of states S and the branching Γ of a Garnet with 4 actions
 data    over the visits per pair, S = 1000, Γ = 32
 inside  the single sweeps of SCAL's planner, S = 1000: what they have to sort
 warm    the same call repeated by the same agent: the minimum cost of re-planning with full sweeps
+kl      a sweep over Kullback-Leibler balls in units of a plain sweep, over Γ, and whole runs of KL-SCAL+ and SCAL+
 
 The data are the counts of T uniformly random steps: visits follow the stationary distribution of uniform play, next
 states are drawn from the model. All three agents plan from one and the same Statistics, at t = T + 1, to precision
@@ -32,9 +33,11 @@ from numpy.typing import NDArray
 
 import gainful as gf
 from gainful._compiled import kernel
+from gainful.agents.empirical import empirical_rows
 from gainful.agents.episodic import EpisodicAgent
 from gainful.agents.statistics import Statistics
-from gainful.planning import batches, inner_maximum, scopt_on_counts
+from gainful.planning import batches, inner_maximum, kl_on_counts, scopt_on_counts
+from gainful.planning.confidence import KLBall
 
 A = 4
 VISITS = 10_000
@@ -150,7 +153,11 @@ class Cost:
 def watching() -> Iterator[Watch]:
     watch = Watch()
     with ExitStack() as stack:
-        for module, name in ((scopt_on_counts, "scopt_on_counts"), (inner_maximum, "set_sweeps")):
+        for module, name in (
+            (scopt_on_counts, "scopt_on_counts"),
+            (inner_maximum, "set_sweeps"),
+            (kl_on_counts, "kl_sweeps"),
+        ):
             stack.enter_context(patch.object(module, name, watch.around(getattr(module, name))))
         yield watch
 
@@ -357,7 +364,110 @@ def warm(quick: bool, plot: str | None) -> None:  # noqa: ARG001
         line(f"{branching}", made.seen, costs(made, 0.5 if quick else 1.0, again=True))
 
 
-PARTS: dict[str, Callable[[bool, str | None], None]] = {"grid": grid, "data": data, "inside": inside, "warm": warm}
+# ---------------------------------------------------------------------- Kullback-Leibler balls
+
+
+@dataclass(frozen=True)
+class WholeRun:
+    """CPU seconds of a run, of its plans, and of their sweeps; the plans and their sweeps."""
+
+    seconds: float
+    planning: float
+    sweeping: float
+    plans: int
+    sweeps: int
+
+
+def whole_run(agent: EpisodicAgent, mdp: gf.MDP, horizon: int, gain: float) -> WholeRun:
+    with watching() as watch:
+        begin = time.process_time()
+        gf.simulate(agent, mdp, horizon, seed=0, gain=gain)
+        seconds, records = time.process_time() - begin, agent.episodes
+    planning, sweeping = float(records["planning_seconds"].sum()), sum(watch.ended) - sum(watch.began)
+    return WholeRun(seconds, planning, sweeping, len(records), int(records["sweeps"].sum()))
+
+
+def best_runs(mdp: gf.MDP, horizon: int, rounds: int) -> tuple[WholeRun, WholeRun, gf.KLSCALPlus]:
+    """The fastest of several runs of SCAL+ and of KL-SCAL+, in turns, and one of the agents."""
+    S, n_actions, best = mdp.n_states, mdp.n_actions, gf.solve(mdp)
+    found: list[tuple[WholeRun, WholeRun]] = []
+    for i in range(rounds + 1):  # the first one compiles
+        steps = horizon if i else 1000
+        plus = gf.SCALPlus(S, n_actions, span=best.span, allowed=mdp.allowed)
+        kl = gf.KLSCALPlus(S, n_actions, allowed=mdp.allowed)
+        both = whole_run(plus, mdp, steps, best.gain), whole_run(kl, mdp, steps, best.gain)
+        found += [both] if i else []
+    fastest = min((a for a, _ in found), key=lambda r: r.seconds), min((b for _, b in found), key=lambda r: r.seconds)
+    return *fastest, kl
+
+
+def plain_sweep(statistics: Statistics, n_actions: int, rounds: int) -> float:
+    """Seconds of a sweep of SCAL+'s planner on these counts."""
+    found = np.inf
+    for _ in range(rounds):
+        with watching() as watch:
+            plan = gf.SCALPlus(statistics.n_states, n_actions, span=10.0, replanning="full").plan(statistics, 10**6)
+        found = min(found, (sum(watch.ended) - sum(watch.began)) / plan.sweeps)
+    return found
+
+
+def exact_kl_sweep(agent: gf.KLSCALPlus, rounds: int) -> float:
+    """Seconds of a sweep of `extended_value_iteration` over the balls of the agent, with their exact maximum."""
+    statistics, S = agent.statistics, agent.n_states
+    views: list[Any] = []
+    agent.on_episode = views.append
+    agent.begin_episode()
+    details, found = views[-1].plan.details, np.inf
+    rows = empirical_rows(statistics, agent.allowed)
+    mdp = gf.MDP.from_rows(*rows, details["rewards"].reshape(S, agent.n_actions))
+    for _ in range(rounds):
+        with watching() as watch:
+            ball = KLBall(details["radius"].reshape(S, agent.n_actions))
+            plan = gf.extended_value_iteration(mdp, ball, precision=1e-3)
+        found = min(found, (sum(watch.ended) - sum(watch.began)) / plan.sweeps)
+    return found
+
+
+def kl(quick: bool, plot: str | None) -> None:  # noqa: ARG001
+    horizon, rounds = (10**5, 2) if quick else (10**6, 5)
+    print(
+        f"\na sweep over KL balls in units of a plain sweep of SCAL+ on the same counts: Garnet(200, {A}, Γ), "
+        f"{horizon:,} steps\n"
+    )
+    print(
+        "| Γ | plain sweep | exact maximum | KL-SCAL+ in the run | with all of a plan | plans | sweeps |\n|"
+        + 7 * "---|"
+    )
+    for branching in (3, 8, 32, 128):
+        mdp = gf.environments.garnet(200, A, branching)
+        _, run, agent = best_runs(mdp, horizon, rounds)
+        plain, exact = plain_sweep(agent.statistics, A, 300), exact_kl_sweep(agent, rounds)
+        units = f"{run.sweeping / run.sweeps / plain:.1f} | {run.planning / run.sweeps / plain:.1f}"
+        print(
+            f"| {branching} | {time_of(plain)} | {exact / plain:.0f} | {units} | {run.plans} | {run.sweeps} |",
+            flush=True,
+        )
+    print("\nwhole runs\n\n| | steps | SCAL+ | KL-SCAL+ | KL-SCAL+ / SCAL+ | planning |\n|" + 6 * "---|")
+    for title, made, steps in (
+        ("RiverSwim-6", gf.environments.riverswim(6), 10 * horizon),
+        ("Garnet(200, 4, 8)", gf.environments.garnet(200, 4, 8), horizon),
+        ("four rooms", gf.environments.four_rooms(), horizon),
+    ):
+        plus, run, _ = best_runs(made, steps, rounds)
+        print(
+            f"| {title} | {steps:,} | {time_of(plus.seconds)} | {time_of(run.seconds)} "
+            f"| {run.seconds / plus.seconds:.2f} | {time_of(plus.planning)}, {time_of(run.planning)} |",
+            flush=True,
+        )
+
+
+PARTS: dict[str, Callable[[bool, str | None], None]] = {
+    "grid": grid,
+    "data": data,
+    "inside": inside,
+    "warm": warm,
+    "kl": kl,
+}
 
 
 def main(arguments: list[str]) -> None:

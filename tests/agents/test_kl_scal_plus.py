@@ -13,6 +13,7 @@ from gainful.agents.episodic import EpisodeView
 from gainful.errors import InvalidAgentError, InvalidArgumentError
 from gainful.optimism.kl_scal_plus import deviation_level, kl_upper
 from gainful.planning.confidence import KLBall
+from gainful.theory import klmax
 
 
 def divergence(x: float, y: Decimal) -> Decimal:
@@ -112,6 +113,31 @@ def test_optimism_and_the_span_by_the_diameter_on_riverswim() -> None:
         assert np.all(found["gain_high"] >= gain)
         assert np.all(found["gain_high"] - found["gain_low"] <= eps)
         assert np.all(found["span"] <= (1.0 + eps) * diameter + eps)
+
+
+@pytest.mark.parametrize("options", [{}, {"episodes": "vanishing"}, {"span": 1.5}])
+def test_every_plan_brackets_the_exact_operator(options: dict[str, Any]) -> None:
+    """With the exact maximum in place of bounds: min and max of Tv - v lie in the bracket, and the actions suffice."""
+    agent, span = gf.KLSCALPlus(4, 2, **options), options.get("span", np.inf)
+
+    def check(view: EpisodeView) -> None:
+        v, details = view.plan.values, view.plan.details
+        q = details["rewards"].copy()
+        for k in range(8):
+            to, counts = view.statistics.row(k)
+            p = np.zeros(4)
+            p[to] = counts / max(1, counts.sum())
+            q[k] += klmax(p, v, details["radius"][k]) if to.size else v.max()
+        best = q.reshape(4, 2).max(axis=1)
+        change = np.minimum(best, best.min() + span) - v
+        low, high = view.plan.gain_bounds
+        assert low - 1e-9 <= change.min() <= change.max() <= high + 1e-9
+        played = q.reshape(4, 2)[np.arange(4), view.plan.actions]
+        assert np.all(played >= v + high - 1.0 / math.sqrt(view.step) - 1e-9)
+
+    agent.on_episode = check
+    gf.simulate(agent, gf.environments.riverswim(4), 3_000, seed=4)
+    assert len(agent.episodes) > 20
 
 
 def test_a_span_that_never_binds_changes_nothing() -> None:

@@ -12,6 +12,8 @@ from gainful.planning.kl_dual import KLPairs
 from gainful.planning.rounding import UNIT_ROUNDOFF
 
 KL_NEWTON_STEPS = 50
+LAST_STEP = 1e-5
+"""A Newton step of this part of y - x is the last: what is left of the error is about its square."""
 SMALLEST_MEAN = 1e-300
 """Means below this are raised to it: the bound is increasing in the mean."""
 
@@ -70,9 +72,9 @@ def kl_upper(mean: float, radius: float) -> float:
             break
         kl = -x * math.log1p((y - x) / x) - (1.0 - x) * math.log1p((x - y) / (1.0 - x))
         step = (kl - radius) * y * (1.0 - y) / (y - x)
-        if step <= 1e-13 * (y - x):
+        y -= max(step, 0.0)
+        if step <= LAST_STEP * (y - x):
             break
-        y -= step
     return min(1.0, y + 16.0 * UNIT_ROUNDOFF * y)
 
 
