@@ -77,7 +77,7 @@ def live(
     return acting, observing
 
 
-def told(name: str, nanoseconds: np.ndarray[Any, Any], claim: float | None = None) -> None:
+def show(name: str, nanoseconds: np.ndarray[Any, Any], claim: float | None = None) -> None:
     median, p99 = np.median(nanoseconds) / 1e3, np.quantile(nanoseconds, 0.99) / 1e3
     missed = "" if claim is None else f"   claim: under {claim:g}{'' if median < claim else '   MISSED'}"
     print(f"  {name:<34} {median:8.1f} µs median {p99:10.1f} µs 99 %{missed}")
@@ -87,17 +87,17 @@ def calls(quick: bool) -> None:
     steps = 20_000 if quick else 200_000
     print(f"\nSCAL+, S = {S}, A = {A}, {steps:,} steps, CPU of the calling thread per call, fsync off")
     empty = np.array([-time.thread_time_ns() + time.thread_time_ns() for _ in range(10_000)])
-    told("the clock itself", empty)
+    show("the clock itself", empty)
     acting, observing = live(gf.SCALPlus(S, A, span=2.0, bonus_scale=0.05), World(), steps)
-    told("plain agent, act", acting)
-    told("plain agent, observe", observing)
+    show("plain agent, act", acting)
+    show("plain agent, observe", observing)
     for folder in {tempfile.gettempdir(), "/dev/shm"} if Path("/dev/shm").is_dir() else {tempfile.gettempdir()}:
         with tempfile.TemporaryDirectory(dir=folder) as place:
             with open_agent(Path(place) / "agent", CONFIG, fsync="off") as agent:
                 acting, observing = live(agent, World(), steps)
             print(f"  in {'memory' if folder == '/dev/shm' else 'a file system on disk'}:")
-            told("durable, act", acting, 20)
-            told("durable, observe", observing, 30)
+            show("durable, act", acting, 20)
+            show("durable, observe", observing, 30)
     with tempfile.TemporaryDirectory() as place, open_agent(Path(place) / "agent", CONFIG, fsync="off") as agent:
         began, rows, rng = time.process_time(), 100_000, np.random.default_rng(0)
         s, a, to = (rng.integers(0, n, rows) for n in (S, A, S))
@@ -140,7 +140,7 @@ def fsync(quick: bool) -> None:
             with open_agent(Path(place) / "agent", CONFIG, fsync=policy) as agent:
                 live(agent, World(), 50)
                 _, observing = live(agent, World(), steps, time.perf_counter_ns)
-            told(f"observe, fsync={policy!r}", observing)
+            show(f"observe, fsync={policy!r}", observing)
 
 
 def recovery(quick: bool) -> None:

@@ -31,11 +31,13 @@ def main() -> None:
         ]
         name = f"none ({found['agent']} in {found['environment']})" if mutant is None else mutant.name
         regret = f"{found['regret']['mean'][-1]:,.0f}"
-        told = ""
+        own_test = ""
         if mutant is not None:
             with tempfile.TemporaryDirectory() as folder:
-                told = "fails" if noticed_by_its_test(mutant, Path(folder)) else "does not notice"
-        print(f"| {name} | {', '.join(violated) or 'nothing'} | {', '.join(some)} | {regret} | {told} |", flush=True)
+                own_test = "fails" if noticed_by_its_test(mutant, Path(folder)) else "does not notice"
+        print(
+            f"| {name} | {', '.join(violated) or 'nothing'} | {', '.join(some)} | {regret} | {own_test} |", flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def scal_plus(mdp: gf.MDP, span: float, replanning: Any) -> gf.SCALPlus:
     )  # fmt: skip
 
 
-def lived(mdp: gf.MDP, span: float, replanning: str, horizon: float) -> tuple[float, gf.Run]:
+def timed_run(mdp: gf.MDP, span: float, replanning: str, horizon: float) -> tuple[float, gf.Run]:
     """CPU seconds of the life of a new agent, and the run."""
     agent = scal_plus(mdp, span, replanning)
     begin = time.process_time()
@@ -42,7 +42,7 @@ def lived(mdp: gf.MDP, span: float, replanning: str, horizon: float) -> tuple[fl
 
 def warm_up() -> None:
     for mode in MODES:
-        lived(gf.environments.four_rooms(11), 2.0, mode, 3_000)
+        timed_run(gf.environments.four_rooms(11), 2.0, mode, 3_000)
 
 
 def large(quick: bool) -> None:
@@ -50,7 +50,7 @@ def large(quick: bool) -> None:
     mdp = gf.environments.garnet(S, 4, 8)
     print(f"\nSCAL+ on Garnet({S:,}, 4, 8), {horizon:,} steps, c = 2  (claim: at most 40 s of CPU on one core)")
     for mode in MODES:
-        seconds, run = lived(mdp, 2.0, mode, horizon)
+        seconds, run = timed_run(mdp, 2.0, mode, horizon)
         print(
             f"  {mode:>5}: {seconds:6.2f} s, planning {run.planning_seconds:.2f} s, {len(run.episodes):,} episodes, "
             f"{run.episodes['sweeps'].sum():,} sweeps"
@@ -68,7 +68,7 @@ def scaling(quick: bool) -> None:
             cost = {}
             for mode in MODES:
                 horizon = min(30 * S, 300_000) if mode == "local" or S <= 10_000 else min(3 * S, 30_000)
-                _, run = lived(mdp, span, mode, horizon)
+                _, run = timed_run(mdp, span, mode, horizon)
                 cost[mode] = 1e6 * run.planning_seconds / len(run.episodes)
                 length = horizon / len(run.episodes)
             found.setdefault(name, []).append((mdp.n_states, cost["full"], cost["local"]))

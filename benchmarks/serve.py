@@ -32,10 +32,10 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, head: 
     writer.write(head + b"%d\r\n\r\n" % len(body) + body)
     top = await reader.readuntil(b"\r\n\r\n")
     at = top.index(b"content-length: ") + 16
-    told = await reader.readexactly(int(top[at : top.index(b"\r", at)]))
+    body = await reader.readexactly(int(top[at : top.index(b"\r", at)]))
     if top[9:12] != b"200":
-        raise RuntimeError(told.decode())
-    return json.loads(told)
+        raise RuntimeError(body.decode())
+    return json.loads(body)
 
 
 async def act_and_observe(port: int, agent: str, key: str, number: int, until: float, times: list[float]) -> None:
@@ -96,8 +96,8 @@ def cell(agents: int, connections: int, fsync: str, seconds: float, place: str) 
         clients = [(made[i % agents]["id"], made[i % agents]["key"], i) for i in range(connections)]
         for agent, key, number in clients[:agents]:  # plans are compiled, threads started
             decision = post(f"{facts['url']}/agents/{agent}/act", key, {"state": 0})
-            told = {"decision_id": decision["decision_id"], "reward": 0.5, "next_state": number % 6}
-            post(f"{facts['url']}/agents/{agent}/observe", key, told)
+            body = {"decision_id": decision["decision_id"], "reward": 0.5, "next_state": number % 6}
+            post(f"{facts['url']}/agents/{agent}/observe", key, body)
         results: Any = multiprocessing.Queue()
         n = min(CLIENTS, connections)
         processes = [

@@ -535,8 +535,8 @@ class CellsAuditor:
     def _of_cells(self, step: Floats) -> Finding:
         """Whether points at and beside every edge, and all visits up to each episode, are in the right cells."""
         wrong, cells, when = [], [], []
-        for began, told, right in self._indexed:
-            wrong.append(np.abs(told - right))
+        for began, given, right in self._indexed:
+            wrong.append(np.abs(given - right))
             cells.append(right)
             when.append(np.full(right.size, began))
         wrong.append(np.array([beginning.cells_wrong for beginning in self._beginnings]))
@@ -592,13 +592,13 @@ def checked_cells(partition: Partition, edges: list[Floats]) -> tuple[NDArray[np
     result of several operations: the partition's own must be within 4 roundings of the exact fractions, and stand for
     them. Along one axis at a time, at the centre of the others.
     """
-    told, right = [], []
+    given, right = [], []
     home = partition.n_cells // 2
     middle = partition.centers[home]
     for i, (n, low, high) in enumerate(zip(partition.bins, partition.low, partition.high, strict=True)):
         own = edges[i]
         near = np.abs(own - exact_edges(partition, i)) <= 4 * 2.0**-53 * max(abs(low), abs(high))
-        told.append((~near).astype(np.int64))
+        given.append((~near).astype(np.int64))
         right.append(np.zeros(n + 1, dtype=np.int64))
         x = np.concatenate([own, np.nextafter(own, -np.inf), np.nextafter(own, np.inf)])
         x = np.append(x[(x >= low) & (x <= high)], [low, high])
@@ -607,9 +607,9 @@ def checked_cells(partition: Partition, edges: list[Floats]) -> tuple[NDArray[np
         stride = math.prod(partition.bins[i + 1 :])
         others = home - (home // stride) % n * stride
         wanted = others + np.searchsorted(own[1:-1], x, "left") * stride
-        told.append(np.asarray(partition.index_many(points), dtype=np.int64))
+        given.append(np.asarray(partition.index_many(points), dtype=np.int64))
         right.append(wanted)
         few = slice(0, ONE_BY_ONE)
-        told.append(np.array([partition.index(point) for point in points[few]], dtype=np.int64))
+        given.append(np.array([partition.index(point) for point in points[few]], dtype=np.int64))
         right.append(wanted[few])
-    return np.concatenate(told), np.concatenate(right)
+    return np.concatenate(given), np.concatenate(right)

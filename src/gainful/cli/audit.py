@@ -340,12 +340,12 @@ def _lines(one: Audit) -> list[str]:
     if mean != mean:
         lines.append("regret: unknown, because the optimal gain is unknown here")
     else:
-        told = f"regret after {numbers.count(one.horizon, 'step')}: {mean:,.4g} on average, {largest:,.4g} at most"
+        line = f"regret after {numbers.count(one.horizon, 'step')}: {mean:,.4g} on average, {largest:,.4g} at most"
         if bound is not None:
-            told += f"; the explicit bound is {bound[-1]:,.4g}"
+            line += f"; the explicit bound is {bound[-1]:,.4g}"
             if bound[-1] > one.horizon * one.facts["range"]:
-                told += " (vacuous: more than the largest reward at every step)"
-        lines.append(told)
+                line += " (vacuous: more than the largest reward at every step)"
+        lines.append(line)
     if curves["lower_bound"] is not None:
         needs = curves["lower_bound_needs"]
         what = (

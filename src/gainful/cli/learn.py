@@ -225,8 +225,8 @@ def _page(source: str, factory: AgentFactory, simulation: Any, run: Run, seconds
     if run.vacuous:
         grid.add_row("bounds", "vacuous: still so wide that the plan ignores the data; run more steps")
     if _still_linear(simulation, run):
-        told = f"still exploring after {run.horizon:,} steps: the regret is linear so far; see {WHICH_AGENT}"
-        grid.add_row("learning", told)
+        text = f"still exploring after {run.horizon:,} steps: the regret is linear so far; see {WHICH_AGENT}"
+        grid.add_row("learning", text)
     page = [Text(title, style="bold"), Text(), grid, Text()]
     if math.isnan(run.gain):
         counts, sums = differences(run.steps.tolist()), differences(run.rewards.tolist())

@@ -134,10 +134,10 @@ def _print_failures(found: list[dict[str, Any]]) -> None:
 def _with_guarantees(table: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
     """Add the column guarantee: "yes", "oracle c" (yes, but the agent was given the model's own span), or "no"."""
     runs = frame.drop_duplicates("run_id").groupby(["environment", "agent"], observed=True)
-    holds, told = runs["guarantee_holds"].all(), runs["span_is_oracle"].any()
+    holds, oracle = runs["guarantee_holds"].all(), runs["span_is_oracle"].any()
     words = []
     for key in zip(table["environment"], table["agent"], strict=True):
-        words.append(("oracle c" if told[key] else "yes") if holds[key] else "no")
+        words.append(("oracle c" if oracle[key] else "yes") if holds[key] else "no")
     return table.assign(guarantee=words)
 
 

@@ -253,9 +253,9 @@ def partition_of(env: gymnasium.Env[Any, Any], bins: int, seed: int) -> Partitio
         low[i], high[i] = points[:, i].min(), points[:, i].max()
         if low[i] == high[i]:
             low[i], high[i] = low[i] - 1.0, high[i] + 1.0
-    told = "; ".join(f"axis {i} from {low[i]:.3g} to {high[i]:.3g}" for i in open_axes)
+    ranges = "; ".join(f"axis {i} from {low[i]:.3g} to {high[i]:.3g}" for i in open_axes)
     print(
-        f"the environment has no bounds: cells cover what {EXPLORATORY_STEPS:,} random steps reached ({told}); "
+        f"the environment has no bounds: cells cover what {EXPLORATORY_STEPS:,} random steps reached ({ranges}); "
         "states beyond belong to the outermost cells",
         file=sys.stderr,
     )

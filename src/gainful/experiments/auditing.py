@@ -133,9 +133,9 @@ def audit_all(
         wanted.append(one)
         agents.append((agent, truths[key]))
     if not wanted:
-        told = "; ".join(f"{s.agent} in {s.environment}: {s.reason}" for s in skipped[:3])
+        reasons = "; ".join(f"{s.agent} in {s.environment}: {s.reason}" for s in skipped[:3])
         raise InvalidArgumentError(
-            "agent", hint=f"agents that can be audited: {', '.join(AUDITED)}", problem=f"nothing to audit: {told}"
+            "agent", hint=f"agents that can be audited: {', '.join(AUDITED)}", problem=f"nothing to audit: {reasons}"
         )
     tasks: deque[Task] = deque()
     for i, one in enumerate(wanted):

@@ -276,11 +276,11 @@ def _failed(task: Task, error: BaseException) -> RunFailed:
         if error.allowed_failures:
             words = f"{error.allowed_failures + 1} workers died with it, the last of them {last} (out of memory?)"
         return RunFailed(task, "WorkerLost", words, "", lost=True)
-    told = described(error)
-    if "Cancelled" in told["kind"]:
-        return RunFailed(task, "WorkerLost", f"taken back by the cluster: {told['message']}", "", lost=True)
-    told["message"] += "; install the same gainful on the scheduler and on every worker"
-    return RunFailed(task, **told, lost=False)
+    failure = described(error)
+    if "Cancelled" in failure["kind"]:
+        return RunFailed(task, "WorkerLost", f"taken back by the cluster: {failure['message']}", "", lost=True)
+    failure["message"] += "; install the same gainful on the scheduler and on every worker"
+    return RunFailed(task, **failure, lost=False)
 
 
 def _unreachable(address: str, connected: bool, error: Exception) -> ExperimentError:

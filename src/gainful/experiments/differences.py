@@ -87,9 +87,9 @@ def _explained(
         runs = f"all {n:,} runs" if n == len(stored) else f"{n:,} run{'s' if n > 1 else ''}"
         lines.append(f"{text} for {runs}" if " -> " in text else f"{text} ({runs})")
     if gone_seeds:
-        told = _ranges(sorted(gone_seeds))
+        listed = _ranges(sorted(gone_seeds))
         n = sum(gone_seeds.values())
-        lines.append(f"seed{'s' if len(gone_seeds) > 1 else ''} {told} gone ({n:,} run{'s' if n > 1 else ''})")
+        lines.append(f"seed{'s' if len(gone_seeds) > 1 else ''} {listed} gone ({n:,} run{'s' if n > 1 else ''})")
     more = len(lines) - MAX_SHOWN_DIFFERENCES
     return lines if more <= 0 else [*lines[:MAX_SHOWN_DIFFERENCES], f"and {more:,} more differences"]
 
@@ -118,8 +118,8 @@ def _ranges(numbers: list[int]) -> str:
             parts[-1].append(n)
         else:
             parts.append([n])
-    told = [str(p[0]) if len(p) == 1 else f"{p[0]} … {p[-1]}" for p in parts]
-    return ", ".join(told[:5] + (["…"] if len(told) > 5 else []))
+    listed = [str(p[0]) if len(p) == 1 else f"{p[0]} … {p[-1]}" for p in parts]
+    return ", ".join(listed[:5] + (["…"] if len(listed) > 5 else []))
 
 
 def shown(value: Any) -> str:

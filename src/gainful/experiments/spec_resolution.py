@@ -168,8 +168,8 @@ class ResolvedSpec:
                 sound = False
         lengths = {name: len(values) for name, values in entry.zip.items()}
         if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{name} has {n}" for name, n in lengths.items())
-            self._problem((*place, "zip"), f"lists of different lengths: {told}; expected equal lengths, or use grid")
+            listed = ", ".join(f"{name} has {n}" for name, n in lengths.items())
+            self._problem((*place, "zip"), f"lists of different lengths: {listed}; expected equal lengths, or use grid")
             sound = False
         if not sound:
             return
@@ -253,8 +253,8 @@ class ResolvedSpec:
 
     def _label(self, point: _Point, entry: Entry, values: dict[str, Any], shared: set[str]) -> str | None:
         if entry.label is None:
-            told = [*point.swept] if point.name not in shared else [*point.given]
-            parts = [f"{p} = {shown(values[p])}" for p in told if p in values]
+            named = [*point.swept] if point.name not in shared else [*point.given]
+            parts = [f"{p} = {shown(values[p])}" for p in named if p in values]
             if point.name in shared and point.horizon is not None:
                 parts.append(f"{point.horizon:,} steps")
             return ", ".join([point.name, *parts])
@@ -294,10 +294,10 @@ class ResolvedSpec:
             if first is point:
                 continue
             if first.place == point.place:
-                told = "".join(f"{{{p}}}" for p in point.swept if first.given[p] != point.given[p])
+                holders = "".join(f"{{{p}}}" for p in point.swept if first.given[p] != point.given[p])
                 self._problem(
                     (*point.place, "label"),
-                    f"label '{point.label}' stands for {first.settings} and for {point.settings}; put {told} into it",
+                    f"label '{point.label}' stands for {first.settings} and for {point.settings}; put {holders} into it",
                 )
             else:
                 self._problem(

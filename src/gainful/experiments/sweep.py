@@ -341,9 +341,9 @@ class _SweepRunner:
         """A changed spec may only ask for more."""
         changed = differences((one.canonical() for one in self.store.planned()), asked)
         if not changed.is_superset:
-            told = "\n".join(f"  {line}" for line in changed.lines)
+            listed = "\n".join(f"  {line}" for line in changed.lines)
             raise ExperimentError(
-                f"{self.folder} holds runs that this spec does not ask for:\n{told}\n"
+                f"{self.folder} holds runs that this spec does not ask for:\n{listed}\n"
                 "Keep what the spec asked for and add to it, or choose another folder (--out)",
                 name=str(self.folder),
             )

@@ -44,12 +44,12 @@ def serve() -> None:
     threading.Thread(target=listen, daemon=True).start()
     while True:
         text = tasks.get()
-        told = -PROGRESS_EVERY
+        last_progress = -PROGRESS_EVERY
 
         def tell(step: int, horizon: int) -> None:
-            nonlocal told
-            if time.monotonic() - told >= PROGRESS_EVERY:
-                told = time.monotonic()
+            nonlocal last_progress
+            if time.monotonic() - last_progress >= PROGRESS_EVERY:
+                last_progress = time.monotonic()
                 write_frame(out, MESSAGE_STEP + json.dumps([step, horizon]).encode())
 
         try:

@@ -97,9 +97,9 @@ class DecisionLedger:
 
     def decision_made(self, decision_id: int, state: Any, action: int, t: int) -> None:
         """Add a decision; beyond `max_pending`, the oldest one is abandoned."""
-        told = self._layout.state.pack(*state) if self._layout.dim else self._layout.state.pack(state)
+        packed_state = self._layout.state.pack(*state) if self._layout.dim else self._layout.state.pack(state)
         self.pending[decision_id] = WaitingDecision(state, action, t)
-        self._packed[decision_id] = _WAITING.pack(decision_id, t, action) + told
+        self._packed[decision_id] = _WAITING.pack(decision_id, t, action) + packed_state
         self._alike.setdefault(self._key(state, action), {})[decision_id] = None
         if len(self.pending) > self.max_pending:
             self.closed(next(iter(self.pending)), 0, b"")

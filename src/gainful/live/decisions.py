@@ -28,18 +28,18 @@ class DecisionMaker:
         where: Any
         if machine.points:
             where = checked_point(machine.agent, state)
-            told = layout.state.pack(*where)
+            packed_state = layout.state.pack(*where)
         else:
             where = checked_number("state", state, machine.core.n_states)
-            told = layout.state.pack(where)
-        request, known = receive(machine.ledger, layout, request_id, _DECISION, told + _NO_ACTION)
+            packed_state = layout.state.pack(where)
+        request, known = receive(machine.ledger, layout, request_id, _DECISION, packed_state + _NO_ACTION)
         if known is not None:
             return Decision(known.action, known.sequence, state)
         try:
             machine.refine_if_due()
             begin_plans = not session.snapshots.due(session.sequence)  # a snapshot needs a moment without a plan
             action = machine.choose(machine.cell(where), begin_plans)
-            payload = told + action.to_bytes(4, "little")
+            payload = packed_state + action.to_bytes(4, "little")
             sequence = session.append(_DECISION, payload, request.id)
             machine.apply_decision(sequence, where, action)
             if request.id:

@@ -236,7 +236,7 @@ def check_covered(folder: Folder, segments: list[Segment], torn: TornRecord | No
     The journal is synced before a snapshot is written, so this is not an unfinished write; cutting it off and going on
     would leave a gap.
     """
-    told = [segment for segment in segments if segment.records]
+    written = [segment for segment in segments if segment.records]
     if torn is not None and torn.record <= covered:
         raise damaged(
             folder,
@@ -246,11 +246,11 @@ def check_covered(folder: Folder, segments: list[Segment], torn: TornRecord | No
             f"record {torn.record} is not whole",
             f"a snapshot covers records up to {covered}",
         )
-    if told and (last := told[-1].records[-1].sequence) < covered:
+    if written and (last := written[-1].records[-1].sequence) < covered:
         raise damaged(
             folder,
-            told[-1].path,
-            len(told[-1].data),
+            written[-1].path,
+            len(written[-1].data),
             last,
             f"it ends with record {last}",
             f"a snapshot covers records up to {covered}",

@@ -100,10 +100,10 @@ def records_table(layout: RecordLayout, records: Iterable[Record], t: int | None
             state, action = layout.one_decision(payload)
             columns.add(record, name, state=_parts(state), action=action, decision_id=record.sequence, source="live")
         elif record.kind == RecordKind.OBSERVATION:
-            state, action, reward, to, told = layout.one_row(payload)
+            state, action, reward, to, decision = layout.one_row(payload)
             transition = {"state": _parts(state), "action": action, "reward": reward, "next_state": _parts(to)}
             columns.step += 1
-            columns.add(record, name, **transition, decision_id=told or None, source="live")
+            columns.add(record, name, **transition, decision_id=decision or None, source="live")
         elif record.kind == RecordKind.BATCH:
             rows = layout.unpack_rows(payload)
             source = "history" if record.flags & FROM_HISTORY else "batch"

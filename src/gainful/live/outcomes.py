@@ -33,27 +33,27 @@ class OutcomeRecorder:
     ) -> Receipt:
         """Record a transition, as the outcome of the decision that it belongs to, if any."""
         machine = self._session.machine
-        ledger, told = machine.ledger, 0
+        ledger, decision = machine.ledger, 0
         s, a, r, to = checked_transition(machine.agent, state, action, reward, next_state)
         if decision_id is not None:
-            told = decision_number(decision_id)
-            waiting = ledger.pending.get(told)
+            decision = decision_number(decision_id)
+            waiting = ledger.pending.get(decision)
             if waiting is None:
-                return self._told_before(told, r, to)
+                return self._reported_before(decision, r, to)
             if waiting.action != a or not machine.same(waiting.state, s):
                 raise ConflictError(
-                    f"decision {told} was action {waiting.action} in state {waiting.state}, not {a} in {s}",
+                    f"decision {decision} was action {waiting.action} in state {waiting.state}, not {a} in {s}",
                     name="decision_id",
-                    found=told,
+                    found=decision,
                     hint="report(decision_id, reward, next_state) needs neither",
                 )
         elif isinstance(action, Decision):
             waiting = ledger.pending.get(action.decision_id)
             if waiting is not None and waiting.action == a and machine.same(waiting.state, s):
-                told = action.decision_id
+                decision = action.decision_id
         elif ledger.pending:
-            told = ledger.oldest(s, a)
-        return self._record(s, a, r, to, told, 0, request_id)
+            decision = ledger.oldest(s, a)
+        return self._record(s, a, r, to, decision, 0, request_id)
 
     def report(self, decision_id: Any, reward: Any, next_state: Any, request_id: str | None) -> Receipt:
         """Record the outcome of a decision; the same outcome reported again changes nothing."""
@@ -67,7 +67,7 @@ class OutcomeRecorder:
                 return Receipt(known.sequence, True)
         waiting = machine.ledger.pending.get(i)
         if waiting is None:
-            return self._told_before(i, r, to)
+            return self._reported_before(i, r, to)
         return self._record(waiting.state, waiting.action, r, to, i, BY_REPORT, request_id)
 
     def _record(
@@ -93,7 +93,7 @@ class OutcomeRecorder:
         session.snapshot_if_due()
         return Receipt(sequence)
 
-    def _told_before(self, i: int, reward: float, next_state: Any) -> Receipt:
+    def _reported_before(self, i: int, reward: float, next_state: Any) -> Receipt:
         """The receipt of a decision that no longer waits, if this is its very outcome; an error if it is not."""
         ledger, layout = self._session.machine.ledger, self._session.layout
         known = ledger.reported.get(i)

@@ -98,8 +98,8 @@ class JournalSession:
         now = self.written_at = time.time_ns()
         if unwritten := self.machine.unwritten:
             data = b""
-            for earlier, told in unwritten:
-                data += pack(earlier, 0, sequence, now, told)
+            for earlier, content in unwritten:
+                data += pack(earlier, 0, sequence, now, content)
                 sequence += 1
             self.journal.append(data + pack(kind, flags, sequence, now, payload, request))
             unwritten.clear()

@@ -159,8 +159,8 @@ class AgentStateMachine:
         elif kind == RecordKind.PLAN_BEGUN:
             self._begin_in_background()
         elif kind == RecordKind.CHANGE:
-            told = json.loads(payload)
-            self.apply_change(told["settings"], told["reason"], sequence, when)
+            change = json.loads(payload)
+            self.apply_change(change["settings"], change["reason"], sequence, when)
         else:
             self.ledger.closed(TWO_NUMBERS.unpack(payload)[0], sequence, b"")
         if request:

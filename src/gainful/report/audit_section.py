@@ -82,13 +82,13 @@ def _audit(one: dict[str, Any], unfolded: bool) -> str:
 
 def _row(v: dict[str, Any]) -> str:
     word = v["verdict"]
-    told = word if v["promised"] or word == "not applicable" else f"{word}, not guaranteed"
+    shown = word if v["promised"] or word == "not applicable" else f"{word}, not guaranteed"
     kind = word.replace(" ", "-")
     about = escaped(f"{v['text']} ({v['source']})")
     cells = [
         f'<th scope="row" class="word agent" title="{about}">{escaped(v["text"])}<br>'
         f'<span class="name">{escaped(v["statement"])}</span></th>',
-        f'<td class="word verdict {kind}"><span aria-hidden="true">{VERDICT_MARKS[word]}</span> {escaped(told)}</td>',
+        f'<td class="word verdict {kind}"><span aria-hidden="true">{VERDICT_MARKS[word]}</span> {escaped(shown)}</td>',
     ]
     if word == "not applicable":
         return f"<tr>{''.join(cells)}<td></td><td></td><td class='word'>{escaped(v['reason'])}</td></tr>"

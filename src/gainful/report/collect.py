@@ -315,10 +315,10 @@ def _frame(environment: str, agent: str, runs: list[_Run]) -> pd.DataFrame:
 def _extra(runs: list[_Run], reward: pd.DataFrame) -> dict[str, Any]:
     """What the table shows in addition to `summary`."""
     rows = [run.row for run in runs]
-    holds, told = all(r["guarantee_holds"] for r in rows), any(r["span_is_oracle"] for r in rows)
+    holds, oracle = all(r["guarantee_holds"] for r in rows), any(r["span_is_oracle"] for r in rows)
     last = reward.iloc[-1] if len(reward) else None
     return {
-        "guarantee": ("yes, c from an oracle" if told else "yes") if holds else "no guarantee",
+        "guarantee": ("yes, c from an oracle" if oracle else "yes") if holds else "no guarantee",
         "guarantee_text": next((r["guarantee"] for r in rows if not r["guarantee_holds"]), rows[0]["guarantee"]),
         "vacuous_runs": sum(1 for r in rows if r["vacuous"]),
         "runs_without_expected_regret": sum(1 for run in runs if np.isnan(run.expected_regret[-1])),

@@ -115,19 +115,19 @@ def _plan_data(environment: Environment, group: Group) -> dict[str, Any]:
     assert drawing is not None
     spread = float(plan["values"].max() - plan["values"].min())
     if plan["span"] is None:
-        told = f"sp(v) = {spread:.4g}; this agent does not constrain the span."
+        sentence = f"sp(v) = {spread:.4g}; this agent does not constrain the span."
     elif binding:
         names = ", ".join(drawing.states[s] for s in binding[:8]) + (", …" if len(binding) > 8 else "")
-        told = f"sp(v) = {spread:.4g} and c = {plan['span']:.4g}: the span constraint is binding in {names}."
+        sentence = f"sp(v) = {spread:.4g} and c = {plan['span']:.4g}: the span constraint is binding in {names}."
     else:
-        told = f"sp(v) = {spread:.4g} and c = {plan['span']:.4g}: the span constraint is not binding in any state."
+        sentence = f"sp(v) = {spread:.4g} and c = {plan['span']:.4g}: the span constraint is not binding in any state."
     return {
         "actions": listed(plan["actions"]),
         "values": listed(plan["values"]),
         "visits": [listed(row) for row in plan["visits"]],
         "span": plan["span"],
         "binding": binding,
-        "story": f"Seed {plan['seed']}, last plan: {told}",
+        "story": f"Seed {plan['seed']}, last plan: {sentence}",
     }
 
 

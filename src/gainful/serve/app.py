@@ -234,40 +234,40 @@ async def act(service: Service, request: Request) -> Response:
 async def observe(service: Service, request: Request) -> Response:
     """POST /agents/{id}/observe: one transition, an outcome, or a batch."""
     slot = service.slot(request)
-    told = models.parse_observation(await body_of(request, service.limits))
-    if isinstance(told, models.Transitions) and len(told.transitions) > service.limits.rows:
+    body = models.parse_observation(await body_of(request, service.limits))
+    if isinstance(body, models.Transitions) and len(body.transitions) > service.limits.rows:
         raise ProblemError(
             422,
             "too many transitions in one request",
             where="body.transitions",
-            found=str(len(told.transitions)),
+            found=str(len(body.transitions)),
             expected=f"at most {service.limits.rows}",
             hint="send them in several requests",
         )
-    receipt = await slot.call(lambda agent: _observe(agent, told))
+    receipt = await slot.call(lambda agent: _observe(agent, body))
     return json_response({"sequence": receipt.sequence, "repeated": receipt.repeated})
 
 
-def _observe(agent: DurableAgent, told: models.Transition | models.OutcomeBody | models.Transitions) -> Any:
+def _observe(agent: DurableAgent, body: models.Transition | models.OutcomeBody | models.Transitions) -> Any:
     """Hand an observation to the agent, which checks its values."""
-    if isinstance(told, models.OutcomeBody):
-        return agent.report(told.decision_id, told.reward, told.next_state, request_id=told.request_id)
-    if isinstance(told, models.Transition):
+    if isinstance(body, models.OutcomeBody):
+        return agent.report(body.decision_id, body.reward, body.next_state, request_id=body.request_id)
+    if isinstance(body, models.Transition):
         return agent.observe(
-            told.state,
-            told.action,
-            told.reward,
-            told.next_state,
-            decision_id=told.decision_id,
-            request_id=told.request_id,
+            body.state,
+            body.action,
+            body.reward,
+            body.next_state,
+            decision_id=body.decision_id,
+            request_id=body.request_id,
         )
-    rows = told.transitions
+    rows = body.transitions
     states, next_states = (
         [_column_entry(agent, getattr(row, name), f"transitions.{i}.{name}") for i, row in enumerate(rows)]
         for name in STATE_MEMBERS
     )
     actions, rewards = [row.action for row in rows], [row.reward for row in rows]
-    return agent.observe_many(states, actions, rewards, next_states, request_id=told.request_id)
+    return agent.observe_many(states, actions, rewards, next_states, request_id=body.request_id)
 
 
 def _column_entry(agent: DurableAgent, state: Any, where: str) -> Any:
@@ -291,28 +291,28 @@ def _column_entry(agent: DurableAgent, state: Any, where: str) -> Any:
 async def abandon(service: Service, request: Request) -> Response:
     """POST /agents/{id}/abandon."""
     slot = service.slot(request)
-    told = models.parse_abandon(await body_of(request, service.limits))
-    receipt = await slot.call(lambda agent: agent.abandon(told.decision_id, request_id=told.request_id))
-    done = f"decision {told.decision_id} is no longer pending"
+    body = models.parse_abandon(await body_of(request, service.limits))
+    receipt = await slot.call(lambda agent: agent.abandon(body.decision_id, request_id=body.request_id))
+    done = f"decision {body.decision_id} is no longer pending"
     return json_response({"id": slot.id, "done": done, "sequence": receipt.sequence, "repeated": receipt.repeated})
 
 
 async def change(service: Service, request: Request) -> Response:
     """POST /agents/{id}/change. Without a request_id, repeating the last change of a setting changes nothing."""
     slot = service.slot(request)
-    told = models.parse_change(await body_of(request, service.limits))
+    body = models.parse_change(await body_of(request, service.limits))
     wanted = {
-        name: value for name in ("span", "bonus_scale", "width_scale") if (value := getattr(told, name)) is not None
+        name: value for name in ("span", "bonus_scale", "width_scale") if (value := getattr(body, name)) is not None
     }
 
     def apply(agent: DurableAgent) -> dict[str, Any]:
         last = {change.name: change for change in agent.changes}
         known = bool(wanted) and all(
-            name in last and last[name].new == value and last[name].reason == told.reason
+            name in last and last[name].new == value and last[name].reason == body.reason
             for name, value in wanted.items()
         )
-        if told.request_id is not None or not known:
-            known = agent.change(reason=told.reason, request_id=told.request_id, **wanted).repeated
+        if body.request_id is not None or not known:
+            known = agent.change(reason=body.reason, request_id=body.request_id, **wanted).repeated
         return {"settings": json_settings(agent.settings), "repeated": known}
 
     return json_response(await slot.call(apply))
