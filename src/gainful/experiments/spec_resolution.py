@@ -294,10 +294,10 @@ class ResolvedSpec:
             if first is point:
                 continue
             if first.place == point.place:
-                holders = "".join(f"{{{p}}}" for p in point.swept if first.given[p] != point.given[p])
+                marks = "".join(f"{{{p}}}" for p in point.swept if first.given[p] != point.given[p])
                 self._problem(
                     (*point.place, "label"),
-                    f"label '{point.label}' stands for {first.settings} and for {point.settings}; put {holders} into it",
+                    f"label '{point.label}' stands for {first.settings} and for {point.settings}; put {marks} into it",
                 )
             else:
                 self._problem(
