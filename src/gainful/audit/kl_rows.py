@@ -145,8 +145,9 @@ def least_divergence(rows: CountedRows, k: int, h: Any, top: float, level: float
     n, begin, end = rows.visits[k], rows.begin[k], rows.begin[k] + rows.length[k]
     mean, least = 0.0, top
     for i in range(begin, end):
-        mean += rows.count[i] / n * h[rows.next_state[i]]
-        least = min(least, h[rows.next_state[i]])
+        if rows.count[i] > 0:
+            mean += rows.count[i] / n * h[rows.next_state[i]]
+            least = min(least, h[rows.next_state[i]])
     if mean >= level - 1e-12 * (abs(level) + top - least) or level >= top:
         return 0.0  # μ ≥ M: then h = M wherever the pair leads
     low, high, lam = 0.0, 1.0, 0.5
@@ -154,6 +155,8 @@ def least_divergence(rows: CountedRows, k: int, h: Any, top: float, level: float
     for _ in range(ROUNDS):
         value = slope = curve = 0.0
         for i in range(begin, end):
+            if rows.count[i] == 0:
+                continue
             p, z = rows.count[i] / n, (h[rows.next_state[i]] - level) / (top - level)
             left = 1.0 - lam * z
             if left <= 0.0:

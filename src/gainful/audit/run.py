@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from gainful.agents.c_kl_scal_plus import CKLSCALPlus
 from gainful.agents.c_scal_plus import CSCALPlus
 from gainful.agents.episodic import EpisodeView
 from gainful.agents.kl_scal_plus import KLSCALPlus
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from gainful.audit.cells import CellsTruth
 
 AUDITED = ("scal-plus", "kl-scal-plus", "ucrl2", "ucrl2b", "scal", "tucrl", "kl-ucrl")
-"""The agents whose theorems are audited in a finite MDP; on continuous states it is c-scal-plus."""
+"""The agents whose theorems are audited in a finite MDP; on continuous states c-scal-plus and c-kl-scal-plus."""
 
 
 class Auditor(Protocol):
@@ -181,6 +182,10 @@ def auditor_class(agent: Any, truth: Any) -> Callable[[Any, Any, Any], Auditor]:
         from gainful.audit.kl_scal_plus import KLScalPlusAuditor
 
         return KLScalPlusAuditor
+    if isinstance(agent, CKLSCALPlus) and not finite:
+        from gainful.audit.c_kl_scal_plus import CKLScalPlusAuditor
+
+        return CKLScalPlusAuditor
     if isinstance(agent, (UCRL2, UCRL2B, SCAL, KLUCRL)) and finite:
         from gainful.audit.sets import SetsAuditor
 
@@ -189,7 +194,7 @@ def auditor_class(agent: Any, truth: Any) -> Callable[[Any, Any, Any], Auditor]:
     raise InvalidArgumentError(
         "agent",
         name,
-        f"one of {', '.join(AUDITED)}" if finite else "c-scal-plus",
+        f"one of {', '.join(AUDITED)}" if finite else "c-scal-plus or c-kl-scal-plus",
         problem=f"{name} in {where}: no theorem about it is audited there",
     )
 
@@ -208,7 +213,8 @@ def audit_run(
     Parameters
     ----------
     agent : Agent
-        A new agent: SCAL+, KL-SCAL+, UCRL2, UCRL2B, SCAL, TUCRL or KL-UCRL in an MDP, C-SCAL+ on continuous states.
+        A new agent: SCAL+, KL-SCAL+, UCRL2, UCRL2B, SCAL, TUCRL or KL-UCRL in an MDP, C-SCAL+ or C-KL-SCAL+ on
+        continuous states.
     environment : MDP or ContinuousEnvironment
         Its model must be known.
     horizon : float

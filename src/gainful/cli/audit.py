@@ -34,7 +34,8 @@ def audit(
         typer.Option(
             "--agent",
             metavar="NAME",
-            help="scal-plus (the default), ucrl2, ucrl2b, scal, tucrl, kl-ucrl; on continuous states c-scal-plus.",
+            help="scal-plus (the default), kl-scal-plus, ucrl2, ucrl2b, scal, tucrl, kl-ucrl; on continuous states "
+            "c-scal-plus or c-kl-scal-plus.",
             show_default=False,
         ),
     ] = None,
@@ -82,6 +83,7 @@ def audit(
 
     \b
     gainful audit riverswim
+    gainful audit riverswim --agent kl-scal-plus
     gainful audit riverswim --agent-set bonus_scale=0.1 --horizon 1e6
     gainful audit lqg --bins 20 --runs 60
     gainful audit quickstart --runs 60 --horizon 1e5 --out results/quickstart

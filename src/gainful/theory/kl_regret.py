@@ -266,7 +266,15 @@ def kl_scal_plus_terms(
 
 
 def c_kl_scal_plus_terms_at(
-    T: Floats, n_cells: int, n_actions: int, *, span: float, reward_max: float, delta: float, smoothness: float
+    T: Floats,
+    n_cells: int,
+    n_actions: int,
+    *,
+    span: float,
+    reward_max: float,
+    delta: float,
+    smoothness: float,
+    episodes: str = "doubling",
 ) -> dict[str, Floats]:
     """The terms of `CKLScalPlusTerms` after each of the horizons T ≥ 1; `smoothness` is L·w^α."""
     K, pairs, c = n_cells, n_cells * n_actions, span / reward_max
@@ -277,7 +285,7 @@ def c_kl_scal_plus_terms_at(
         "deviation": roots * c * (np.sqrt(K * math.log(2.0) + log) + np.sqrt(log / 2.0)),
         "few_visits": c * pairs * (4.0 * log * np.log(T) + 1.0),
         "martingale": c * np.sqrt(T * log),
-        "telescoping": c * short_doubling_episodes(T, pairs),
+        "telescoping": c * switching(T, pairs, max(1.0, c), episodes) / max(1.0, c),
         "rewards": roots * 1.71 * np.sqrt(log) + pairs,
         "precision": 4.0 * np.sqrt(T) + 2.0 * pairs,
     }
@@ -295,11 +303,12 @@ def c_kl_scal_plus_terms(
     bins: int,
     reward_max: float = 1.0,
     delta: float = 0.05,
+    episodes: str = "doubling",
 ) -> CKLScalPlusTerms:
     """Every term of the regret bound of C-KL-SCAL+ after T = `horizon` steps.
 
     With probability 1-3δ, simultaneously for all T, Σ (g* - r(s_t,a_t)) is at most their sum if sp(h*) ≤ c and rewards
-    and transitions are Hölder with L and α (Theorem 13 of `docs/kl_scal_plus.md`), with doubling episodes.
+    and transitions are Hölder with L and α (Theorem 13 of `docs/kl_scal_plus.md`).
 
     Parameters
     ----------
@@ -317,6 +326,8 @@ def c_kl_scal_plus_terms(
         Rewards lie in an interval of this length.
     delta : float
         The agent's δ.
+    episodes : {"doubling", "vanishing", "vanishing-sqrt"}
+        The rule that ends episodes.
 
     Returns
     -------
@@ -345,5 +356,6 @@ def c_kl_scal_plus_terms(
         reward_max=real("reward_max", reward_max, 0.0, low_open=True),
         delta=real("delta", delta, 0.0, 1.0, low_open=True),
         smoothness=error,
+        episodes=choice("episodes", episodes, EPISODE_RULES),
     )
     return CKLScalPlusTerms(**{name: float(values[0]) for name, values in terms.items()})

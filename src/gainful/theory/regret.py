@@ -269,7 +269,7 @@ def regret_bound(
     diameter : float, optional
         D, for KL-SCAL+ without a span, or with one.
     episodes : {"doubling", "vanishing", "vanishing-sqrt"}
-        The rule that ends the episodes of KL-SCAL+.
+        The rule that ends the episodes of KL-SCAL+ and C-KL-SCAL+.
     bonus : {"appendix", "main text", "sharp"}
         The bonus of SCAL+ and C-SCAL+. The terms of the sharp one are `sharp_terms`; its regret has mean rewards too.
 
@@ -323,6 +323,7 @@ def regret_bound(
             bins=bins,
             reward_max=reward_max,
             delta=delta,
+            episodes=episodes,
         ).total
     if choice("bonus", bonus, ("appendix", "main text", "sharp")) == "sharp":
         if mixture != "copy":

@@ -1,0 +1,165 @@
+"""What can be checked about the plans and episodes of KL-SCAL+ from the counts alone, on states or on cells.
+
+The operator is computed again from the counts, the radii and r̃ of the plan, by kernels of its own (`audit.kl_rows`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainful.agents.episodic import EpisodePlan, EpisodeView
+from gainful.agents.kl_scal_plus import KLSCALPlus
+from gainful.audit.episodes import episode_rule
+from gainful.audit.findings import Cases, Finding, Floats, compared
+from gainful.audit.kl_rows import PairValues, SetsInUse, optimistic_values, set_errors
+from gainful.audit.rows import counted_rows
+from gainful.theory.kl_regret import most_episodes
+
+STATEMENTS_ABOUT_KL_PLANS = (
+    "set-formula",
+    "optimism",
+    "span",
+    "certificate",
+    "precision",
+    "greedy",
+    "episode-rule",
+    "episode-count",
+)
+
+
+class KLPlanAuditor:
+    """Checks the set, the plan and the length of every episode of one KL-SCAL+ agent.
+
+    Parameters
+    ----------
+    core : KLSCALPlus
+        A new agent, on states or on cells.
+    log_union : float
+        ln(1/δ') of ι_n = ln(1/δ') + ½ ln n + ln 2.
+    gain_low : float
+        The proven lower end of g*, in the agent's units.
+    model_error : float
+        b, what cells add to the gain; 0 on states.
+    """
+
+    names: tuple[str, ...] = STATEMENTS_ABOUT_KL_PLANS
+
+    def __init__(self, core: KLSCALPlus, log_union: float, gain_low: float, model_error: float = 0.0) -> None:
+        self.core, self.gain_low = core, gain_low
+        self._base = core.reward_min + model_error
+        self._constants = log_union, core.reward_range, core.width_scale
+        pairs = core.n_states * core.n_actions
+        self._possible = np.ascontiguousarray(core.allowed.reshape(-1))
+        self._values = PairValues(*(np.zeros(pairs) for _ in PairValues._fields))
+        self._errors = np.zeros(pairs)
+        self._before: NDArray[np.int64] = np.zeros(pairs, dtype=np.int64)
+        self._steps: list[int] = []
+        self._limits: list[float] = []
+        """f_k of each episode, as the rule says."""
+        self._most_span = 0.0
+        self._kept: dict[str, list[tuple[float, ...]]] = defaultdict(list)
+
+    def see(self, view: EpisodeView) -> None:
+        """Examine an episode that begins, and close the one before."""
+        if self._steps:
+            self._close(view.statistics.visits)
+        plan, t, r_max = view.plan, view.step, self.core.reward_range
+        visits = view.statistics.visits
+        sets = SetsInUse(plan.details["rewards"], plan.details["radius"], self._possible)
+        self._steps.append(t)
+        set_errors((visits, view.statistics.reward_sum), self._constants, tuple(sets), self._errors)
+        self.keep_worst("set-formula", self._errors, np.zeros_like(self._errors))
+        optimistic_values(tuple(counted_rows(view.statistics)), tuple(sets), plan.values, tuple(self._values))
+        self._examine_plan(plan, t)
+        self._most_span = max(self._most_span, float(np.ptp(plan.values)) / r_max)
+        self._limits.append(self._multiplier(t))
+        self._before = visits.copy()
+        self.compare_with_truth(view, sets)
+
+    def compare_with_truth(self, view: EpisodeView, sets: SetsInUse) -> None:
+        """What a subclass knows about the true model."""
+
+    def _examine_plan(self, plan: EpisodePlan, t: int) -> None:
+        """Tv - v from the definition, its bracket, and what the actions played are worth."""
+        core, v = self.core, plan.values
+        S, A, r_max = core.n_states, core.n_actions, core.reward_range
+        low, high = (table.reshape(S, A) for table in (self._values.lower, self._values.upper))
+        c = np.inf if core.span is None else core.span
+        from_below, from_above = low.max(axis=1), high.max(axis=1)
+        least = np.minimum(from_below, from_below.min() + c) - v
+        most = np.minimum(from_above, from_above.min() + c) - v
+        planned_low, planned_high = (end - self._base for end in plan.gain_bounds)
+        rounding = 1e-9 * (r_max + np.ptp(v))
+        self._kept["optimism"].append((self.gain_low - self._base, most.max(), rounding, -1))
+        outside = max(planned_low - most.min(), least.max() - planned_high)
+        self._kept["certificate"].append((outside, 0.0, rounding, -1))
+        epsilon = r_max / np.sqrt(t)
+        self._kept["precision"].append((planned_high - planned_low, epsilon, 1e-12 * r_max, -1))
+        played = high[np.arange(S), plan.actions] - v
+        s = int(played.argmin())
+        pair = s * A + int(plan.actions[s])
+        self._kept["greedy"].append((least.max() - played[s], epsilon, rounding, pair))
+        if core.span is not None:
+            span = float(np.ptp(v))
+            self._kept["span"].append((span, core.span, 1e-12 * (span + r_max), -1))
+
+    def keep_worst(self, name: str, found: Floats, allowed: Floats, pairs: NDArray[np.int64] | None = None) -> None:
+        """Keep the entry where found/allowed is largest, or found if nothing is allowed; of `pairs`, or of all."""
+        k = int(np.argmax(np.where(allowed > 0.0, found / np.maximum(allowed, 1e-300), found)))
+        pair = k if pairs is None else int(pairs[k])
+        rounding = 1e-9 if pairs is None else 1e-9 * self.core.reward_range
+        self._kept[name].append((float(found[k]), float(min(allowed[k], 1e300)), rounding, pair))
+
+    def keep(self, name: str, found: float, allowed: float, rounding: float) -> None:
+        """Keep one comparison that belongs to no pair."""
+        self._kept[name].append((found, allowed, rounding, -1))
+
+    def _multiplier(self, t: int) -> float:
+        """f_k, computed again."""
+        rule, pairs = self.core.episode_rule, self.core.n_states * self.core.n_actions
+        if rule == "doubling" or t < 2:
+            return 1.0
+        if rule == "vanishing-sqrt":
+            return float(np.sqrt(np.log(t) / t))
+        return float(min(1.0, np.sqrt(pairs * max(1.0, self._most_span) / t)))
+
+    def _close(self, visits: NDArray[np.int64]) -> None:
+        """Record what the finished episode executed."""
+        nu = visits - self._before
+        limit = np.maximum(1, np.floor(self._limits[-1] * self._before * (1.0 + 1e-12)))
+        at = int(np.argmax(nu / limit))
+        self._kept["executed"].append((nu[at] / limit[at], at, bool(np.any(nu == limit)), nu.sum()))
+
+    @property
+    def steps(self) -> Floats:
+        """The first steps of the episodes seen."""
+        return np.array(self._steps, dtype=np.float64)
+
+    @property
+    def cases(self) -> dict[str, Cases]:
+        """Found and allowed of each statement that is checked once per episode, for the episodes seen."""
+        A, cases = self.core.n_actions, {}
+        for name in self.names:
+            if name in self._kept:
+                found, allowed, rounding, pair = np.array(self._kept[name], dtype=np.float64).T
+                places = {} if pair.max() < 0 else {"states": pair // A, "actions": pair % A}
+                cases[name] = Cases.of(found, allowed, rounding, **places)
+        return cases
+
+    def plan_findings(self) -> dict[str, Finding]:
+        """The findings on every statement that was checked in the episodes, and on their lengths and number."""
+        core, step = self.core, self.steps
+        if len(self._kept["executed"]) < step.size:
+            self._close(core.statistics.visits)
+        found = {name: case.finding(step) for name, case in self.cases.items()}
+        ratio, pair, full, steps = np.array(self._kept["executed"], dtype=np.float64).T
+        if core.unreachable is not None:
+            full = np.ones_like(full)  # a new state may have ended it
+        found["episode-rule"] = episode_rule(step, ratio, pair, full, core.n_actions)
+        after = np.maximum(np.cumsum(steps), 1.0)
+        most = most_episodes(after, core.n_states * core.n_actions, core.episode_rule)
+        found["episode-count"] = compared(np.arange(1, step.size + 1), most, step)
+        return found
