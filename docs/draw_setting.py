@@ -120,12 +120,10 @@ def regret() -> None:
     seeds = range(8)
     kept = {
         "ε-greedy Q-learning": gf.simulate_many(lambda seed: gf.EpsilonGreedyQ(6, 2, seed=seed), mdp, 10**6, seeds),
-        "SCAL+, the theorem's bonus": gf.simulate_many(
+        "SCAL+, the paper's bonus": gf.simulate_many(
             lambda seed: gf.SCALPlus(6, 2, span=7.0, seed=seed), mdp, 10**6, seeds
         ),
-        "SCAL+, a tenth of it": gf.simulate_many(
-            lambda seed: gf.SCALPlus(6, 2, span=7.0, bonus_scale=0.1, seed=seed), mdp, 10**6, seeds
-        ),
+        "KL-SCAL+": gf.simulate_many(lambda seed: gf.KLSCALPlus(6, 2, seed=seed), mdp, 10**6, seeds),
     }
     keep(gf.plot.regret(kept, log=True), "regret")
 
