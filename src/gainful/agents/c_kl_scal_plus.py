@@ -22,7 +22,7 @@ class KLSCALPlusOnCells(KLSCALPlus):
     @property
     def log_union(self) -> float:
         """ln(1/δ'), δ' = δ/(2KA): for r and h* at every pair of a cell and an action."""
-        return math.log(2 * self.n_states * self.n_actions / self.delta)
+        return math.log(2 * self.n_states * self.n_actions) - math.log(self.delta)
 
 
 class CKLSCALPlus(PartitionedAgent):

@@ -111,7 +111,7 @@ class KLSCALPlus(EpisodicAgent):
     @property
     def log_union(self) -> float:
         """ln(1/δ'), δ' = δ/(S(S+1)): for r and h* at the optimal actions, and for S(S-1) least expected times."""
-        return math.log(self.n_states * (self.n_states + 1) / self.delta)
+        return math.log(self.n_states * (self.n_states + 1)) - math.log(self.delta)
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
         """Plan episode k, which begins at step t, to precision r_max/√t."""
@@ -125,7 +125,6 @@ class KLSCALPlus(EpisodicAgent):
                 f"{type(self).__name__} cannot plan at step {t}: {error}",
                 error.plan,
                 found=error.found,
-                expected=error.expected,
                 hint="give span, or unreachable='tucrl', if some states may be unreachable"
                 if self.span is None
                 else "",

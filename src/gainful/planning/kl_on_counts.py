@@ -315,6 +315,5 @@ class KLPlanner:
                     + (", and rounding allows no less" if done < 0 else ""),
                     name="precision",
                     found=high - low,
-                    expected=precision,
                 )
         return KLPlan(self.state.values.copy(), self.state.actions.copy(), low, high, sweeps, span)
