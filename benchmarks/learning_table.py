@@ -40,7 +40,18 @@ CAPPED = {"ucbvi": 10**6}
 TOLD = {"discount": 0.99, "episode_length": 50}
 """The arguments of MBIE-EB and UCBVI that no theory determines."""
 
-SUBLINEAR = {"scal-plus", "optimistic-q", "opt-psrl", "psrl", "kl-ucrl", "scal", "tucrl", "ucrl2", "ucrl2b"}
+SUBLINEAR = {
+    "scal-plus",
+    "kl-scal-plus",
+    "optimistic-q",
+    "opt-psrl",
+    "psrl",
+    "kl-ucrl",
+    "scal",
+    "tucrl",
+    "ucrl2",
+    "ucrl2b",
+}
 """Regret Õ(√T), or Õ(T^⅔) for optimistic Q-learning; PSRL in the Bayesian sense, Opt-PSRL by a withdrawn proof."""
 LINEAR = {"epsilon-greedy-q": "it explores for ever"}
 UNCLAIMED = {"mbie-eb": "it maximises discounted reward", "ucbvi": "it maximises the reward of blocks of H steps"}
@@ -85,7 +96,7 @@ class Contestant:
 
 
 def contestants(where: Problem, longest: int) -> list[Contestant]:
-    """The optimal policy, random play, and every agent of the registry; SCAL+ with several bonuses."""
+    """The optimal policy, random play, and every agent; SCAL+ with several bonuses, KL-SCAL+ with all episode rules."""
     rows = [
         Contestant("optimal policy", "fixed", {"policy": where.best}, longest),
         Contestant("random play", "fixed", {}, longest),
@@ -108,6 +119,11 @@ def contestants(where: Problem, longest: int) -> list[Contestant]:
             ]
             rows += [
                 Contestant(f"{name}, bonus = {b}", name, {**options, "bonus": b}, T) for b in ("sharp", "bernstein")
+            ]
+        if name == "kl-scal-plus":
+            rows += [
+                Contestant(f"{name}, episodes = {rule}", name, {**options, "episodes": rule}, T)
+                for rule in ("vanishing", "vanishing-sqrt")
             ]
     return rows
 
