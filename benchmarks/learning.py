@@ -1,11 +1,12 @@
 """Learning speed; every claim is a ratio measured in this one run (steps per second of CPU time, best of several).
 
-    python benchmarks/learning.py [riverswim] [garnet] [many] [stepping] [--quick]
+    python benchmarks/learning.py [riverswim] [garnet] [many] [stepping] [psrl] [--quick]
 
 riverswim  SCAL+ in the whole `simulate` call against the best bare compiled simulator, 6 states
 garnet     the same with 200 states, 4 actions, 8 next states
 many       `simulate_many` per core against the best bare loop, and on all cores in wall time
 stepping   `act` and `observe` called from Python
+psrl       PSRL that draws as much of a model as its plan needs, against complete models drawn with NumPy, in four rooms
 """
 
 from __future__ import annotations
@@ -113,6 +114,32 @@ def many(quick: bool) -> None:
         )
 
 
+def psrl(quick: bool) -> None:
+    mdp, steps = gf.environments.four_rooms(), 10**5 if quick else 10**6
+    print(f"\nPSRL in {mdp}, {steps:.0e} steps")
+    times: dict[str, float] = {}
+    cases: dict[str, dict[str, Any]] = {
+        "compiled, prior 1/S": {},
+        "numpy, prior 1/S": {"sampler": "numpy"},
+        "numpy, prior 0.1": {"sampler": "numpy", "transition_prior": 0.1},
+        "numpy, prior 1 (old default)": {"sampler": "numpy", "transition_prior": 1.0},
+    }
+    for name, settings in cases.items():
+        gf.simulate(gf.PSRL(mdp.n_states, mdp.n_actions, **settings), mdp, 1000, seed=0)  # compile
+        agent = gf.PSRL(mdp.n_states, mdp.n_actions, seed=1, **settings)
+        began = time.process_time()
+        lost = gf.simulate(agent, mdp, steps, seed=1).expected_regret[-1]
+        times[name] = time.process_time() - began
+        print(
+            f"  {name:<28} {times[name]:8.2f} s, {len(agent.records):,} plans of "
+            f"{1e6 * times[name] / len(agent.records):,.0f} µs, expected regret {lost:,.0f}"
+        )
+    ours, *others = times.values()
+    ratios = ", ".join(f"{other / ours:.1f}" for other in others)
+    found = others[0] / ours
+    print(f"  {'times as fast':<28} {ratios}; claim: at least 10 for one prior{'' if found >= 10 else '   MISSED'}")
+
+
 def stepping(quick: bool) -> None:
     mdp, n = gf.environments.riverswim(6), 20_000 if quick else 100_000
     print(f"\nact and observe from Python in {mdp}, after {n:,} steps of learning")
@@ -148,7 +175,7 @@ def stepping(quick: bool) -> None:
 
 
 PARTS: dict[str, Callable[[bool], None]] = {
-    "riverswim": riverswim, "garnet": garnet, "many": many, "stepping": stepping,
+    "riverswim": riverswim, "garnet": garnet, "many": many, "stepping": stepping, "psrl": psrl,
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ TABULAR: dict[str, tuple[str, dict[str, Any]]] = {
     "epsilon-greedy-q": ("EpsilonGreedyQ", {}),
     "mbie-eb": ("MBIEEB", {"discount": 0.9, "m": 100}),
     "opt-psrl": ("OptPSRL", {"horizon": 10_000}),
-    "psrl": ("PSRL", {}),
+    "psrl": ("PSRL", {"transition_prior": 1.0, "sampler": "numpy"}),
     "ucbvi": ("UCBVI", {"episode_length": 10, "horizon": 10_000}),
     "kl-ucrl": ("KLUCRL", {"horizon": 10_000}),
     "scal": ("SCAL", {"span": 7.0}),
@@ -44,7 +44,9 @@ TABULAR: dict[str, tuple[str, dict[str, Any]]] = {
 }
 CONTINUOUS = ("c-scal-plus", "c-scal-plus-doubling", "uccrl", "discretized")
 LIVE = {"agent": "scal-plus", "n_states": 6, "n_actions": 2, "span": 7.0, "bonus_scale": 0.1}
-SPEC, SPEC_ON_POINTS = "every-agent.toml", "on-points.toml"
+SPEC, SPEC_ON_POINTS, QUICKSTART = "every-agent.toml", "on-points.toml", "quickstart.toml"
+OLD_DEFAULTS = {"psrl": '{ transition_prior = 1, sampler = "numpy" }', "tucrl": '{ bounds = "ucrl2b" }'}
+"""What a spec of the first version meant when it named these agents without parameters."""
 
 
 def digest(*parts: Any) -> str:
@@ -148,10 +150,13 @@ def stored(folder: Path) -> dict[str, str]:
     }
 
 
-def experiment(spec: Path | str) -> dict[str, str]:
-    """Run a spec in a new folder; a digest for every run."""
+def experiment(spec: Path) -> dict[str, str]:
+    """Run a spec of the first version, with the defaults of then, in a new folder; a digest for every run."""
+    text = spec.read_text(encoding="utf-8")
+    for agent, parameters in OLD_DEFAULTS.items():
+        text = text.replace(f'name = "{agent}"\n', f'name = "{agent}"\nparameters = {parameters}\n')
     with tempfile.TemporaryDirectory() as folder:
-        gf.run_experiment(spec, folder, jobs=1)
+        gf.run_experiment(text, folder, jobs=1)
         return stored(Path(folder))
 
 
@@ -201,7 +206,7 @@ def make(folder: Path) -> None:
     digests["store"], digests["every-agent"] = stored(folder / "store"), experiment(V1 / SPEC)
     digests["resumed"] = digests["every-agent"]
     digests["on-points"] = experiment(V1 / SPEC_ON_POINTS)
-    digests["quickstart"] = experiment("quickstart")
+    digests["quickstart"] = experiment(V1 / QUICKSTART)
     (folder / "digests.json").write_text(json.dumps(digests, indent=1) + "\n", encoding="utf-8")
 
 
@@ -219,7 +224,7 @@ def differences(*, quickstart: bool) -> list[str]:
         "on-points": experiment(V1 / SPEC_ON_POINTS),
     }
     if quickstart:
-        found["quickstart"] = experiment("quickstart")
+        found["quickstart"] = experiment(V1 / QUICKSTART)
     else:
         del expected["quickstart"]
     return [part for part in expected if found[part] != expected[part]]

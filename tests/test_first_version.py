@@ -44,4 +44,4 @@ def test_every_agent_on_points_stores_the_runs_of_the_first_version() -> None:
 
 @pytest.mark.slow
 def test_the_quickstart_stores_the_runs_of_the_first_version() -> None:
-    assert bits.experiment("quickstart") == EXPECTED["quickstart"]
+    assert bits.experiment(bits.V1 / bits.QUICKSTART) == EXPECTED["quickstart"]

@@ -46,6 +46,17 @@ def planning_generator(seed: int, episode: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(int(seed), spawn_key=(Role.PLANNING, episode))))
 
 
+def mixed_key(key: np.uint64, number: int) -> np.uint64:
+    """The key of stream `number` of those that `key` stands for: its draw of that number.
+
+    >>> int(mixed_key(np.uint64(1), 0)) == int(mixed_key(np.uint64(1), 1))
+    False
+    """
+    found = np.empty(1, dtype=np.uint64)
+    draws(key, np.uint64(number), found)
+    return np.uint64(found[0])
+
+
 @inlined
 def draw(key: Key, n: Key) -> Key:
     """64 random bits: Stafford's mix 13 of key + n·γ, as in SplittableRandom (Steele, Lea & Flood 2014)."""

@@ -26,6 +26,7 @@ from gainful.experiments.parameters import (
     parse_steps,
 )
 from gainful.experiments.spec import read_spec
+from tests import bits
 
 ONE = Configuration(
     "riverswim", {"n_states": 6}, "scal-plus", {"bonus_scale": 0.1, "span": "auto"}, 1000, (10, 100, 1000), 3
@@ -61,6 +62,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "mbie-eb": {"discount": 0.9, "m": 100},
     "ucbvi": {"episode_length": 10},
     "tucrl": {"bounds": "ucrl2b"},  # what it was before it had bounds
+    "psrl": {"transition_prior": 1, "sampler": "numpy"},  # its defaults in version 1
 }
 
 
@@ -95,9 +97,11 @@ def test_runs_stored_by_version_1_keep_their_ids(environment: str, agent: str, r
     assert Configuration(environment, {}, agent, parameters, 1000, (10, 100, 1000), 0).run_id == run_id
 
 
-def test_the_runs_of_a_shipped_spec_keep_their_ids() -> None:
-    ids = [one.run_id for one in read_spec("quickstart").configurations()]
-    assert (len(ids), ids[0], ids[-1]) == (50, "7c48abf88e2a11966c10", "0126603ba76328c9788f")
+def test_the_runs_of_a_spec_of_version_1_keep_their_ids() -> None:
+    asked = read_spec(bits.V1 / bits.QUICKSTART).configurations()
+    first, last = asked[0], asked[-1].earlier_meanings()[0]  # of PSRL, whose defaults have changed
+    assert (len(asked), first.run_id, last.run_id) == (50, "7c48abf88e2a11966c10", "0126603ba76328c9788f")
+    assert asked[-1].run_id != last.run_id
 
 
 class Patient(UCRL2):
