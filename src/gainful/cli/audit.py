@@ -247,7 +247,7 @@ def _of_table(asked: _Question) -> Audits:
         for i in range(asked.runs):
             seed = asked.first_seed + i
             factory = AgentFactory(
-                asked.agent,
+                asked.agent or "scal-plus",
                 environment,
                 asked.span,
                 seed,
