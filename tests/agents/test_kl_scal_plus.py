@@ -253,6 +253,7 @@ def test_what_is_proven() -> None:
     assert not gf.KLSCALPlus(2, 2, width_scale=0.1).guarantee.holds
     assert not gf.KLSCALPlus(2, 2, delta=0.5).guarantee.holds
     assert "S·A·sqrt(T)" in gf.KLSCALPlus(2, 2, episodes="vanishing-sqrt").guarantee.bound
+    assert "not proven" in gf.KLSCALPlus(2, 2, episodes="vanishing-sqrt").guarantee.bound
     assert "docs/kl_scal_plus.md" in gf.KLSCALPlus(2, 2, episodes="vanishing").guarantee.source
 
 

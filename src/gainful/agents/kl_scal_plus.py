@@ -196,11 +196,13 @@ class KLSCALPlus(EpisodicAgent):
         if self.span is not None:
             order, per_episode = "sqrt(r_max·min{c, r_max·D}·Γ·S·A·T)", "min{c, r_max·D}"
             assumption = f"the MDP is weakly communicating and the optimal bias has span at most c = {self.span:g}"
-        if self.episode_rule == "vanishing-sqrt":
-            order += f" + {per_episode}·S·A·sqrt(T)"  # what so many episodes may cost: larger than the first term
+        unproven = ""
+        if self.episode_rule == "vanishing-sqrt":  # what so many episodes may cost is larger than the first term
+            order += f" + {per_episode}·S·A·sqrt(T)"
+            unproven = "; the order of doubling episodes is not proven for vanishing-sqrt"
         return Guarantee(
             bound=f"regret Õ({order}) with probability {1 - 3 * self.delta:g}, all T at once, and optimism of every "
-            f"plan with probability {1 - self.delta:g}",
+            f"plan with probability {1 - self.delta:g}{unproven}",
             assumptions=(assumption,),
             source="proved in docs/kl_scal_plus.md, theorem 10",
             reason_void=self._reason_void(),
