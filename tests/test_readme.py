@@ -35,10 +35,10 @@ def test_a_command_of_the_readme_works_as_written(command: str) -> None:
 @pytest.mark.slow
 def test_the_output_shown_is_the_output_printed(tmp_path: Path) -> None:
     """`make run` is this command; what is timed (the share of planning) is left out."""
-    shown = README.split("and prints\n")[1].split("```text\n")[1].split("\n...")[0]
+    shown = README.split("and prints\n")[1].split("```text\n")[1].split("\n```")[0]
     command = [sys.executable, "-m", "gainful", "run", "quickstart"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "50 of 50 runs are stored in results/quickstart" in done.stderr
-    for line, printed in zip(shown.splitlines(), done.stdout.splitlines(), strict=False):
+    for line, printed in zip(shown.splitlines(), done.stdout.splitlines(), strict=True):
         assert re.sub(r"\d+%", "", line).split() == re.sub(r"\d+%", "", printed).split()

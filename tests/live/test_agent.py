@@ -234,10 +234,9 @@ def test_points_live_on_to_the_same_bits_through_refinements(tmp_path: Path) -> 
     assert np.array_equal(seen["reward"].to_numpy(), rewards)
 
 
-@pytest.mark.parametrize("name", ["uccrl", "c-kl-scal-plus"])
 @pytest.mark.parametrize("planning", ["inline", "background"])
-def test_points_on_given_cells(name: str, planning: Any, tmp_path: Path) -> None:
-    config = {"agent": name, "n_actions": 2, "span": 1.0, "partition": gf.Partition.uniform(bins=5)}
+def test_points_on_given_cells(planning: Any, tmp_path: Path) -> None:
+    config = {"agent": "uccrl", "n_actions": 2, "span": 1.0, "partition": gf.Partition.uniform(bins=5)}
     agent = opened(tmp_path / "a", config, planning=planning)
     for i in range(60):
         x = (i * 0.37) % 1.0

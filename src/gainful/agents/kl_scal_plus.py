@@ -15,7 +15,7 @@ from gainful.agents.tucrl import truncated_pairs
 from gainful.arguments import choice, finite, positive_scale
 from gainful.errors import InvalidArgumentError, NotConvergedError
 from gainful.optimism.kl_scal_plus import kl_scal_plus_sets
-from gainful.planning.kl_on_counts import KLPlan, KLPlanner
+from gainful.planning.kl_on_counts import KLPlanner
 
 Episodes: TypeAlias = Literal["doubling", "vanishing", "vanishing-sqrt"]
 Unreachable: TypeAlias = Literal["tucrl"]
@@ -115,7 +115,20 @@ class KLSCALPlus(EpisodicAgent):
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
         """Plan episode k, which begins at step t, to precision r_max/√t."""
-        found = self._found(statistics, t)
+        self._renew_sets(statistics.visits, statistics.reward_sum)
+        if self.unreachable == "tucrl":
+            self._truncate(statistics.visits, t)
+        try:
+            found = self._planner.plan(statistics, 1.0 / math.sqrt(t), KL_MAX_SWEEPS)
+        except NotConvergedError as error:
+            raise NotConvergedError(
+                f"{type(self).__name__} cannot plan at step {t}: {error}",
+                error.plan,
+                found=error.found,
+                hint="give span, or unreachable='tucrl', if some states may be unreachable"
+                if self.span is None
+                else "",
+            ) from error
         self._most_span = max(self._most_span, found.span)
         r_max, base = self.reward_range, self.reward_min + self.model_error
         return EpisodePlan(
@@ -128,28 +141,6 @@ class KLSCALPlus(EpisodicAgent):
             span=r_max * found.span,
             details=self._details(),
         )
-
-    def _found(self, statistics: Statistics, t: int) -> KLPlan:
-        """The plan; if there is none, or Ctrl-C comes first, what the next one starts from stays as it was."""
-        planner = self._planner
-        arrays = (self._planned_visits, *planner.pairs, *planner.state)
-        before = [array.copy() for array in arrays]
-        try:
-            self._renew_sets(statistics.visits, statistics.reward_sum)
-            if self.unreachable == "tucrl":
-                self._truncate(statistics.visits, t)
-            return planner.plan(statistics, 1.0 / math.sqrt(t), KL_MAX_SWEEPS)
-        except BaseException as error:
-            for array, old in zip(arrays, before, strict=True):
-                array[:] = old
-            if not isinstance(error, NotConvergedError):
-                raise
-            raise NotConvergedError(
-                f"{type(self).__name__} cannot plan at step {t}: {error}",
-                error.plan,
-                found=error.found,
-                hint="give span, or unreachable='tucrl', if some states may be unreachable",
-            ) from error
 
     def _renew_sets(self, visits: NDArray[np.int64], reward_sum: NDArray[np.float64]) -> None:
         """ρ and r̃ of the pairs whose visits are not those of the last plan."""
@@ -205,13 +196,11 @@ class KLSCALPlus(EpisodicAgent):
         if self.span is not None:
             order, per_episode = "sqrt(r_max·min{c, r_max·D}·Γ·S·A·T)", "min{c, r_max·D}"
             assumption = f"the MDP is weakly communicating and the optimal bias has span at most c = {self.span:g}"
-        unproven = ""
-        if self.episode_rule == "vanishing-sqrt":  # what so many episodes may cost is larger than the first term
-            order += f" + {per_episode}·S·A·sqrt(T)"
-            unproven = "; the order of doubling episodes is not proven for vanishing-sqrt"
+        if self.episode_rule == "vanishing-sqrt":
+            order += f" + {per_episode}·S·A·sqrt(T)"  # what so many episodes may cost: larger than the first term
         return Guarantee(
             bound=f"regret Õ({order}) with probability {1 - 3 * self.delta:g}, all T at once, and optimism of every "
-            f"plan with probability {1 - self.delta:g}{unproven}",
+            f"plan with probability {1 - self.delta:g}",
             assumptions=(assumption,),
             source="proved in docs/kl_scal_plus.md, theorem 10",
             reason_void=self._reason_void(),

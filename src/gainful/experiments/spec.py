@@ -246,7 +246,7 @@ def read_spec(source: str | Path | Mapping[str, Any]) -> Spec:
     --------
     >>> spec = read_spec("quickstart")
     >>> spec.environment_labels, len(spec)
-    (['RiverSwim', 'Toy3D'], 50)
+    (['RiverSwim', 'four rooms'], 50)
     """
     if isinstance(source, Mapping):
         return _checked(dict(source), "the spec", None)
