@@ -68,7 +68,7 @@ def serve(
         from gainful.serve.limits import Limits
     except ModuleNotFoundError as error:
         module = (error.name or "").partition(".")[0]
-        if module not in ("starlette", "uvicorn"):
+        if module not in ("starlette", "uvicorn", "httptools"):
             raise
         raise InvalidArgumentError(
             module, hint="run pip install 'gainful[serve]'", problem=f"{module} is not installed"

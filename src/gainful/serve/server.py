@@ -31,6 +31,7 @@ from gainful.serve.agent_slot import OpenOptions
 from gainful.serve.app import Service, build
 from gainful.serve.keys import admin_key
 from gainful.serve.limits import Limits
+from gainful.serve.protocol import BoundedProtocol, close_slow_connections
 
 SHUTDOWN_SECONDS = 30
 """The time for requests in progress to be answered."""
@@ -134,6 +135,7 @@ async def _serve(
         service = Service(registry, limits, version, is_loopback(host))
         config = uvicorn.Config(
             build(service),
+            http=BoundedProtocol,
             lifespan="off",
             log_level="warning",
             access_log=False,
@@ -154,7 +156,7 @@ async def _serve(
             shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
             warnings = [text for text in (warning, *registry.warnings) if text]
             on_start(ServiceInfo(f"http://{shown}:{bound[1]}", str(folder), source, len(registry.slots), warnings))
-            watch = asyncio.create_task(_close_slow_connections(server, limits.seconds))
+            watch = asyncio.create_task(close_slow_connections(server, limits.seconds))
             await server.serve([listening])
             watch.cancel()
             try:
@@ -169,28 +171,6 @@ async def _serve(
                 )
                 os._exit(1)
     return 0
-
-
-async def _close_slow_connections(server: uvicorn.Server, seconds: float) -> None:
-    """Close connections that start a request but do not finish its head in time.
-
-    uvicorn only limits the time that a connection is silent, and only after its first request. So this looks now and
-    then at connections without a request in progress: new ones, and ones that have started another request (which turns
-    uvicorn's timer off).
-    """
-    since: dict[Any, float] = {}
-    loop = asyncio.get_running_loop()
-    while True:
-        await asyncio.sleep(min(1.0, seconds / 4))
-        now, before, since = loop.time(), since, {}
-        connections: list[Any] = list(server.server_state.connections)
-        for connection in connections:
-            cycle = connection.cycle
-            if cycle is not None and not (cycle.response_complete and connection.timeout_keep_alive_task is None):
-                continue
-            since[connection] = before.get(connection, now)
-            if now - since[connection] >= seconds and connection.transport is not None:
-                connection.transport.abort()
 
 
 class _Server(uvicorn.Server):

@@ -1,0 +1,102 @@
+"""Clients that send or hold more than anyone needs: every limit comes before the work, and delays nobody else."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from tests.serve.service import Running, served
+
+SECONDS = 1.0
+GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A service with little patience."""
+    with served(tmp_path_factory.mktemp("strict") / "agents", "--timeout", str(SECONDS)) as running:
+        yield running
+        assert running.stop() == 0
+        assert not any("Traceback" in line for line in running.said), "".join(running.said)
+
+
+def connect(running: Running, receive_buffer: int = 0) -> socket.socket:
+    host, port = running.url.removeprefix("http://").split(":")
+    line = socket.socket()
+    line.settimeout(20)
+    if receive_buffer:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    line.connect((host, int(port)))
+    return line
+
+
+def send(line: socket.socket, text: bytes) -> None:
+    """Send as much as the other side takes."""
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        line.sendall(text)
+
+
+def everything(line: socket.socket) -> bytes:
+    """What the other side says until it hangs up."""
+    said = b""
+    with contextlib.suppress(ConnectionResetError):
+        while more := line.recv(1 << 16):
+            said += more
+    return said
+
+
+ENDLESS = {
+    "small headers": GET + b"a: b\r\n" * 500_000,
+    "one header": GET + b"a: " + b"b" * 3_000_000,
+    "the name of a header": GET + b"a" * 3_000_000,
+    "a path": b"GET /" + b"a" * 3_000_000,
+    "trailers": GET + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"a: b\r\n" * 500_000,
+    "one trailer": GET + b"Transfer-Encoding: chunked\r\n\r\n0\r\na: " + b"b" * 3_000_000,
+    "a chunk extension": GET + b"Transfer-Encoding: chunked\r\n\r\n5;" + b"b" * 3_000_000,
+    "requests at once": (GET + b"\r\n") * 100_000,
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_a_head_without_limit_ends_the_connection(kind: str, strict: Running) -> None:
+    began = time.monotonic()
+    with connect(strict) as line:
+        send(line, ENDLESS[kind])
+        said = everything(line)
+    assert time.monotonic() - began < 10.0
+    if kind in ("small headers", "one header", "the name of a header", "a path"):
+        assert said == b"" or said.startswith(b"HTTP/1.1 431")  # nothing, if our data arrived after it hung up
+    assert strict.ask("GET", "/healthz").status_code == 200
+
+
+def test_heads_without_limit_take_no_memory(strict: Running) -> None:
+    process = psutil.Process(strict.process.pid)
+    strict.ask("GET", "/healthz")
+    before = process.memory_info().rss
+    for text in ENDLESS.values():
+        with connect(strict) as line:
+            send(line, text)
+    assert process.memory_info().rss - before < 30e6
+
+
+@pytest.mark.parametrize(("size", "status"), [(20_000, b"200"), (60_000, b"200"), (90_000, b"431")])
+def test_a_head_of_60_kb_is_read_and_one_of_90_is_not(size: int, status: bytes, strict: Running) -> None:
+    with connect(strict) as line:
+        for _ in range(2):  # the second request on a connection has the same limit
+            send(line, GET + b"a: " + b"b" * size + b"\r\n\r\n")
+            answer = line.recv(4096)
+            assert answer.startswith(b"HTTP/1.1 " + status)
+            if b"close" in answer:
+                break
+
+
+@pytest.mark.parametrize(("n", "status"), [(150, b"200"), (250, b"431")])
+def test_a_head_has_at_most_200_headers(n: int, status: bytes, strict: Running) -> None:
+    with connect(strict) as line:
+        line.sendall(GET + b"a: b\r\n" * n + b"\r\n")
+        assert line.recv(4096).startswith(b"HTTP/1.1 " + status)
