@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import gainful as gf
-from gainful.audit.run import audit_run
-from gainful.audit.truth import Truth
+from gainful.audit.run import audit_run, truth_of
 
 
 def best_of(tries: int, job: Callable[[int], object]) -> float:
@@ -20,30 +20,53 @@ def best_of(tries: int, job: Callable[[int], object]) -> float:
     return min(times)
 
 
+def measure(agent: str, name: str, environment: Any, T: int, make: Callable[[int], Any], truth: Any) -> None:
+    def plain_run(seed: int) -> object:
+        return gf.simulate(make(seed), environment, T, seed=seed, gain=truth.gain)
+
+    def audited_run(seed: int) -> object:
+        return audit_run(make(seed), environment, T, seed, truth=truth)
+
+    plain_run(0)  # compiles
+    audited_run(0)
+    plain, audited = best_of(9, plain_run), best_of(9, audited_run)
+    print(f"{agent:14} {name:18} {T:12,} {1e3 * plain:10.2f} {1e3 * audited:12.2f} {audited / plain:6.2f}", flush=True)
+
+
 def main() -> None:
-    print(f"{'environment':24} {'steps':>12} {'plain, ms':>10} {'audited, ms':>12} {'ratio':>6}")
+    print(f"{'agent':14} {'environment':18} {'steps':>12} {'plain, ms':>10} {'audited, ms':>12} {'ratio':>6}")
     for name, mdp, T in (
         ("riverswim-6", gf.environments.riverswim(6), 10**5),
         ("riverswim-6", gf.environments.riverswim(6), 10**6),
         ("riverswim-6", gf.environments.riverswim(6), 10**7),
         ("garnet(200,4,8)", gf.environments.garnet(200, 4, 8), 10**6),
     ):
-        truth = Truth.of(mdp)
-        c = 1.001 * truth.span
+        truth: Any = truth_of(mdp)
+        given: dict[str, Any] = {"reward_max": mdp.reward_max}
 
-        def agent(seed: int, mdp: gf.MDP = mdp, c: float = c) -> gf.SCALPlus:
-            return gf.SCALPlus(mdp.n_states, mdp.n_actions, span=c, reward_max=mdp.reward_max, seed=seed)
+        def scal_plus(seed: int, mdp: gf.MDP = mdp, given: Any = given, truth: Any = truth) -> gf.SCALPlus:
+            return gf.SCALPlus(mdp.n_states, mdp.n_actions, span=1.001 * truth.span, seed=seed, **given)
 
-        def plain_run(seed: int, mdp: gf.MDP = mdp, T: int = T, truth: Truth = truth) -> object:
-            return gf.simulate(agent(seed), mdp, T, seed=seed, gain=truth.gain)
+        def kl_scal_plus(seed: int, mdp: gf.MDP = mdp, given: Any = given) -> gf.KLSCALPlus:
+            return gf.KLSCALPlus(mdp.n_states, mdp.n_actions, seed=seed, **given)
 
-        def audited_run(seed: int, mdp: gf.MDP = mdp, T: int = T, truth: Truth = truth) -> object:
-            return audit_run(agent(seed), mdp, T, seed, truth=truth)
+        measure("scal-plus", name, mdp, T, scal_plus, truth)
+        measure("kl-scal-plus", name, mdp, T, kl_scal_plus, truth)
+    lqg = gf.environments.lqg()
+    truth, part = truth_of(lqg), gf.Partition.uniform(bins=20)
+    smooth: dict[str, Any] = {
+        "span": 1.001 * truth.span,
+        "lipschitz": truth.lipschitz_for(part, lqg.reward_max - lqg.reward_min),
+        "holder": lqg.holder,
+        "reward_min": lqg.reward_min,
+        "reward_max": lqg.reward_max,
+    }
+    for agent, made in (("c-scal-plus", gf.CSCALPlus), ("c-kl-scal-plus", gf.CKLSCALPlus)):
 
-        plain_run(0)  # compiles
-        audited_run(0)
-        plain, audited = best_of(9, plain_run), best_of(9, audited_run)
-        print(f"{name:24} {T:12,} {1e3 * plain:10.2f} {1e3 * audited:12.2f} {audited / plain:6.2f}")
+        def on_cells(seed: int, made: Any = made) -> Any:
+            return made(partition=part, n_actions=lqg.n_actions, seed=seed, **smooth)
+
+        measure(agent, "lqg, 20 cells", lqg, 10**6, on_cells, truth)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,16 @@
-"""How often the deviations that KL-SCAL+ relies on are exceeded: 2,000 runs, as docs/audit.md shows.
+"""How often the deviations that KL-SCAL+ relies on are exceeded, and what smaller radii do: tables of docs/audit.md.
 
 The first table is about Lemma 1 of docs/kl_scal_plus.md alone: 2,000 sequences of 3,000 draws, and the share of them in
 which max_λ Σ ln(1 - λz_i) exceeds ln(1/δ') + ½ ln n + ln 2 at some n. The second is about the event E1 on runs of the
-agent: a run fails if some r̃ < r, or klmax < p·h for h* or a hitting time, at the beginning of some episode.
+agent: a run fails if some r̃ < r, or klmax < p·h for h* or a hitting time, at the beginning of some episode. The third
+has 100 runs of 10⁵ steps with ρ multiplied by `width_scale`. `python benchmarks/kl_coverage.py 1 3` makes two of them.
 """
 
 from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -36,37 +41,64 @@ def largest_level(values: tuple[float, ...], law: tuple[float, ...], seed: int) 
     return float((wealth - 0.5 * np.log(n) - np.log(2.0)).max())
 
 
-def main() -> None:
+def maker(mdp: gf.MDP, **options: Any) -> Callable[[int], gf.KLSCALPlus]:
+    """seed -> KL-SCAL+ for the MDP."""
+    given: dict[str, Any] = {"reward_min": mdp.reward_min, "reward_max": mdp.reward_max, "allowed": mdp.allowed}
+    return lambda seed: gf.KLSCALPlus(mdp.n_states, mdp.n_actions, seed=seed, **given, **options)
+
+
+def problems() -> dict[str, gf.MDP]:
+    made = gf.environments
+    return {
+        "riverswim": made.riverswim(6),
+        "garnet (5, 2, 3), Bernoulli rewards": made.garnet(5, 2, 3, reward_law="bernoulli"),
+        "garnet (10, 3, 4)": made.garnet(10, 3, 4),
+        "machine-replacement": made.machine_replacement(),
+    }
+
+
+def deviations() -> None:
     print(
         f"| law | exceeded at δ' = 0.5 | at δ' = 0.05 |  ({RUNS:,} sequences of {DRAWS:,} draws)\n| --- | ---: | ---: |"
     )
     for name, (values, law) in LAWS.items():
         levels = np.array([largest_level(values, law, seed) for seed in range(RUNS)])
         print(f"| {name} | {np.mean(levels > np.log(2.0)):.4f} | {np.mean(levels > np.log(20.0)):.4f} |", flush=True)
+
+
+def events() -> None:
     print(f"\n| problem | δ | E1 failed | 95 % bound | optimism failed | span failed |  ({RUNS:,} runs of 2,000 steps)")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
-    problems = {
-        "riverswim": gf.environments.riverswim(6),
-        "garnet (5, 2, 3), Bernoulli rewards": gf.environments.garnet(5, 2, 3, reward_law="bernoulli"),
-    }
-    for name, mdp in problems.items():
+    for name, mdp in list(problems().items())[:2]:
         for delta in (0.05, 0.9):
-
-            def make(seed: int, mdp: gf.MDP = mdp, delta: float = delta) -> gf.KLSCALPlus:
-                return gf.KLSCALPlus(
-                    mdp.n_states,
-                    mdp.n_actions,
-                    reward_min=mdp.reward_min,
-                    reward_max=mdp.reward_max,
-                    delta=delta,
-                    seed=seed,
-                )
-
-            found = audit(make, mdp, 2_000, runs=RUNS)
+            found = audit(maker(mdp, delta=delta), mdp, 2_000, runs=RUNS)
             failed = sum(any(run.findings[event].failures for event in E1) for run in found.runs)
             rest = [found[name].failed_runs for name in ("optimism", "span-diameter")]
             high = clopper_pearson(failed, RUNS)[1]
             print(f"| {name} | {delta:g} | {failed} | {high:.4f} | {rest[0]} | {rest[1]} |", flush=True)
+
+
+def widths() -> None:
+    print(
+        "\n| problem | width_scale | statements that failed (number of runs) | regret | bound | (100 runs of 10⁵ steps)"
+    )
+    print("| --- | ---: | --- | ---: | ---: |")
+    for name, mdp in problems().items():
+        for scale in (1.0, 0.3, 0.1):
+            found = audit(maker(mdp, width_scale=scale), mdp, 100_000, runs=100)
+            failed = [f"{n} ({v.failed_runs})" for n, v in found.verdicts.items() if v.failed_runs]
+            curves = found.regret_curves()
+            bound = "" if curves["bound"] is None else f"{curves['bound'][-1]:,.0f}"
+            print(
+                f"| {name} | {scale:g} | {', '.join(failed) or 'none'} | {curves['mean'][-1]:,.0f} | {bound} |",
+                flush=True,
+            )
+
+
+def main() -> None:
+    for number, table in enumerate((deviations, events, widths), 1):
+        if len(sys.argv) == 1 or str(number) in sys.argv[1:]:
+            table()
 
 
 if __name__ == "__main__":

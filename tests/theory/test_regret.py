@@ -132,3 +132,82 @@ def test_the_min_action_mixture_costs_more() -> None:
     m = gf.theory.episodes_bound(1e6, 6, 2)
     more = (21 + 2) * math.sqrt(5 / 8 * (1e6 + m) * math.log(11 * (1e6 + m) / 0.05)) + 24 * m
     assert mixed.total - plain.total == pytest.approx(more, rel=1e-12, abs=0)
+
+
+def test_the_bound_of_kl_scal_plus_is_the_inequality_as_published() -> None:
+    T, S, A, gamma, D, delta = 1e7, 6, 2, 3, 14.7, 0.05
+    H, pairs = 2 * D + 1, S * A
+    log, Q = math.log(6 * S**2 * A * math.sqrt(T) / delta), 2 * pairs * math.log(T)
+    m = pairs * math.log2(4 * T / pairs)
+    both = (2 + math.sqrt(2 * gamma)) * math.sqrt(log * Q) + 3 * math.sqrt(log)
+    Y = 2 * H * T + 4 * H * pairs + 8 * H * math.sqrt(T) + H**2 * (m + log + 2 * pairs + 8.4 * gamma * log * Q)
+    expected = (
+        both * math.sqrt(Y)
+        + 2 * H * both**2
+        + 4.2 * gamma * H * log * Q
+        + H * (log + m + pairs)
+        + 3 * pairs
+        + 4 * math.sqrt(pairs * T * log)
+        + 4 * math.sqrt(T)
+    )
+    given: dict[str, Any] = {"agent": "kl-scal-plus", "support": gamma, "delta": delta}
+    assert gf.theory.regret_bound(T, S, A, diameter=D, **given) == pytest.approx(expected, rel=1e-12, abs=0)
+    # c and D: the smaller counts; in other units of reward everything is that many times as large
+    assert gf.theory.regret_bound(T, S, A, diameter=D, span=1e9, **given) == pytest.approx(expected, rel=1e-12, abs=0)
+    assert gf.theory.regret_bound(T, S, A, diameter=D, span=5.0, **given) < 0.6 * expected
+    scaled = gf.theory.regret_bound(T, S, A, span=700.0, reward_max=100.0, **given)
+    assert scaled == pytest.approx(100 * gf.theory.regret_bound(T, S, A, span=7.0, **given), rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("episodes", ["doubling", "vanishing", "vanishing-sqrt"])
+def test_the_bound_of_kl_scal_plus_grows_as_its_theorem_says(episodes: str) -> None:
+    def bound(T: float = 1e30, S: int = 4, A: int = 2, gamma: int = 1, H: float = 10.0) -> float:
+        given: dict[str, Any] = {"support": gamma, "agent": "kl-scal-plus", "span": H, "episodes": episodes}
+        return gf.theory.regret_bound(T, S, A, **given) / math.log(S * T)  # about sqrt(Λ·ln T), and ln T of J
+
+    for name, low, high in (("A", 4, 4000), ("H", 10.0, 1e4)):
+        grown = slope(lambda x, name=name: bound(**{name: x}), low, high)
+        if episodes == "vanishing-sqrt":
+            assert 0.8 < grown < 1.0  # H·SA·√T is not of the theorem's order
+        else:
+            assert grown == pytest.approx(0.5, rel=0, abs=0.12)
+    assert slope(lambda T: bound(T=T), 1e24, 1e34) == pytest.approx(0.5, rel=0, abs=0.02)
+    assert bound(gamma=4) > bound()
+
+
+def test_the_bound_of_c_kl_scal_plus_is_theorem_13() -> None:
+    T, K, A, c, L, alpha, delta = 1e6, 20, 3, 2.0, 1.5, 0.5, 0.05
+    pairs, log = K * A, math.log(6 * K**2 * A * math.sqrt(T) / delta)
+    expected = (
+        (c + 2) * L * K**-alpha * T
+        + 2
+        * math.sqrt(2 * pairs * T)
+        * (c * math.sqrt(K * math.log(2) + log) + c * math.sqrt(log / 2) + 1.71 * math.sqrt(log))
+        + c * math.sqrt(T * log)
+        + 4 * math.sqrt(T)
+        + c * pairs * (4 * log * math.log(T) + math.log2(4 * T / pairs) + 1)
+        + 3 * pairs
+    )
+    given: dict[str, Any] = {"agent": "c-kl-scal-plus", "lipschitz": L, "holder": alpha, "bins": K}
+    assert gf.theory.regret_bound(T, K, A, span=c, **given) == pytest.approx(expected, rel=1e-12, abs=0)
+    double = gf.theory.regret_bound(T, K, A, span=2 * c, reward_max=2.0, **given)
+    assert double == pytest.approx(2 * expected, rel=1e-12, abs=0)
+    more = gf.theory.regret_bound(T, K, A, span=c, episodes="vanishing-sqrt", **given)
+    assert more > expected
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"agent": "kl-scal-plus"}, "diameter"),
+        ({"agent": "kl-scal-plus", "span": 1.0, "episodes": "none"}, "episodes"),
+        ({"agent": "c-kl-scal-plus"}, "span"),
+        ({"agent": "c-kl-scal-plus", "span": 1.0}, "lipschitz"),
+        ({"agent": "ucrl2", "span": 1.0}, "agent"),
+        ({}, "span"),
+    ],
+)
+def test_what_the_bounds_of_other_agents_need_is_named(options: dict[str, Any], name: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        gf.theory.regret_bound(1e6, 6, 2, **options)
+    assert caught.value.name == name

@@ -56,7 +56,7 @@ class KLSCALPlus(EpisodicAgent):
     episodes : {"doubling", "vanishing", "vanishing-sqrt"}
         An episode ends before a pair would be executed more than max{1, ⌊f_k·N_k⌋} times in it. "doubling": f_k = 1.
         "vanishing": f_k = min{1, sqrt(SA·Ĥ_k/t_k)} with Ĥ_k = max{1, max_{j≤k} sp(v_j)/r_max}, which keeps the order of
-        the bound up to a factor ln T. "vanishing-sqrt": f_k = sqrt(ln t_k/t_k), for which that order is not proven.
+        the bound. "vanishing-sqrt": f_k = sqrt(ln t_k/t_k), for which that order is not proven.
     unreachable : {"tucrl"}, optional
         What to do about states that may be unreachable if c is unknown. "tucrl" is the rule of TUCRL: a pair with
         max{1, N-1} > sqrt(t_k/(SA)) may not move to a state never visited, and reaching a new state ends the episode.

@@ -161,7 +161,7 @@ class CKLScalPlusAuditor(KLPlanAuditor):
         dominations(
             counted, tuple(nothing), sets.radius, tuple(self._next.asked), seen, True, tuple(Dominations(found))
         )
-        self.keep_worst("bias-domination", np.where(seen > 0, found, 0.0), np.where(seen > 0, sets.radius, np.inf))
+        self.keep_worst("bias-domination", found, sets.radius)
 
     def findings(self) -> tuple[dict[str, Finding], dict[str, Any]]:
         """Each statement's finding, and the explicit bound to show."""

@@ -14,7 +14,7 @@ from gainful.agents.episodic import EpisodePlan, EpisodeView
 from gainful.agents.kl_scal_plus import KLSCALPlus
 from gainful.audit.episodes import episode_rule
 from gainful.audit.findings import Cases, Finding, Floats, compared
-from gainful.audit.kl_rows import PairValues, SetsInUse, optimistic_values, set_errors
+from gainful.audit.kl_rows import PairValues, SetsInUse, nearest_miss, optimistic_values, set_errors
 from gainful.audit.rows import counted_rows
 from gainful.theory.kl_regret import most_episodes
 
@@ -54,7 +54,7 @@ class KLPlanAuditor:
         pairs = core.n_states * core.n_actions
         self._possible = np.ascontiguousarray(core.allowed.reshape(-1))
         self._values = PairValues(*(np.zeros(pairs) for _ in PairValues._fields))
-        self._errors = np.zeros(pairs)
+        self._errors, self._nothing = np.zeros(pairs), np.zeros(pairs)
         self._before: NDArray[np.int64] = np.zeros(pairs, dtype=np.int64)
         self._steps: list[int] = []
         self._limits: list[float] = []
@@ -71,8 +71,10 @@ class KLPlanAuditor:
         sets = SetsInUse(plan.details["rewards"], plan.details["radius"], self._possible)
         self._steps.append(t)
         set_errors((visits, view.statistics.reward_sum), self._constants, tuple(sets), self._errors)
-        self.keep_worst("set-formula", self._errors, np.zeros_like(self._errors))
-        optimistic_values(tuple(counted_rows(view.statistics)), tuple(sets), plan.values, tuple(self._values))
+        self.keep_worst("set-formula", self._errors, self._nothing)
+        optimistic_values(
+            tuple(counted_rows(view.statistics)), tuple(sets), plan.values, plan.actions, tuple(self._values)
+        )
         self._examine_plan(plan, t)
         self._most_span = max(self._most_span, float(np.ptp(plan.values)) / r_max)
         self._limits.append(self._multiplier(t))
@@ -108,7 +110,7 @@ class KLPlanAuditor:
 
     def keep_worst(self, name: str, found: Floats, allowed: Floats, pairs: NDArray[np.int64] | None = None) -> None:
         """Keep the entry where found/allowed is largest, or found if nothing is allowed; of `pairs`, or of all."""
-        k = int(np.argmax(np.where(allowed > 0.0, found / np.maximum(allowed, 1e-300), found)))
+        k = nearest_miss(found, allowed)
         pair = k if pairs is None else int(pairs[k])
         rounding = 1e-9 if pairs is None else 1e-9 * self.core.reward_range
         self._kept[name].append((float(found[k]), float(min(allowed[k], 1e300)), rounding, pair))

@@ -18,6 +18,10 @@ FEW_DIGITS = 1e-13
 """Nearer to 1 than this, an optimistic reward has too few digits left to be compared."""
 
 
+ABOVE = 1e-5
+"""How far above klup an optimistic reward may be, in parts of its distance from r̄."""
+
+
 class SetsInUse(NamedTuple):
     """What the agent planned with, (S*A,) each."""
 
@@ -62,44 +66,35 @@ class Dominations(NamedTuple):
 def dual(rows: CountedRows, k: int, values: Any, top: float, x: float) -> Any:
     """At x > 0, ln(E/x) + ρ, W·x and Σ p̄·(x/(x + h))²: see `row_maximum`."""
     log = first = second = 0.0
+    share, inverse = 1.0 / rows.visits[k], 1.0 / x
     for i in range(rows.begin[k], rows.begin[k] + rows.length[k]):
-        p = rows.count[i] / rows.visits[k]
-        ratio = (top - values[rows.next_state[i]]) / x
-        log += p * np.log1p(ratio)
-        first += p / (1.0 + ratio)
-        second += p / (1.0 + ratio) ** 2
-    return log, first, second
+        count = np.float64(rows.count[i])
+        larger = 1.0 + (top - values[rows.next_state[i]]) * inverse
+        smaller = 1.0 / larger
+        log += count * np.log(larger)
+        first += count * smaller
+        second += count * smaller * smaller
+    return log * share, first * share, second * share
 
 
 @inlined
-def row_maximum(rows: CountedRows, k: int, values: Any, top: float, radius: float, start: float) -> Any:
-    """A bracket of klmax(p̄, v, ρ), and the x where it was found.
+def row_maximum(rows: CountedRows, k: int, values: Any, top: float, radius: float, start: float, rounds: int) -> Any:
+    """A bracket of klmax(p̄, v, ρ) after some rounds, or once it is narrow, and where to look next.
 
     For x ≥ 0 let h = M - v, E = exp(Σ p̄ ln(x + h) - ρ) and W = Σ p̄/(x + h). Then U = M + x - E is an upper bound
     (Jensen), convex in x with the slope 1 - W·E. Where the slope is not negative the law E·p̄/(x + h), with what is
     missing on the best state, has divergence ρ and the value U - slope·x.
     """
-    n, begin, end = rows.visits[k], rows.begin[k], rows.begin[k] + rows.length[k]
-    low_value, least_gap = 0.0, np.inf
-    for i in range(begin, end):
-        low_value += rows.count[i] / n * values[rows.next_state[i]]
-        least_gap = min(least_gap, top - values[rows.next_state[i]])
-    upper = top
-    if least_gap > 0.0:  # no visit ended in a best state: x may be 0
-        log = inverse = 0.0
-        for i in range(begin, end):
-            p, gap = rows.count[i] / n, top - values[rows.next_state[i]]
-            log += p * np.log(gap)
-            inverse += p / gap
-        if np.log(inverse) + log <= radius:
-            exact = top - np.exp(log - radius)
-            return exact, exact, start
-    spread = top - low_value
+    mean = 0.0
+    for i in range(rows.begin[k], rows.begin[k] + rows.length[k]):
+        mean += rows.count[i] * values[rows.next_state[i]]
+    mean /= rows.visits[k]
+    spread = top - mean
     if spread <= 0.0:
         return top, top, start
+    low_value, upper = mean, top
     low, high, x = 0.0, np.inf, start if start > 0.0 else spread
-    tolerance = 1e-11 * spread
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         log, first, second = dual(rows, k, values, top, x)
         grown = np.exp(log - radius)  # E/x
         slope = 1.0 - first * grown
@@ -110,7 +105,7 @@ def row_maximum(rows: CountedRows, k: int, values: Any, top: float, radius: floa
             low_value = max(low_value, bound - slope * x)
         else:
             low = x
-        if upper - low_value <= tolerance or high - low <= 1e-15 * x:
+        if upper - low_value <= 1e-11 * spread or high - low <= 1e-15 * x:
             break
         curve = grown * (second - first * first)  # of x
         step = x * (1.0 - slope / curve) if curve > 0.0 else -1.0
@@ -119,24 +114,37 @@ def row_maximum(rows: CountedRows, k: int, values: Any, top: float, radius: floa
         if not low < step < high or step > 30.0 * x:
             step = 0.5 * (low + high) if high < np.inf else 8.0 * x
             if low == 0.0 and high < np.inf:
-                step = 0.05 * high
+                step = 0.05 * high  # the root may be 0: then the law has mass where p̄ has none
         x = step
     return low_value, upper, x
 
 
 @kernel
-def optimistic_values(rows: CountedRows, sets: SetsInUse, values: Any, out: PairValues) -> None:
-    """Fill `out` with brackets of r̃ + klmax(p̄, v, ρ) for the possible pairs; -inf at others."""
+def optimistic_values(rows: CountedRows, sets: SetsInUse, values: Any, actions: Any, out: PairValues) -> None:
+    """Fill `out` with brackets of r̃ + klmax(p̄, v, ρ) for the possible pairs; -inf at others.
+
+    The brackets of the actions played, and of those that may be the best of their state, are narrow.
+    """
     rows, sets, out = CountedRows(*rows), SetsInUse(*sets), PairValues(*out)
     top = values.max()
-    for k in range(rows.visits.size):
-        if not sets.possible[k]:
-            out.lower[k] = out.upper[k] = -np.inf
-        elif rows.visits[k] == 0:
-            out.lower[k] = out.upper[k] = sets.rewards[k] + top
-        else:
-            low, high, out.x[k] = row_maximum(rows, k, values, top, sets.radius[k], out.x[k])
-            out.lower[k], out.upper[k] = sets.rewards[k] + low, sets.rewards[k] + high
+    n_actions = rows.visits.size // values.size
+    for s in range(values.size):
+        best, first = -np.inf, s * n_actions
+        for k in range(first, first + n_actions):
+            if not sets.possible[k]:
+                out.lower[k] = out.upper[k] = -np.inf
+            elif rows.visits[k] == 0:
+                out.lower[k] = out.upper[k] = sets.rewards[k] + top
+            else:
+                low, high, out.x[k] = row_maximum(rows, k, values, top, sets.radius[k], out.x[k], 1)
+                out.lower[k], out.upper[k] = sets.rewards[k] + low, sets.rewards[k] + high
+            best = max(best, out.lower[k])
+        for k in range(first, first + n_actions):
+            if out.lower[k] < out.upper[k] and (out.upper[k] >= best or k - first == actions[s]):
+                low, high, out.x[k] = row_maximum(rows, k, values, top, sets.radius[k], out.x[k], ROUNDS)
+                out.lower[k] = max(out.lower[k], sets.rewards[k] + low)
+                out.upper[k] = min(out.upper[k], sets.rewards[k] + high)
+                best = max(best, out.lower[k])
 
 
 @inlined
@@ -222,10 +230,29 @@ def dominations(
 
 
 @kernel
+def nearest_miss(found: Any, allowed: Any) -> int:
+    """Where found/allowed is largest, or found where nothing is allowed; infinities are allowed."""
+    at, most = 0, -np.inf
+    for i in range(found.size):
+        if not allowed[i] < np.inf:
+            ratio = 0.0
+        elif allowed[i] > 0.0:
+            ratio = found[i] / allowed[i]
+        else:
+            ratio = found[i]
+        if ratio > most or np.isnan(ratio):
+            at, most = i, ratio
+            if np.isnan(ratio):
+                break
+    return at
+
+
+@kernel
 def set_errors(sums: Any, constants: Any, sets: SetsInUse, out: Any) -> None:
     """(S*A,) how far radius and r̃ in use are from ι_n/n and klup(r̄, ι_n/n), relative to 1 + the number and to r_max.
 
-    r̃ is not computed again: kl(r̄, r̃) - ρ over the derivative of kl is how far r̃ is from klup.
+    r̃ is not computed again: kl(r̄, r̃) - ρ over the derivative of kl is how far r̃ is from klup. The agent computes klup
+    from above, and may stop a little above it, which is optimistic too.
     """
     visits, reward_sum = sums
     log_union, r_max, scale = constants
@@ -251,10 +278,10 @@ def set_errors(sums: Any, constants: Any, sets: SetsInUse, out: Any) -> None:
             if mean > 0.0:
                 kl += mean * np.log(mean / reward)
             if left > FEW_DIGITS:
-                away = abs(kl - radius)
+                above = kl - radius  # in divergence, then in reward
                 if reward > mean:
-                    away *= reward * left / (reward - mean)
-                wrong = max(wrong, min(away, 1.0))
+                    above *= reward * left / (reward - mean)
+                wrong = max(wrong, min(max(-above, above - ABOVE * (reward - mean)), 1.0))
             elif kl > radius + 0.1:  # klup is farther from 1 than this
                 wrong = max(wrong, 1.0)
         out[k] = wrong

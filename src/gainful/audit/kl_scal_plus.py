@@ -123,7 +123,7 @@ class KLScalPlusAuditor(KLPlanAuditor):
         exact = name == "bias-domination" or self.agent.n_states <= EXACT_STATES
         found, seen = self._least[name], self._seen[name]
         dominations(rows, tuple(self._rows), radius, tuple(asked), seen, exact, tuple(Dominations(found)))
-        self.keep_worst(name, np.where(seen > 0, found, 0.0), np.where(seen > 0, radius, np.inf))
+        self.keep_worst(name, found, radius)  # 0 ≤ ρ where nothing is asked, or nothing was seen
 
     def findings(self) -> tuple[dict[str, Finding], dict[str, Any]]:
         """Each statement's finding, and the explicit bound to show."""
