@@ -6,6 +6,7 @@ import contextlib
 import socket
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -50,6 +51,20 @@ def everything(line: socket.socket) -> bytes:
     return said
 
 
+def answer(line: socket.socket) -> bytes:
+    """One whole response."""
+    said = b""
+    while b"\r\n\r\n" not in said:
+        said += (more := line.recv(1 << 16))
+        assert more, said
+    head, _, body = said.partition(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length:")[2].split()[0])
+    while len(body) < length:
+        body += (more := line.recv(1 << 16))
+        assert more, body
+    return head
+
+
 ENDLESS = {
     "small headers": GET + b"a: b\r\n" * 500_000,
     "one header": GET + b"a: " + b"b" * 3_000_000,
@@ -89,9 +104,9 @@ def test_a_head_of_60_kb_is_read_and_one_of_90_is_not(size: int, status: bytes, 
     with connect(strict) as line:
         for _ in range(2):  # the second request on a connection has the same limit
             send(line, GET + b"a: " + b"b" * size + b"\r\n\r\n")
-            answer = line.recv(4096)
-            assert answer.startswith(b"HTTP/1.1 " + status)
-            if b"close" in answer:
+            head = answer(line)
+            assert head.startswith(b"HTTP/1.1 " + status)
+            if b"close" in head:
                 break
 
 
@@ -99,4 +114,59 @@ def test_a_head_of_60_kb_is_read_and_one_of_90_is_not(size: int, status: bytes, 
 def test_a_head_has_at_most_200_headers(n: int, status: bytes, strict: Running) -> None:
     with connect(strict) as line:
         line.sendall(GET + b"a: b\r\n" * n + b"\r\n")
-        assert line.recv(4096).startswith(b"HTTP/1.1 " + status)
+        assert answer(line).startswith(b"HTTP/1.1 " + status)
+
+
+UNREAD = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 90
+"""More responses than the buffers of the operating system hold."""
+
+
+def connections_of(running: Running) -> set[int]:
+    """The ports of its clients."""
+    held = psutil.Process(running.process.pid).net_connections("tcp")
+    return {each.raddr.port for each in held if each.status == psutil.CONN_ESTABLISHED}
+
+
+def test_a_reader_that_never_reads_is_hung_up(strict: Running) -> None:
+    with connect(strict, receive_buffer=4096) as line:
+        line.sendall(UNREAD)
+        port, until = line.getsockname()[1], time.monotonic() + 20.0
+        assert port in connections_of(strict)
+        while port in connections_of(strict) and time.monotonic() < until:
+            time.sleep(0.1)
+        assert port not in connections_of(strict)
+
+
+def test_a_slow_reader_gets_all_it_asked_for(strict: Running) -> None:
+    whole = strict.ask("GET", "/openapi.json").content
+    with connect(strict, receive_buffer=4096) as line:
+        line.sendall(UNREAD)
+        size, began, until = 0, time.monotonic(), 2.5 * SECONDS
+        while size < 90 * len(whole):
+            size += len(line.recv(1 << 16))
+            if time.monotonic() - began < until:
+                time.sleep(0.01)
+    assert time.monotonic() - began > until
+
+
+def test_readers_that_never_read_do_not_delay_the_end(tmp_path: Path) -> None:
+    with served(tmp_path / "agents") as running, contextlib.ExitStack() as lines:
+        for _ in range(5):
+            lines.enter_context(connect(running, receive_buffer=4096)).sendall(UNREAD)
+        time.sleep(0.5)
+        began = time.monotonic()
+        assert running.stop() == 0
+        assert time.monotonic() - began < 15.0  # two seconds for the readers; without them, 20 and more
+
+
+def test_connections_that_are_idle_make_room_for_new_ones(tmp_path: Path) -> None:
+    with served(tmp_path / "agents", "--max-connections", "5") as running, contextlib.ExitStack() as lines:
+        idle = [lines.enter_context(connect(running)) for _ in range(4)]
+        for line in idle:
+            line.sendall(GET + b"\r\n")
+            assert b"200 OK" in answer(line)
+        for _ in range(2):
+            with connect(running) as line:
+                line.sendall(GET + b"\r\n")
+                assert b"200 OK" in answer(line)
+        assert everything(idle[0]) == b""  # idle longest, and closed

@@ -1,7 +1,7 @@
 """HTTP connections with limits: how long a head may be, how many requests may queue, how slowly a client may read.
 
 uvicorn parses a head of any length, accepts any number of connections, and waits for a client to read its response for
-as long as it likes. All of this happens before the service can ask for a key, so the limits are here, in the protocol.
+as long as it likes. The service cannot ask for a key before that, so these limits are here, in the protocol.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ LEAST_READ = 1 << 16
 """Bytes that a client has to read in `seconds`, or all there are."""
 SECONDS_AT_THE_END = 2.0
 """The same time while the service is stopping."""
+SEND_BUFFER = 1 << 17
+"""Bytes of a response that the operating system may hold for each connection: it would take megabytes by itself."""
 _PIECE = 1 << 14
 
 
@@ -42,14 +44,30 @@ class BoundedProtocol(HttpToolsProtocol):
     _headers = 0
     _unrecognised = 0
     _too_large = False
+    _answering: Any = None
     resumed = 0
     """How often the client has read most of what was waiting for it."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Close it at once if there are far too many."""
+        """Make room by closing the connection that has been idle longest; close this one if there are far too many."""
         super().connection_made(transport)
-        if self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency + MORE_CONNECTIONS:
+        if self.limit_concurrency is None or len(self.connections) < self.limit_concurrency:
+            return
+        others: set[Any] = self.connections
+        idle = [each for each in others if each.timeout_keep_alive_task is not None]
+        if idle:
+            oldest = min(idle, key=lambda each: each.timeout_keep_alive_task.when())
+            others.discard(oldest)
+            oldest.transport.abort()
+        elif len(self.connections) > self.limit_concurrency + MORE_CONNECTIONS:
             transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the request that is being answered; uvicorn tells the one that arrived last."""
+        if self._answering is not None and not self._answering.response_complete:
+            self._answering.disconnected = True
+            self._answering.message_event.set()
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Parse in pieces, so that a head is noticed soon after it exceeds its limit."""
@@ -92,6 +110,14 @@ class BoundedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= MAX_PIPELINED:
             raise HeadTooLargeError
         super().on_headers_complete()
+        if not self.pipeline:
+            self._answering = self.cycle
+
+    def on_response_complete(self) -> None:
+        """Answer the next request in the queue."""
+        following = self.pipeline[-1][0] if self.pipeline else None
+        super().on_response_complete()
+        self._answering = following
 
     def on_body(self, body: bytes) -> None:
         """A part of the body; the service itself limits its length."""

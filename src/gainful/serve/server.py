@@ -31,10 +31,12 @@ from gainful.serve.agent_slot import OpenOptions
 from gainful.serve.app import Service, build
 from gainful.serve.keys import admin_key
 from gainful.serve.limits import Limits
-from gainful.serve.protocol import BoundedProtocol, close_slow_connections
+from gainful.serve.protocol import SEND_BUFFER, BoundedProtocol, close_slow_connections
 
-SHUTDOWN_SECONDS = 30
-"""The time for requests in progress to be answered."""
+SHUTDOWN_SECONDS = 30.0
+"""The time from the signal to the end of the process, for everything."""
+ANSWERING_SECONDS = 20
+"""The part of it in which requests in progress may be answered; the rest is for closing the agents."""
 BACKLOG = 1024
 
 
@@ -141,7 +143,7 @@ async def _serve(
             access_log=False,
             server_header=False,
             timeout_keep_alive=75,
-            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+            timeout_graceful_shutdown=ANSWERING_SECONDS,
             proxy_headers=False,
             ws="none",
             limit_concurrency=limits.connections,
@@ -160,12 +162,12 @@ async def _serve(
             await server.serve([listening])
             watch.cancel()
             try:
-                async with asyncio.timeout(SHUTDOWN_SECONDS):
+                async with asyncio.timeout_at(server.stopping_since + SHUTDOWN_SECONDS):
                     await registry.close()
             except TimeoutError:
                 busy = ", ".join(name for name, slot in registry.slots.items() if slot.agent is not None)
                 print(
-                    f"still working after {SHUTDOWN_SECONDS} s: {busy}; stopped as if killed",
+                    f"still working after {SHUTDOWN_SECONDS:g} s: {busy}; stopped as if killed",
                     file=sys.stderr,
                     flush=True,
                 )
@@ -176,9 +178,15 @@ async def _serve(
 class _Server(uvicorn.Server):
     """A server without uvicorn's own signal handlers, which end the process by the signal."""
 
+    stopping_since = 0.0
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.stopping_since = asyncio.get_running_loop().time()
+        await super().shutdown(sockets)
 
 
 @contextlib.contextmanager
@@ -203,6 +211,7 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
         # with the protocol given, asyncio sends small responses at once, not 40 ms later (TCP_NODELAY)
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         listening.bind((host, port))
         listening.listen(BACKLOG)
     except (OSError, OverflowError) as error:
