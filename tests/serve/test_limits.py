@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -127,14 +127,19 @@ def connections_of(running: Running) -> set[int]:
     return {each.raddr.port for each in held if each.status == psutil.CONN_ESTABLISHED}
 
 
+def wait_until(true: Callable[[], bool]) -> None:
+    until = time.monotonic() + 20.0
+    while not true() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert true()
+
+
 def test_a_reader_that_never_reads_is_hung_up(strict: Running) -> None:
     with connect(strict, receive_buffer=4096) as line:
         line.sendall(UNREAD)
-        port, until = line.getsockname()[1], time.monotonic() + 20.0
-        assert port in connections_of(strict)
-        while port in connections_of(strict) and time.monotonic() < until:
-            time.sleep(0.1)
-        assert port not in connections_of(strict)
+        port = line.getsockname()[1]
+        wait_until(lambda: port in connections_of(strict))
+        wait_until(lambda: port not in connections_of(strict))
 
 
 def test_a_slow_reader_gets_all_it_asked_for(strict: Running) -> None:
