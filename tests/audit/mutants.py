@@ -17,6 +17,7 @@ LQG = ("lqg", "--bins", "10")
 UCRL2 = ("--agent", "ucrl2")
 SHARP = ("--agent-set", "bonus=sharp")
 KL = ("--agent", "kl-scal-plus")
+C_KL = ("--agent", "c-kl-scal-plus", "--span", "auto")
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ MUTANTS = (
     Mutant(
         "one statement in place of S(S+1)",
         _KL_AGENT,
-        (("math.log(self.n_states * (self.n_states + 1) / self.delta)", "math.log(1.0 / self.delta)"),),
+        (("math.log(self.n_states * (self.n_states + 1)) - math", "0.0 - math"),),
         ("set-formula",),
         _KL_EQUATIONS,
         (*RIVER, *KL),
@@ -262,6 +263,22 @@ MUTANTS = (
         ("span",),
         "tests/agents/test_kl_scal_plus.py::test_a_span_keeps_the_values_within_it_where_states_are_unreachable",
         (*RIVER, *KL, "--span", "1.5"),
+    ),
+    Mutant(
+        "one statement in place of 2KA",
+        "agents/c_kl_scal_plus.py",
+        (("math.log(2 * self.n_states * self.n_actions) - math", "0.0 - math"),),
+        ("set-formula",),
+        "tests/agents/test_c_kl_scal_plus.py::test_its_radius_is_that_of_all_pairs_of_cells_and_actions",
+        (*LQG, *C_KL),
+    ),
+    Mutant(
+        "c in place of c/2 in b",
+        _KL_SETS,
+        (("(reward_max + 0.5 * span) * lipschitz", "(reward_max + span) * lipschitz"),),
+        ("certificate",),
+        "tests/agents/test_c_kl_scal_plus.py::test_smoothness_moves_the_gain_and_nothing_else",
+        (*LQG, *C_KL),
     ),
 )
 

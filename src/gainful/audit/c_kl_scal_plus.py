@@ -122,7 +122,7 @@ class CKLScalPlusAuditor(KLPlanAuditor):
             self._smoothness = agent.lipschitz / min(part.bins) ** agent.holder
             if agent.span is not None:
                 self._own_error = (r_max + agent.span / 2.0) * self._smoothness
-        super().__init__(core, math.log(2 * pairs / core.delta), truth.gain_low, self._own_error)
+        super().__init__(core, math.log(2 * pairs) - math.log(core.delta), truth.gain_low, self._own_error)
         self._half_span = (agent.span if agent.span is not None else truth.span or 0.0) / 2.0
         if agent.span is None:  # optimism up to b, with the true span
             self.gain_low = truth.gain_low - (r_max + self._half_span) * self._smoothness

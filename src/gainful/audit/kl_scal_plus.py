@@ -100,7 +100,7 @@ class KLScalPlusAuditor(KLPlanAuditor):
     names = STATEMENTS_OF_KL_SCAL_PLUS
 
     def __init__(self, agent: KLSCALPlus, truth: Truth, simulation: TabularSimulation) -> None:
-        super().__init__(agent, math.log(agent.n_states * (agent.n_states + 1) / agent.delta), truth.gain_low)
+        super().__init__(agent, math.log(agent.n_states * (agent.n_states + 1)) - math.log(agent.delta), truth.gain_low)
         self.agent, self.truth, self.simulation = agent, truth, simulation
         pairs = agent.n_states * agent.n_actions
         self._true = TrueFunctions.of(truth, agent.allowed)
@@ -134,7 +134,7 @@ class KLScalPlusAuditor(KLPlanAuditor):
             T = run.steps.astype(np.float64)
             bound, at = self.bound(T), np.searchsorted(self.steps, run.steps, "right")
             found["mean-regret-bound"] = compared(run.pseudo_regret, bound, run.steps, episodes=at)
-            log = np.log(6.0 * agent.n_states**2 * agent.n_actions * np.sqrt(T) / agent.delta)
+            log = np.log(6.0 * agent.n_states**2 * agent.n_actions * np.sqrt(T)) - math.log(agent.delta)
             shown["bound"] = (bound + agent.reward_range * np.sqrt(T * log)).tolist()  # of rewards received
         for name, reason in reasons.items():
             found[name] = not_applicable(reason)

@@ -38,7 +38,7 @@ def kl_scal_plus_radius(visits: ArrayLike, n_states: int, delta: float) -> Float
     >>> kl_scal_plus_radius([0, 1, 100], 6, 0.05).round(4)
     array([   inf, 7.4265, 0.0973])
     """
-    return _radius(visits, math.log(n_states * (n_states + 1) / delta))
+    return _radius(visits, math.log(n_states * (n_states + 1)) - math.log(delta))
 
 
 def c_kl_scal_plus_radius(visits: ArrayLike, n_cells: int, n_actions: int, delta: float) -> Floats:
@@ -65,7 +65,7 @@ def c_kl_scal_plus_radius(visits: ArrayLike, n_cells: int, n_actions: int, delta
     >>> c_kl_scal_plus_radius([0, 1, 100], 6, 2, 0.05).round(4)
     array([   inf, 6.8669, 0.0917])
     """
-    return _radius(visits, math.log(2 * n_cells * n_actions / delta))
+    return _radius(visits, math.log(2 * n_cells * n_actions) - math.log(delta))
 
 
 def _radius(visits: ArrayLike, log: float) -> Floats:

@@ -181,7 +181,7 @@ def kl_scal_plus_terms_at(
 ) -> dict[str, Floats]:
     """The terms of `KLScalPlusTerms` after each of the horizons T ≥ 1; `value_range` is H."""
     H, pairs, gamma = value_range, n_states * n_actions, support
-    log = np.log(6.0 * n_states**2 * n_actions * np.sqrt(T) / delta)
+    log = np.log(6.0 * n_states**2 * n_actions * np.sqrt(T)) - math.log(delta)
     Q = 2.0 * pairs * np.log(T)
     both = (2.0 + math.sqrt(2.0 * gamma)) * np.sqrt(log * Q) + 3.0 * np.sqrt(log)
     switch = switching(T, pairs, H, episodes)  # H·m; mH² is H times it
@@ -278,7 +278,7 @@ def c_kl_scal_plus_terms_at(
 ) -> dict[str, Floats]:
     """The terms of `CKLScalPlusTerms` after each of the horizons T ≥ 1; `smoothness` is L·w^α."""
     K, pairs, c = n_cells, n_cells * n_actions, span / reward_max
-    log = np.log(6.0 * K**2 * n_actions * np.sqrt(T) / delta)
+    log = np.log(6.0 * K**2 * n_actions * np.sqrt(T)) - math.log(delta)
     roots = 2.0 * math.sqrt(2.0) * np.sqrt(pairs * T)
     terms = {
         "cells": (c + 2.0) * smoothness * T,
