@@ -22,6 +22,7 @@ import os
 import re
 import secrets
 import time
+from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,9 @@ class AgentRegistry:
         self.slots: dict[str, AgentSlot] = {}
         self.records: dict[str, AgentRecord] = {}
         self._requests: dict[str, str] = {}
-        self._changing = asyncio.Lock()
+        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
+        self._making: set[str] = set()
+        self._archiving: set[str] = set()
         self.warnings: list[str] = []
         for agent_folder in sorted((folder / "agents").iterdir()):
             if agent_folder.is_dir() and not agent_folder.name.startswith("."):
@@ -149,40 +152,58 @@ class AgentRegistry:
     async def close(self) -> None:
         """Answer the requests in the queues, and close all agents."""
         await asyncio.gather(*(slot.close() for slot in self.slots.values()))
-        self._workers.shutdown()
+        await asyncio.get_running_loop().run_in_executor(None, self._workers.shutdown)
         self._lock.release()
+
+    @contextlib.asynccontextmanager
+    async def _one_at_a_time(self, name: str) -> AsyncIterator[None]:
+        """One lock for each agent and each request id: an agent that takes long delays no other."""
+        lock, users = self._locks.get(name, (asyncio.Lock(), 0))
+        self._locks[name] = lock, users + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, users = self._locks.pop(name)
+            if users > 1:
+                self._locks[name] = lock, users - 1
 
     # ------------------------------------------------------------------ creating agents
 
     async def make(self, wanted: NewAgent) -> tuple[AgentRecord, str]:
         """Create an agent and its key; a repeated request gets the first answer."""
         digest = hashlib.sha256(wanted.model_dump_json(exclude={"request_id"}).encode()).hexdigest()
-        async with self._changing:
-            known = self._requests.get(wanted.request_id or "")
+        agent_id = wanted.id or f"agent-{secrets.token_hex(4)}"
+        request = wanted.request_id
+        async with self._one_at_a_time(f"request {request}") if request else contextlib.nullcontext():
+            known = self._requests.get(request or "")
             if known is not None:
                 return self._repeat(self.records[known], digest)
-            agent_id = wanted.id or f"agent-{secrets.token_hex(4)}"
             self._check_room_for(agent_id)
             config = wanted.config.given()
             check_size(config, self._limits)
-            nonce = secrets.token_bytes(32) if wanted.request_id else b""
+            nonce = secrets.token_bytes(32) if request else b""
             key = derived_key(self.keys.admin_key, nonce) if nonce else new_key()
             record = AgentRecord(
                 id=agent_id,
                 name=wanted.name,
                 key=hashed(key),
                 created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-                request=wanted.request_id or "",
+                request=request or "",
                 asked=digest,
                 nonce=nonce.hex(),
             )
-            loop = asyncio.get_running_loop()
-            agent = await loop.run_in_executor(self._workers.executor, self._create, record, config, wanted)
-            self._add(record).put_agent(agent)
+            self._making.add(agent_id)
+            try:
+                loop = asyncio.get_running_loop()
+                agent = await loop.run_in_executor(self._workers.administration, self._create, record, config, wanted)
+                self._add(record).put_agent(agent)
+            finally:
+                self._making.discard(agent_id)
             return record, key
 
     def _check_room_for(self, agent_id: str) -> None:
-        if agent_id in self.slots:
+        if agent_id in self.slots or agent_id in self._making:
             raise ProblemError(
                 409,
                 f"there is already an agent {agent_id!r}",
@@ -190,7 +211,7 @@ class AgentRegistry:
                 found=agent_id,
                 hint="choose another id, or leave it out",
             )
-        if len(self.slots) >= self._limits.agents:
+        if len(self.slots) + len(self._making) >= self._limits.agents:
             raise ProblemError(
                 507,
                 f"the service already holds {len(self.slots)} agents",
@@ -273,31 +294,51 @@ class AgentRegistry:
     # ------------------------------------------------------------------ keys and the archive
 
     async def new_key(self, agent_id: str) -> str:
-        """Give an agent a new key; the previous key no longer works."""
-        async with self._changing:
+        """Give an agent a new key; the previous key no longer works. This never waits for the agent."""
+        if agent_id in self._archiving:
+            raise ProblemError(
+                409,
+                f"agent {agent_id!r} is being archived, and its key no longer works",
+                where="path",
+                hint="GET /agents lists the agents",
+            )
+        async with self._one_at_a_time(f"agent {agent_id}"):
             key = new_key()
             record = replace(self._record(agent_id), key=hashed(key))
             loop = asyncio.get_running_loop()
-            await loop.run_in_executor(self._workers.executor, _write_record, self._agent_folder(agent_id), record)
+            await loop.run_in_executor(self._workers.files, _write_record, self._agent_folder(agent_id), record)
             self.records[agent_id] = record
             self.keys.put(agent_id, record.key)
             return key
 
     async def archive(self, agent_id: str) -> str:
-        """Close an agent and move its folder to the archive; nothing is deleted. Returns its name there."""
-        async with self._changing:
+        """Close an agent and move its folder to the archive; nothing is deleted. Returns its name there.
+
+        Its key stops working at once, and requests in its queue are rejected; then this waits for what the agent is
+        doing.
+        """
+        async with self._one_at_a_time(f"agent {agent_id}"):
             record = self._record(agent_id)
-            await self.slots[agent_id].close()
+            self._archiving.add(agent_id)
             try:
-                loop = asyncio.get_running_loop()
-                name = await loop.run_in_executor(self._workers.executor, self._move_to_archive, agent_id)
-            except BaseException:
-                self._add(record)
-                raise
-            self.keys.drop(agent_id)
-            del self.slots[agent_id], self.records[agent_id]
-            self._requests.pop(record.request, None)
+                self.keys.drop(agent_id)
+                await self.slots[agent_id].close(answer=False)
+                name = await self._archived(record)
+            finally:
+                self._archiving.discard(agent_id)
             return name
+
+    async def _archived(self, record: AgentRecord) -> str:
+        """Move the folder of an agent that was closed; it is served again if that is impossible."""
+        try:
+            loop = asyncio.get_running_loop()
+            name = await loop.run_in_executor(self._workers.files, self._move_to_archive, record.id)
+        except BaseException:
+            self._add(record)
+            raise
+        del self.slots[record.id], self.records[record.id]
+        self._requests.pop(record.request, None)
+        return name
 
     def _move_to_archive(self, agent_id: str) -> str:
         archive = self.folder / "archive"

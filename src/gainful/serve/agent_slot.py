@@ -9,6 +9,7 @@ agent delays no other.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable
@@ -44,6 +45,21 @@ class OpenOptions:
     def agent_fsync(self) -> Any:
         """The value of `fsync` that the agent itself is opened with."""
         return "off" if self.fsync == "off" else ONE_HOUR
+
+
+def _being_closed() -> ProblemError:
+    return ProblemError(
+        503, "the agent is being closed", where="agent", hint="send the request again", headers={"Retry-After": "2"}
+    )
+
+
+def _resolve(results: Results) -> None:
+    for future, result in results:
+        if not future.done():
+            if isinstance(result, BaseException):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
 
 
 class AgentSlot:
@@ -84,13 +100,7 @@ class AgentSlot:
     def call(self, job: Callable[[DurableAgent], T]) -> asyncio.Future[T]:
         """Call `job` with the agent in a thread; its result arrives once it is durable."""
         if self._closed:
-            raise ProblemError(
-                503,
-                "the agent is being closed",
-                where="agent",
-                hint="send the request again",
-                headers={"Retry-After": "2"},
-            )
+            raise _being_closed()
         if len(self._queue) >= self._max_queue:
             raise ProblemError(
                 503,
@@ -108,24 +118,22 @@ class AgentSlot:
         return future
 
     def deliver(self, results: Results) -> None:
-        """Hand the results to those who wait for them."""
-        for future, result in results:
-            if not future.done():
-                if isinstance(result, BaseException):
-                    future.set_exception(result)
-                else:
-                    future.set_result(result)
+        """Hand the results to those who wait for them, and continue with the queue."""
+        _resolve(results)
         if self._queue:
             self._workers.put(self)
         else:
             self._running = False
 
-    async def close(self) -> None:
-        """Answer all requests in the queue, then close the agent; further requests are rejected."""
+    async def close(self, *, answer: bool = True) -> None:
+        """Answer all requests in the queue, or reject them; then close the agent. Further requests are rejected."""
         self._closed = True
+        while not answer and self._queue:
+            with contextlib.suppress(IndexError):  # a thread may take the last one
+                _resolve([(self._queue.popleft()[1], _being_closed())])
         while self._running:
             await asyncio.sleep(0.005)
-        await asyncio.get_running_loop().run_in_executor(self._workers.executor, self.close_agent)
+        await asyncio.get_running_loop().run_in_executor(self._workers.administration, self.close_agent)
 
     # ------------------------------------------------------------------ in a thread, one at a time
 
@@ -133,7 +141,12 @@ class AgentSlot:
         """Do the jobs in the queue, and make them durable together."""
         results: Results = []
         while self._queue and len(results) < MAX_BATCH:
-            job, future = self._queue.popleft()
+            try:
+                job, future = self._queue.popleft()
+            except IndexError:  # rejected meanwhile
+                break
+            if future.done():  # nobody waits for it any more
+                continue
             try:
                 results.append((future, job(self.agent if self.agent is not None else self._open())))
             except Exception as error:

@@ -51,7 +51,11 @@ class WorkerPool:
     """
 
     def __init__(self, sync_interval: float | None) -> None:
-        self.executor = ThreadPoolExecutor(MAX_THREADS + 1, "gainful-agent")
+        self._executor = ThreadPoolExecutor(MAX_THREADS, "gainful-agent")
+        self.administration = ThreadPoolExecutor(MAX_THREADS, "gainful-administration")
+        """To create and close agents, which may take long."""
+        self.files = ThreadPoolExecutor(2, "gainful-files")
+        """To write small files, which never waits for an agent: a leaked key can always be replaced."""
         self._loop = asyncio.get_running_loop()
         self._ready: deque[Worker] = deque()
         self._finished: deque[tuple[Worker, Results] | None] = deque()
@@ -85,7 +89,7 @@ class WorkerPool:
     def _start_threads(self, n: int) -> None:
         for _ in range(min(n, MAX_THREADS - self._n_threads)):
             self._n_threads += 1
-            self.executor.submit(self._work)
+            self._executor.submit(self._work)
 
     def _start_more_if_blocked(self) -> None:
         self._watch_scheduled = False
@@ -111,7 +115,8 @@ class WorkerPool:
         self._closing.set()
         if self._sync_thread is not None:
             self._sync_thread.join()
-        self.executor.shutdown()
+        for executor in (self._executor, self.administration, self.files):
+            executor.shutdown()
 
     # ------------------------------------------------------------------ in threads
 
