@@ -183,21 +183,21 @@ def fleet(case: Case, size: int, what: str, ends: list[int]) -> list[str]:
 
 CASES: dict[str, Case] = {
     "call-centre": Case(
-        "Call centre", "call_centre", CallCentre(), 1_000, 0,
+        "Call centre", "call_centre", CallCentre(), 100, 0,
         ("pays for its own wait", "while a line is free", "two minutes at most"),
         partial(single, ends=[7, 30, 90]),
     ),
     "stockroom": Case(
-        "Stockroom", "stockroom", Stockroom(), 100_000, 2, ("textbook (s, S)", "best (s, S)", "keep it full"),
+        "Stockroom", "stockroom", Stockroom(), 10_000, 2, ("textbook (s, S)", "best (s, S)", "keep it full"),
         partial(fleet, size=30, what="shops", ends=[1, 2, 5, 10]),
     ),
     "maintenance": Case(
-        "Maintenance", "maintenance", Maintenance(), 100_000, 0,
+        "Maintenance", "maintenance", Maintenance(), 10_000, 0,
         ("best fixed interval", "until it breaks", "first sign of wear"),
         partial(fleet, size=50, what="machines", ends=[1, 2, 5, 10]),
     ),
     "two-servers": Case(
-        "Two servers", "two_servers", TwoServers(), 1_000, 1,
+        "Two servers", "two_servers", TwoServers(), 100, 1,
         ("shortest queue", "packed soonest", "all to the fast line"),
         partial(fleet, size=20, what="depots", ends=[1, 2]),
     ),

@@ -75,6 +75,7 @@ def test_agents_are_listed_with_the_one_that_cannot_be(capsys: pytest.CaptureFix
     captured = capsys.readouterr()
     assert "scal-plus" in captured.out
     assert "not implementable: regal" in captured.err
+    assert "what each one lost: 'Which agent, which constants' (docs/which_agent.md)" in captured.err
     assert run(["list", "agents", "--json"]) == 0
     assert {"name", "states", "summary", "parameters"} == set(json.loads(capsys.readouterr().out)[0])
 

@@ -51,7 +51,7 @@ def agents(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # 
         typer.echo(f"For continuous states: {', '.join(points)}", err=True)
         for name, reason in registry.NOT_IMPLEMENTABLE.items():
             typer.echo(f"not implementable: {name}: {reason}", err=True)
-        typer.echo(f"Which one to use, with which constants, and what each lost: {WHICH_AGENT}", err=True)
+        typer.echo(f"kl-scal-plus is the default. Which one to use, and what each one lost: {WHICH_AGENT}", err=True)
         typer.echo("Next: gainful learn ENV --agent NAME [--agent-set PARAMETER=VALUE ...]", err=True)
 
 

@@ -16,7 +16,7 @@ AgentSettings = Annotated[
     typer.Option(
         "--agent-set",
         metavar="NAME=VALUE",
-        help="Set a parameter of the agent, such as bonus_scale=0.1; may be repeated.",
+        help="Set a parameter of the agent, such as delta=0.1; may be repeated.",
     ),
 ]
 Bins = Annotated[

@@ -168,7 +168,7 @@ def read_settings(settings: Sequence[str], option: str = "--set") -> dict[str, A
         name, equals, text = setting.partition("=")
         name = name.strip().replace("-", "_")
         if not equals or not name.isidentifier():
-            example = "n_states=8" if option == "--set" else "bonus_scale=0.1"
+            example = "n_states=8" if option == "--set" else "delta=0.1"
             raise InvalidArgumentError(
                 option,
                 setting,
