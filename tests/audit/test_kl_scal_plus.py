@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 import gainful as gf
 from gainful.agents.episodic import EpisodeView
 from gainful.audit.audit import audit
-from gainful.audit.kl_scal_plus import KLScalPlusAuditor, TrueFunctions
+from gainful.audit.kl_rows import PairValues, SetsInUse, dominations, optimistic_values
+from gainful.audit.kl_scal_plus import KLScalPlusAuditor, TrueFunctions, questions
+from gainful.audit.rows import CountedRows, TrueRows
 from gainful.audit.run import audit_run
 from gainful.audit.truth import Truth
 from gainful.audit.verdicts import clopper_pearson
@@ -117,6 +119,35 @@ def test_every_number_is_that_of_the_definitions(mdp: gf.MDP, options: dict[str,
             assert ratio == pytest.approx(share, rel=1e-6, abs=1e-9)
     for name in ("set-formula", "certificate", "precision", "greedy", "episode-rule", "episode-count"):
         assert found[name].failures == 0, name
+
+
+def test_brackets_and_divergences_of_single_rows_whatever_their_scale() -> None:
+    """One visited pair in state 0; spans from 1e-8 to 1e6, up to 1e9 visits, any start of the search."""
+    random = np.random.default_rng(1)
+    for _ in range(300):
+        S = int(random.integers(2, 9))
+        to = np.sort(random.choice(S, int(random.integers(1, S + 1)), replace=False)).astype(np.uint32)
+        share = random.dirichlet(np.full(to.size, random.choice([0.1, 1.0, 10.0])))
+        count = np.maximum(1, np.floor(share * 10 ** random.uniform(0, 9))).astype(np.int64)
+        n, scale = int(count.sum()), 10 ** random.uniform(-8, 6)
+        v = scale * random.random(S) + scale * random.integers(0, 2)
+        radius = float(10 ** random.uniform(-8, 1.5)) if random.random() < 0.5 else (15 + 0.5 * math.log(n)) / n
+        only = np.arange(S) == 0
+        begin, length, visits = (np.where(only, x, 0).astype(np.int64) for x in (0, to.size, n))
+        rows, row = CountedRows(begin, length, to, count, visits), np.zeros(S)
+        row[to] = count / n
+        out = PairValues(np.zeros(S), np.zeros(S), np.where(only, scale * 10 ** random.uniform(-12, 8), 0.0))
+        sets = SetsInUse(np.zeros(S), np.full(S, radius), np.ones(S, dtype=bool))
+        optimistic_values(tuple(rows), tuple(sets), v, np.zeros(S, dtype=np.int64), tuple(out))
+        expected, rounding = klmax(row, v, radius), 1e-9 * np.ptp(v) + 1e-14 * v.max()
+        assert out.lower[0] - rounding <= expected <= out.upper[0] + rounding
+        assert out.upper[0] - out.lower[0] <= rounding
+        level = float(row @ v + (v.max() - row @ v) * 10 ** random.uniform(-3, -0.01))
+        asked = questions(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.array([level]), v[None, :], S)
+        found, nothing = np.zeros(S), TrueRows(np.zeros(S + 1, dtype=np.int64), np.zeros(0, np.uint32), np.zeros(0))
+        seen = np.zeros(S, dtype=np.int64)
+        dominations(tuple(rows), tuple(nothing), sets.radius, tuple(asked), seen, True, (found,))
+        assert found[0] == pytest.approx(kinf(row, v, level), rel=1e-5, abs=1e-11)
 
 
 @pytest.mark.parametrize("episodes", ["doubling", "vanishing", "vanishing-sqrt"])

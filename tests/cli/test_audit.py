@@ -46,6 +46,18 @@ def test_a_table_of_ones_own_is_audited(gainful: Gainful, write_table: WriteTabl
     assert found.data["audits"][0]["agent"] == "scal-plus"
 
 
+def test_kl_scal_plus_is_audited_without_a_span_unless_one_is_given(gainful: Gainful, write_table: WriteTable) -> None:
+    table = write_table("a,go,b,1,0", "b,go,a,0.5,1", "b,go,b,0.5,1", "a,stay,a,1,0.2")
+    for options, told in (([], "not applicable"), (["--span", "auto"], "certified")):
+        found = gainful(
+            "audit", table, "--agent", "kl-scal-plus", *options, "--runs", "1", "--horizon", "300", "--json"
+        )
+        assert found.code == 0, found.err
+        verdicts = {v["statement"]: v["verdict"] for v in found.data["audits"][0]["verdicts"]}
+        assert verdicts["span"] == told
+        assert verdicts["span-diameter"] == "inconclusive"
+
+
 def test_a_spec_is_audited_and_what_has_no_theorem_is_listed(gainful: Gainful, tmp_path: Path) -> None:
     spec = tmp_path / "two.toml"
     spec.write_text(

@@ -99,13 +99,15 @@ def row_maximum(rows: CountedRows, k: int, values: Any, top: float, radius: floa
         grown = np.exp(log - radius)  # E/x
         slope = 1.0 - first * grown
         bound = top - x * np.expm1(log - radius)
-        upper = min(upper, bound)
+        slack = 2e-15 * (x + spread)  # rounding
+        upper = min(upper, bound + slack)
         if slope >= 0.0:
             high = x
-            low_value = max(low_value, bound - slope * x)
+            low_value = max(low_value, bound - slope * x - slack)
         else:
             low = x
-        if upper - low_value <= 1e-11 * spread or high - low <= 1e-15 * x:
+        best = 1e-11 * spread + (2.0 * slack if x <= 1e5 * spread else 0.0)
+        if upper - low_value <= best or high - low <= 1e-15 * x:
             break
         curve = grown * (second - first * first)  # of x
         step = x * (1.0 - slope / curve) if curve > 0.0 else -1.0
