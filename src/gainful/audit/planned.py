@@ -313,7 +313,7 @@ class EpisodeRecorder:
         numbers_per_pair: int = 1,
     ) -> None:
         self.constants, self.possible = constants, possible
-        self._true, self._bias, self._flat = true, bias, np.ascontiguousarray(possible.reshape(-1))
+        self._true, self._bias, self._flat = tuple(true), bias, np.ascontiguousarray(possible.reshape(-1))
         S, A = constants.n_states, constants.n_actions
         pairs, row = S * A, int(np.diff(true.indptr).max()) if true.probabilities.size else S
         self._exact = pairs * pairs * max(2, row) <= PAIRWISE_WORK
@@ -350,11 +350,12 @@ class EpisodeRecorder:
         kept["mixed"][i] = plan.probabilities is not None
         if plan.probabilities is not None:
             kept["probabilities"][i] = plan.probabilities.reshape(-1)
-        rows, products = counted_rows(statistics), RowProducts(*(kept[name][i] for name in RowProducts._fields))
+        counted, products = counted_rows(statistics), tuple(kept[name][i] for name in RowProducts._fields)
+        rows = tuple(counted)
         kept["longest"][i] = compare_rows(rows, self._true, self._flat, self._bias, kept["values"][i], products)
         if self.constants.variant == "bernstein":
-            kept["variance_of_values"][i] = row_variances(rows, kept["values"][i])
-            kept["variance_of_bias"][i] = row_variances(rows, self._bias)
+            kept["variance_of_values"][i] = row_variances(counted, kept["values"][i])
+            kept["variance_of_bias"][i] = row_variances(counted, self._bias)
         if self._exact:
             kept["gamma"][i] = contraction(rows, self._flat)
         else:

@@ -75,6 +75,7 @@ def compare_rows(rows: CountedRows, true: TrueRows, possible: Any, bias: Any, va
 
     Pairs that are not `possible` get zeros.
     """
+    rows, true, out = CountedRows(*rows), TrueRows(*true), RowProducts(*out)
     longest = 0
     for k in range(rows.visits.size):
         estimated_bias = estimated_values = true_values = distance = anchored = 0.0
@@ -142,6 +143,7 @@ def overlap(rows: CountedRows, k: int, m: int) -> Any:
 @kernel
 def contraction(rows: CountedRows, possible: Any) -> float:
     """γ = 1 - min Σ min{p̂(s'|s,a), p̂(s'|z,b)} over all two pairs (Puterman 1994, sec. 6.6.1)."""
+    rows = CountedRows(*rows)
     gamma = 0.0
     for k in range(rows.visits.size):
         for m in range(k):
@@ -153,6 +155,7 @@ def contraction(rows: CountedRows, possible: Any) -> float:
 @kernel
 def contraction_bound(rows: CountedRows, possible: Any, n_states: int) -> float:
     """Doeblin's bound of γ: 1 - Σ min p̂(s'|s,a) over the pairs, for each next state."""
+    rows = CountedRows(*rows)
     least, common, n_possible = np.full(n_states, np.inf), np.zeros(n_states, np.int64), 0
     for k in range(rows.visits.size):
         if not possible[k]:
