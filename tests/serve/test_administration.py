@@ -38,7 +38,7 @@ def with_registry(folder: Path, scenario: Callable[[AgentRegistry], Awaitable[No
 async def make(registry: AgentRegistry, agent_id: str, **members: Any) -> str:
     """Create an agent; its key."""
     wanted = {"id": agent_id, "config": CONFIG, **members}
-    return (await registry.make(parse_new_agent(json.dumps(wanted))))[1]
+    return (await registry.make(parse_new_agent(json.dumps(wanted).encode())))[1]
 
 
 def test_one_slow_agent_does_not_block_administration(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_agents_made_at_the_same_time_are_as_many_as_allowed(tmp_path: Path) -> 
 def test_one_request_sent_several_times_at_once_makes_one_agent(tmp_path: Path) -> None:
     async def scenario(registry: AgentRegistry) -> None:
         wanted = {"config": CONFIG, "request_id": "r"}
-        made = await asyncio.gather(*(registry.make(parse_new_agent(json.dumps(wanted))) for _ in range(5)))
+        made = await asyncio.gather(*(registry.make(parse_new_agent(json.dumps(wanted).encode())) for _ in range(5)))
         assert len({(record.id, key) for record, key in made}) == len(registry.slots) == 1
 
     with_registry(tmp_path / "agents", scenario)

@@ -21,6 +21,7 @@ from gainful.serve.agent_registry import AgentRecord
 from gainful.serve.agent_slot import AgentSlot, OpenOptions
 from gainful.serve.agent_view import agent_view, episodes
 from gainful.serve.app import list_agents
+from gainful.serve.json_text import encode
 from gainful.serve.keys import ADMIN, Keyring, admin_key, derived_key, hashed, new_key
 from gainful.serve.problem_details import ProblemError, of_error
 from gainful.serve.server import is_loopback
@@ -209,12 +210,12 @@ def test_every_agent_can_be_shown(name: str, tmp_path: Path) -> None:
     if name in agents.AGENTS:
         config["n_states"] = 3
     with open_agent(tmp_path / "a", config, fsync="off") as agent:
-        json.dumps(agent_view(agent, 0, 10), allow_nan=False)
+        json.loads(encode(agent_view(agent, 0, 10)))
         for n in range(20):
             state, to = (n % 3, (n + 1) % 3) if not agent.dim else ([n % 3 / 3], [(n + 1) % 3 / 3])
             agent.observe(state, agent.act(state), 0.5, to)
-        found = agent_view(agent, 0, 10)
-        json.dumps([found, episodes(agent, 5)], allow_nan=False)
+        found = json.loads(encode(agent_view(agent, 0, 10)))
+        encode(episodes(agent, 5))
         assert sum(map(sum, found["tables"]["visits"])) == found["observations"] == 20
         assert (found["regret_bound"]["value"] is not None) == (
             name in ("scal-plus", "c-scal-plus", "kl-scal-plus", "c-kl-scal-plus")
@@ -231,7 +232,7 @@ def test_the_bound_of_the_sharp_bonus_is_shown_and_the_bernstein_bonus_has_none(
     with open_agent(tmp_path / "a", config, fsync="off") as agent:
         agent.observe(0, agent.act(0), 0.5, 1)
         found = agent_view(agent, 0, 10)
-        json.dumps(found, allow_nan=False)
+        encode(found)
         assert found["regret_bound"]["probability"] == (probability and pytest.approx(probability, rel=1e-12, abs=0))
         assert found["regret_bound"]["reason"]
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
+import numpy as np
 import psutil
 import pytest
+from hypothesis import given, settings, strategies
 
+from gainful.serve.json_text import encode
+from gainful.serve.models import RowError, parse_observation
 from tests.serve.service import Running, served
 
 SECONDS = 1.0
@@ -170,8 +178,116 @@ def test_connections_that_are_idle_make_room_for_new_ones(tmp_path: Path) -> Non
         for line in idle:
             line.sendall(GET + b"\r\n")
             assert b"200 OK" in answer(line)
+            time.sleep(0.05)  # the clock of the loop counts milliseconds
         for _ in range(2):
             with connect(running) as line:
                 line.sendall(GET + b"\r\n")
                 assert b"200 OK" in answer(line)
         assert everything(idle[0]) == b""  # idle longest, and closed
+
+
+# ---------------------------------------------------------------------- one key stalls no one
+
+GOOD = {"state": 0, "action": 1, "reward": 0.5, "next_state": 1}
+
+
+@contextlib.contextmanager
+def health_watched(running: Running) -> Iterator[list[float]]:
+    """The times of /healthz on a connection of its own, during the block."""
+    seconds: list[float] = []
+    over = threading.Event()
+
+    def ask() -> None:
+        with httpx.Client() as client:
+            while not over.wait(0.01):
+                began = time.monotonic()
+                assert client.get(f"{running.url}/healthz").status_code == 200
+                seconds.append(time.monotonic() - began)
+
+    watch = threading.Thread(target=ask)
+    watch.start()
+    try:
+        yield seconds
+    finally:
+        over.set()
+        watch.join()
+
+
+LARGE_BODIES: dict[str, tuple[bytes, str]] = {
+    "rows": (b'{"transitions":[' + b",".join([b'{"a":0}'] * 99_000) + b"]}", "too many transitions in one request"),
+    "coordinates": (b'{"state":[' + b"0," * 490_000 + b"0]}", "a list in the body is too long"),
+    "members": (
+        b"{" + b",".join(b'"a%d":0' % i for i in range(80_000)) + b"}",
+        "a list in the body is too long",
+    ),
+    "a name": (b'{"' + b"x" * 900_000 + b'":0}', "the name of a member is too long"),
+    "nothing": (b'{"state":0' + b" " * 900_000 + b"}", "action is missing"),
+    "depth": (b'{"transitions":' + b"[" * 900_000, "the body is not valid JSON"),
+    "a text": (b'{"transitions":"' + b"x" * 900_000 + b'"}', "transitions is"),
+}
+
+
+def test_one_key_with_large_bodies_stalls_no_one(strict: Running) -> None:
+    key = strict.make("key")
+    declared = {"Content-Type": "application/json"}
+    with health_watched(strict) as seconds:
+        for content, what in LARGE_BODIES.values():
+            refused = strict.ask("POST", "/agents/key/observe", key, content=content, headers=declared)
+            assert refused.status_code in (400, 422), refused.text
+            assert refused.json()["what"].startswith(what)
+            assert len(refused.content) < 1000
+        rows = {"transitions": [GOOD] * 9999 + [{"a": 0}]}
+        refused = strict.post("/agents/key/observe", rows, key)
+        assert refused.json()["where"] == "body.transitions.9999.state"
+        assert strict.post("/agents/key/observe", {"transitions": [GOOD] * 10_000}, key).status_code == 200
+    assert strict.ask("GET", "/agents/key", key).json()["observations"] == 10_000
+    assert max(seconds) < 1.0  # on a busy machine; seconds, if a body holds up the others
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_states", "n_actions"), [(10_000, 100), (1, 1_000_000)])
+def test_a_large_answer_stalls_no_one(n_states: int, n_actions: int, tmp_path: Path) -> None:
+    with served(tmp_path / "agents") as running:
+        key = running.make("large", n_states=n_states, n_actions=n_actions)
+        assert running.post("/agents/large/observe", {**GOOD, "next_state": 0}, key).status_code == 200
+        with health_watched(running) as seconds:
+            tables = running.ask("GET", "/agents/large?states=10000", key).json()["tables"]
+        assert max(seconds) < 0.5
+        assert [len(tables["visits"]), len(tables["visits"][0])] == [n_states, n_actions]
+        assert sum(map(sum, tables["visits"])) == tables["visits"][0][1] == 1
+        with contextlib.ExitStack() as lines:  # more than are sent at once, and never read
+            head = f"GET /agents/large?states=10000 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\r\n"
+            before = psutil.Process(running.process.pid).memory_info().rss
+            for _ in range(50):
+                lines.enter_context(connect(running, receive_buffer=4096)).sendall(head.encode())
+            time.sleep(3.0)
+            assert psutil.Process(running.process.pid).memory_info().rss - before < 300e6
+            assert running.ask("GET", "/healthz").status_code == 200
+
+
+def test_the_first_wrong_row_ends_the_parsing() -> None:
+    rows = [GOOD, {**GOOD, "action": -1}, *([{"a": 0}] * 1000)]
+    with pytest.raises(RowError) as wrong:
+        parse_observation(json.dumps({"transitions": rows}).encode(), 10_000)
+    assert wrong.value.row == 1
+    assert wrong.value.error.error_count() == 1
+
+
+@settings(max_examples=30)
+@given(
+    strategies.recursive(
+        strategies.none()
+        | strategies.integers()
+        | strategies.floats(allow_nan=False, allow_infinity=False)
+        | strategies.text(),
+        lambda inner: strategies.lists(inner) | strategies.dictionaries(strategies.text(), inner),
+    )
+)
+def test_json_is_written_as_the_standard_library_does(value: Any) -> None:
+    assert encode(value) == json.dumps(value, separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize("shape", [(0,), (7,), (2500,), (3, 0), (0, 3), (5, 3), (1500, 2), (2, 2500)])
+def test_arrays_are_written_as_lists(shape: tuple[int, ...]) -> None:
+    values = np.arange(float(np.prod(shape))).reshape(shape) / 7.0
+    assert encode({"x": values}) == json.dumps({"x": values.tolist()}, separators=(",", ":")).encode()

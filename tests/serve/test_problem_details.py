@@ -134,6 +134,28 @@ def test_what_is_no_state_is_refused(content: bytes, status: int, service: Runni
     check(service, kept, answer, status)
 
 
+@pytest.mark.parametrize(
+    ("verb", "content"),
+    [
+        ("act", b'{"state": 0, "state": 1}'),
+        ("act", b'{"state": 0, "st\\u0061te": 1}'),
+        ("act", b'{"state": 0, "request_id": "x", "request_id": "x"}'),
+        ("observe", b'{"state": 0, "action": 1, "reward": 0, "reward": 1, "next_state": 1}'),
+        ("observe", b'{"transitions": [{"state": 0, "action": 1, "reward": 0, "reward": 1, "next_state": 1}]}'),
+        ("observe", b'{"transitions": [], "transitions": []}'),
+        ("change", b'{"bonus_scale": 0.1, "bonus_scale": 0.2}'),
+        ("abandon", b'{"decision_id": 1, "decision_id": 2}'),
+        ("", b'{"config": {"agent": "scal-plus", "n_states": 6, "n_actions": 2, "span": 1, "span": 2}}'),
+        ("", b'{"config": {"agent": "scal-plus", "n_states": 6, "n_actions": 2, "x": [{"y": 1, "y": 1}]}}'),
+    ],
+)
+def test_a_member_that_appears_twice_is_refused(verb: str, content: bytes, service: Running, kept: Kept) -> None:
+    declared = {"Content-Type": "application/json"}
+    path, key = (f"/agents/kept/{verb}", kept[0]) if verb else ("/agents", None)
+    problem = check(service, kept, service.ask("POST", path, key, content=content, headers=declared), 422)
+    assert "appears twice" in problem["what"]
+
+
 @pytest.mark.parametrize("media", ["", "text/plain", "application/x-www-form-urlencoded", "application/jsonx"])
 def test_only_json_is_taken(media: str, service: Running, kept: Kept) -> None:
     headers = {"Content-Type": media} if media else {}

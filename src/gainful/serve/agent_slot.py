@@ -28,6 +28,8 @@ Job = Callable[[DurableAgent], Any]
 
 MAX_BATCH = 64
 """Requests of one agent that share a sync at most."""
+MAX_LARGE = 2
+"""Large requests and responses of one agent at the same time."""
 ONE_HOUR = 3_600_000.0
 """Milliseconds between the agent's own syncs if the service syncs: with "off", a new segment would not be synced."""
 RETRY_AFTER = 2.0
@@ -82,6 +84,8 @@ class AgentSlot:
     def __init__(self, agent_id: str, folder: Path, options: OpenOptions, workers: WorkerPool, max_queue: int) -> None:
         self.id, self.folder = agent_id, folder
         self._options, self._workers, self._max_queue = options, workers, max_queue
+        self.large = asyncio.Semaphore(MAX_LARGE)
+        """For requests and responses that are large: those of one agent wait for each other, not others for them."""
         self._queue: deque[tuple[Job, asyncio.Future[Any]]] = deque()
         self._running = self._closed = False
         self.agent: DurableAgent | None = None

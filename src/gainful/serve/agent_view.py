@@ -1,4 +1,4 @@
-"""What an agent has learned, as plain values for JSON: gain, policy, visits, confidence, the regret bound so far."""
+"""What an agent has learned: gain, policy, visits, confidence, the regret bound; `json_text.encode` writes it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def agent_view(agent: DurableAgent, first: int, states: int) -> dict[str, Any]:
 
 
 def tables(agent: DurableAgent, bonus: NDArray[np.float64] | None, first: int, states: int) -> dict[str, Any]:
-    """Policy, visits and bonuses of `states` states from `first` on."""
+    """Policy, visits and bonuses of `states` states from `first` on, as copies."""
     S, A = agent.n_states, agent.n_actions
     rows = slice(min(first, S), min(first + states, S))
     actions = agent.actions
@@ -73,9 +73,9 @@ def tables(agent: DurableAgent, bonus: NDArray[np.float64] | None, first: int, s
         "first": rows.start,
         "n_states": S,
         "n_actions": A,
-        "policy": None if actions is None else actions[rows].tolist(),
-        "visits": agent.statistics.visits.reshape(S, A)[rows].tolist(),
-        "bonus": None if bonus is None else bonus[rows].tolist(),
+        "policy": None if actions is None else actions[rows].copy(),
+        "visits": agent.statistics.visits.reshape(S, A)[rows].copy(),
+        "bonus": None if bonus is None else bonus[rows].copy(),
     }
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import sys
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from starlette.applications import Starlette
@@ -16,13 +19,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from gainful.errors import GainfulError
 from gainful.live import DurableAgent
 from gainful.serve import models
-from gainful.serve.agent_registry import AgentRegistry
+from gainful.serve.agent_registry import AgentRecord, AgentRegistry
 from gainful.serve.agent_slot import AgentSlot
 from gainful.serve.agent_view import agent_view, episodes, json_settings, summary
+from gainful.serve.json_text import encode
 from gainful.serve.keys import ADMIN
 from gainful.serve.limits import Limits, body_of
 from gainful.serve.metrics import METRICS_MEDIA_TYPE, Metrics
@@ -38,9 +43,20 @@ from gainful.serve.problem_details import (
     of_validation,
 )
 
+T = TypeVar("T")
 Handler = Callable[["Service", Request], Awaitable[Response]]
 RESPONSE_HEADERS = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
 PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+LARGE_BODY = 1 << 14
+"""Bytes of a body that is parsed in a thread."""
+LARGE_ANSWER = 2000
+"""Numbers or rows of a response that is written in a thread."""
+LARGE_AT_ONCE = 8
+"""Large responses that are being made or sent at the same time: each may take tens of megabytes."""
+PIECE = 1 << 16
+"""Bytes of a large response that are sent at a time."""
+MANY_AGENTS = 50
+"""Agents whose list is made in a thread."""
 MAX_HEADER_KEY = 300
 """Characters of a key in a request; longer ones are not even hashed."""
 
@@ -56,8 +72,25 @@ class BytesResponse(Response):
 
 def json_response(value: Any, status: int = 200) -> BytesResponse:
     """A value as JSON."""
-    content = json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
-    return BytesResponse(content, b"application/json", status)
+    return BytesResponse(encode(value), b"application/json", status)
+
+
+class LargeResponse(BytesResponse):
+    """JSON that is sent as fast as the client reads it; until then it counts against the limits in `held`."""
+
+    def __init__(self, content: bytes, held: contextlib.AsyncExitStack) -> None:
+        super().__init__(content, b"application/json", 200)
+        self._held = held
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        """Send it in pieces."""
+        async with self._held:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            content = memoryview(self.body)
+            for start in range(0, len(content), PIECE):
+                more = start + PIECE < len(content)
+                piece = bytes(content[start : start + PIECE])
+                await send({"type": "http.response.body", "body": piece, "more_body": more})
 
 
 def problem_response(problem: ProblemError) -> BytesResponse:
@@ -84,9 +117,45 @@ class Service:
     def __init__(self, registry: AgentRegistry, limits: Limits, version: str, open_metrics: bool) -> None:
         self.registry, self.limits, self.version = registry, limits, version
         self.metrics, self.open_metrics = Metrics(), open_metrics
+        self._thread = ThreadPoolExecutor(1, "gainful-json")  # several would share one interpreter lock
+        self._large = asyncio.Semaphore(LARGE_AT_ONCE)
         description = openapi(version)
         self.description = json.dumps(description).encode()
         self.pages = {"/": dashboard(), "/docs": documentation(description)}
+
+    # ------------------------------------------------------------------ large requests and responses
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Do something that takes long, but can be interrupted, without delaying other requests."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    async def parse(self, slot: AgentSlot | None, body: bytes, parse: Callable[[bytes], T]) -> T:
+        """Parse a body, in a thread if it is large."""
+        if len(body) <= LARGE_BODY:
+            return parse(body)
+        async with slot.large if slot is not None else contextlib.nullcontext():
+            return await self.in_thread(lambda: parse(body))
+
+    async def answer(self, slot: AgentSlot, size: int, job: Callable[[DurableAgent], dict[str, Any]]) -> Response:
+        """The result of a job as JSON, made in a thread and sent in pieces if its size may be large."""
+        if size <= LARGE_ANSWER:
+            return json_response(await slot.call(job))
+        async with contextlib.AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout(self.limits.seconds):
+                    await held.enter_async_context(slot.large)
+                    await held.enter_async_context(self._large)
+            except TimeoutError:
+                raise ProblemError(
+                    503,
+                    "too many large responses are being sent",
+                    where="service",
+                    hint="ask for less, or send the request again later",
+                    headers={"Retry-After": "5"},
+                ) from None
+            value = await slot.call(job)
+            content = await self.in_thread(lambda: encode(value))
+            return LargeResponse(content, held.pop_all())
 
     # ------------------------------------------------------------------ access
 
@@ -153,7 +222,8 @@ class Service:
 async def make_agent(service: Service, request: Request) -> Response:
     """POST /agents."""
     service.require_admin(request)
-    wanted = models.parse_new_agent(await body_of(request, service.limits))
+    body = await body_of(request, service.limits, service.limits.body)
+    wanted = await service.parse(None, body, models.parse_new_agent)
     record, key = await service.registry.make(wanted)
     return json_response({"id": record.id, "name": record.name, "key": key}, 201)
 
@@ -162,24 +232,31 @@ async def list_agents(service: Service, request: Request) -> Response:
     """GET /agents: all agents for the admin key, its own for an agent's key."""
     holder = service.holder(request)
     registry = service.registry
-    listed = []
-    for name in sorted(registry.slots) if holder == ADMIN else [holder]:
-        record, slot = registry.records[name], registry.slots[name]
-        known = {"agent": "", "observations": 0, "episodes": 0, "gain_low": None, "gain_high": None}
-        agent = slot.agent  # read once, because a thread may close it meanwhile
-        if agent is not None:
-            known |= {key: value for key, value in summary(agent).items() if key in known}
-        listed.append(
-            {
-                "id": name,
-                "name": record.name,
-                "created": record.created,
-                "open": agent is not None,
-                "trouble": slot.trouble.replace(str(registry.folder), "the service's folder"),
-                **known,
-            }
-        )
-    return json_response({"agents": listed})
+    names = sorted(registry.slots) if holder == ADMIN else [holder]
+    listed = [(registry.records[name], registry.slots[name]) for name in names]
+    folder = str(registry.folder)
+    if len(listed) <= MANY_AGENTS:
+        return json_response({"agents": [_listed(record, slot, folder) for record, slot in listed]})
+    content = await service.in_thread(
+        lambda: encode({"agents": [_listed(record, slot, folder) for record, slot in listed]})
+    )
+    return BytesResponse(content, b"application/json", 200)
+
+
+def _listed(record: AgentRecord, slot: AgentSlot, folder: str) -> dict[str, Any]:
+    """The row of an agent in the list."""
+    known = {"agent": "", "observations": 0, "episodes": 0, "gain_low": None, "gain_high": None}
+    agent = slot.agent  # read once, because a thread may close it meanwhile
+    if agent is not None:
+        known |= {key: value for key, value in summary(agent).items() if key in known}
+    return {
+        "id": record.id,
+        "name": record.name,
+        "created": record.created,
+        "open": agent is not None,
+        "trouble": slot.trouble.replace(folder, "the service's folder"),
+        **known,
+    }
 
 
 async def get_agent(service: Service, request: Request) -> Response:
@@ -187,8 +264,10 @@ async def get_agent(service: Service, request: Request) -> Response:
     slot = service.slot(request)
     first, states = (_query(request, name) for name in ("first", "states"))
     record = service.registry.records[slot.id]
-    view = await slot.call(lambda agent: agent_view(agent, first, states))
-    return json_response({"id": record.id, "name": record.name, "created": record.created, **view})
+    about = {"id": record.id, "name": record.name, "created": record.created}
+    agent = slot.agent
+    size = LARGE_ANSWER + 1 if agent is None else min(states, agent.n_states) * agent.n_actions
+    return await service.answer(slot, size, lambda agent: {**about, **agent_view(agent, first, states)})
 
 
 async def archive_agent(service: Service, request: Request) -> Response:
@@ -234,16 +313,8 @@ async def act(service: Service, request: Request) -> Response:
 async def observe(service: Service, request: Request) -> Response:
     """POST /agents/{id}/observe: one transition, an outcome, or a batch."""
     slot = service.slot(request)
-    body = models.parse_observation(await body_of(request, service.limits))
-    if isinstance(body, models.Transitions) and len(body.transitions) > service.limits.rows:
-        raise ProblemError(
-            422,
-            "too many transitions in one request",
-            where="body.transitions",
-            found=str(len(body.transitions)),
-            expected=f"at most {service.limits.rows}",
-            hint="send them in several requests",
-        )
+    content = await body_of(request, service.limits, service.limits.body)
+    body = await service.parse(slot, content, lambda content: models.parse_observation(content, service.limits.rows))
     receipt = await slot.call(lambda agent: _observe(agent, body))
     return json_response({"sequence": receipt.sequence, "repeated": receipt.repeated})
 
@@ -336,14 +407,14 @@ async def list_pending(service: Service, request: Request) -> Response:
         ]
         return {"id": slot.id, "pending": rows, "of": len(pending)}
 
-    return json_response(await slot.call(waiting))
+    return await service.answer(slot, min(limit, service.limits.pending), waiting)
 
 
 async def list_episodes(service: Service, request: Request) -> Response:
     """GET /agents/{id}/episodes."""
     slot = service.slot(request)
     points = _query(request, "points")
-    return json_response({"id": slot.id, **await slot.call(lambda agent: episodes(agent, points))})
+    return await service.answer(slot, 4 * points, lambda agent: {"id": slot.id, **episodes(agent, points)})
 
 
 # ---------------------------------------------------------------------- the service itself
@@ -353,7 +424,8 @@ async def metrics(service: Service, request: Request) -> Response:
     """GET /metrics: with the admin key, or requested directly from the same machine, not through a proxy."""
     if not (service.open_metrics and _is_local(request)):
         service.require_admin(request)
-    return BytesResponse(service.metrics.text(service.registry).encode(), METRICS_MEDIA_TYPE.encode(), 200)
+    text = await service.in_thread(lambda: service.metrics.text(service.registry))
+    return BytesResponse(text.encode(), METRICS_MEDIA_TYPE.encode(), 200)
 
 
 def _is_local(request: Request) -> bool:
@@ -467,6 +539,9 @@ def _endpoint(service: Service, path: str, handlers: dict[str, Handler]) -> Call
         except ValidationError as error:
             states = service.accepted_states(request.path_params.get("id", ""))
             response = problem_response(of_validation(error, states))
+        except models.RowError as error:
+            states = service.accepted_states(request.path_params.get("id", ""))
+            response = problem_response(of_validation(error.error, states, ("transitions", error.row)))
         except GainfulError as error:
             agent_id = request.path_params.get("id", "")
             response = problem_response(of_error(error, agent_id, str(service.registry.folder / "agents" / agent_id)))

@@ -17,6 +17,8 @@ REFINEMENT_HORIZON = 1 << 20
 """Steps for which the cells are counted of an agent that refines them over time."""
 SIZE_FACTORS = ("episode_length", "samples")
 """Settings that multiply the stored entries: actions for every step of a block, samples for every pair."""
+SMALL_BODY = 1 << 16
+"""Bytes of a request that is neither a batch nor a new agent (413); such a body is parsed at once."""
 JSON_TYPES = ("application/json", "application/json; charset=utf-8", "application/json;charset=utf-8")
 
 
@@ -25,7 +27,7 @@ class Limits:
     """Limits of the service, each with the status of a request that exceeds it."""
 
     body: int = 1 << 20
-    """Bytes of a request (413)."""
+    """Bytes of a batch of transitions or a new agent (413)."""
     rows: int = 10_000
     """Transitions in one request (422)."""
     pending: int = 1000
@@ -42,8 +44,9 @@ class Limits:
     """The time for a request to arrive, its head (else the connection is closed) and its body (408)."""
 
 
-async def body_of(request: Request, limits: Limits) -> bytes:
+async def body_of(request: Request, limits: Limits, most: int = SMALL_BODY) -> bytes:
     """Read the body of a request, declared as JSON and not too long; the rest of a longer body is not read."""
+    most = min(most, limits.body)
     declared = media = ""
     for name, value in request.scope["headers"]:
         if name == b"content-length":
@@ -59,11 +62,11 @@ async def body_of(request: Request, limits: Limits) -> bytes:
             expected="application/json",
             hint="send the header Content-Type: application/json",
         )
-    if declared.isdigit() and int(declared) > limits.body:
-        raise _too_large(f"{declared} bytes", limits)
+    if declared.isdigit() and int(declared) > most:
+        raise _too_large(f"{declared} bytes", most)
     try:
         async with asyncio.timeout(limits.seconds):  # for the whole body: a byte now and then does not extend it
-            return await _read(request, limits)
+            return await _read(request, most)
     except TimeoutError:
         raise ProblemError(
             408,
@@ -76,7 +79,7 @@ async def body_of(request: Request, limits: Limits) -> bytes:
         ) from None
 
 
-async def _read(request: Request, limits: Limits) -> bytes:
+async def _read(request: Request, most: int) -> bytes:
     parts, size, more = [], 0, True
     while more:
         message: Any = await request.receive()
@@ -86,19 +89,19 @@ async def _read(request: Request, limits: Limits) -> bytes:
             )
         parts.append(message.get("body", b""))
         size += len(parts[-1])
-        if size > limits.body:
-            raise _too_large(f"more than {limits.body} bytes", limits)
+        if size > most:
+            raise _too_large(f"more than {most} bytes", most)
         more = message.get("more_body", False)
     return b"".join(parts)
 
 
-def _too_large(found: str, limits: Limits) -> ProblemError:
+def _too_large(found: str, most: int) -> ProblemError:
     return ProblemError(
         413,
         "the body is too large",
         where="body",
         found=found,
-        expected=f"at most {limits.body} bytes",
+        expected=f"at most {most} bytes",
         hint="send less at a time",
         headers={"Connection": "close"},
     )

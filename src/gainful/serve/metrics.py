@@ -66,7 +66,7 @@ class Metrics:
             yield f'gainful_http_request_duration_seconds_count{{route="{route}"}} {total}'
 
     def _of_agents(self, registry: AgentRegistry) -> Iterator[str]:
-        slots = [registry.slots[name] for name in sorted(registry.slots)]
+        slots = sorted(registry.slots.values(), key=lambda slot: slot.id)
         values: list[tuple[str, dict[str, Any]]] = []
         for slot in slots:
             agent = slot.agent

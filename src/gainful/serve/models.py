@@ -6,16 +6,21 @@ in the OpenAPI description under its title, which is its class name unless `mode
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from gainful.agents import registry
+from gainful.serve.json_text import decode
+from gainful.serve.problem_details import ProblemError
 
 ID_PATTERN = r"^[a-z0-9][a-z0-9-]{0,62}$"
 MAX_STATE = 2**32 - 1
 MAX_DIMENSIONS = 16
 MAX_INTEGER_ID = 2**63 - 1
+MAX_COMMAS_PER_OBJECT = 2 * MAX_DIMENSIONS + 4
+"""A row has four members, two of them with coordinates."""
 
 AgentId = Annotated[
     str, StringConstraints(pattern=ID_PATTERN), Field(description="Lower-case letters, digits and dashes.")
@@ -210,25 +215,108 @@ class Abandon(BaseModel):
 
 Observation = Transition | OutcomeBody | Transitions
 
-parse_new_agent = TypeAdapter(NewAgent).validate_json
-parse_act = TypeAdapter(Act).validate_json
-parse_change = TypeAdapter(ChangeBody).validate_json
-parse_abandon = TypeAdapter(Abandon).validate_json
-_parse_transition = TypeAdapter(Transition).validate_json
-_parse_outcome = TypeAdapter(OutcomeBody).validate_json
-_parse_transitions = TypeAdapter(Transitions).validate_json
-_parse_any_observation = TypeAdapter(Observation).validate_json
+T = TypeVar("T")
 
 
-def parse_observation(body: bytes) -> Transition | OutcomeBody | Transitions:
-    """Parse a body of one of three kinds; a validation error refers to the kind that the body resembles most."""
+def _parser(validate: Callable[[bytes], T]) -> Callable[[bytes], T]:
+    """Parse a body that has no member twice."""
+
+    def parse(body: bytes) -> T:
+        try:
+            decode(body)
+        except (ValueError, RecursionError) as error:
+            validate(body)  # which says better what is wrong
+            raise ProblemError(
+                400, "the body is not valid JSON", where="body", found=str(error)[:200], hint="send one JSON object"
+            ) from error
+        return validate(body)
+
+    return parse
+
+
+parse_new_agent = _parser(TypeAdapter(NewAgent).validate_json)
+parse_act = _parser(TypeAdapter(Act).validate_json)
+parse_change = _parser(TypeAdapter(ChangeBody).validate_json)
+parse_abandon = _parser(TypeAdapter(Abandon).validate_json)
+_validate_transition = TypeAdapter(Transition).validate_json
+_validate_outcome = TypeAdapter(OutcomeBody).validate_json
+_validate_any_observation = TypeAdapter(Observation).validate_json
+_validate_transitions = TypeAdapter(Transitions).validate_python
+_validate_row = TypeAdapter(Row).validate_python
+
+
+def _validate_single(body: bytes) -> Transition | OutcomeBody | Transitions:
+    """A validation error refers to the kind that the body resembles most."""
     if b"\\" in body:  # member names may be written with escapes, so they cannot be searched for
-        return _parse_any_observation(body)
-    if b'"transitions"' in body:
-        return _parse_transitions(body)
+        return _validate_any_observation(body)
     if b'"decision_id"' in body and b'"action"' not in body:
-        return _parse_outcome(body)
-    return _parse_transition(body)
+        return _validate_outcome(body)
+    return _validate_transition(body)
+
+
+_parse_single = _parser(_validate_single)
+
+
+def parse_observation(body: bytes, max_rows: int) -> Transition | OutcomeBody | Transitions:
+    """Parse a body of one of three kinds.
+
+    A batch with too many rows is rejected before it is parsed, and the first row with an error ends the parsing.
+    """
+    objects = body.count(b"{")  # no valid body has a brace or a comma in a string
+    if objects > max_rows + 1:
+        raise ProblemError(
+            422,
+            "too many transitions in one request",
+            where="body.transitions",
+            found=f"{objects - 1} or fewer",
+            expected=f"at most {max_rows}",
+            hint="send them in several requests",
+        )
+    if body.count(b",") > MAX_COMMAS_PER_OBJECT * (objects + 1):
+        raise ProblemError(
+            422,
+            "a list in the body is too long",
+            where="body",
+            expected=f"states with at most {MAX_DIMENSIONS} coordinates",
+            hint="see /docs for the expected body",
+        )
+    if b'"transitions"' not in body and b"\\" not in body:
+        return _parse_single(body)
+    try:
+        value = decode(body)
+    except (ValueError, RecursionError):
+        return _parse_single(body)
+    if not isinstance(value, dict) or "transitions" not in value:
+        return _parse_single(body)
+    rows = value["transitions"]
+    if not isinstance(rows, list):
+        return _validate_transitions(value)
+    found = _validate_transitions({**value, "transitions": rows[:1]})
+    found.transitions = [_row(row, i) for i, row in enumerate(rows)]
+    return found
+
+
+def _row(row: Any, i: int) -> Row:
+    try:
+        return _validate_row(row)
+    except ValidationError as error:
+        raise RowError(error, i) from error
+
+
+class RowError(Exception):
+    """A row of a batch is wrong.
+
+    Parameters
+    ----------
+    error : ValidationError
+        What is wrong with it.
+    row : int
+        Its index.
+    """
+
+    def __init__(self, error: ValidationError, row: int) -> None:
+        super().__init__(str(row))
+        self.error, self.row = error, row
 
 
 # ---------------------------------------------------------------------- responses

@@ -7,6 +7,7 @@ extension members.
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 from http import HTTPStatus
 from typing import Any
@@ -87,8 +88,20 @@ class ProblemError(Exception):
 
 def as_json(value: Any) -> str:
     """A value as JSON, shortened; what JSON cannot hold is shown as in error messages."""
-    text = json.dumps(value, default=_plain, ensure_ascii=False)
+    text = json.dumps(_beginning(value), default=_plain, ensure_ascii=False)
     return text if len(text) <= MAX_FOUND_LENGTH else text[:MAX_FOUND_LENGTH] + " …"
+
+
+def _beginning(value: Any, depth: int = 4) -> Any:
+    """As much of a value as is shown, for it may be very large."""
+    if isinstance(value, str):
+        return value[: MAX_FOUND_LENGTH + 1]
+    if isinstance(value, (list, tuple)):
+        return [_beginning(each, depth - 1) for each in value[:MAX_FOUND_LENGTH]] if depth else []
+    if isinstance(value, dict):
+        first = itertools.islice(value.items(), MAX_FOUND_LENGTH)
+        return {str(name)[:MAX_FOUND_LENGTH]: _beginning(each, depth - 1) for name, each in first} if depth else {}
+    return value
 
 
 def _plain(value: Any) -> Any:
@@ -98,10 +111,11 @@ def _plain(value: Any) -> Any:
 # ---------------------------------------------------------------------- bodies that fail validation
 
 
-def of_validation(error: ValidationError, states: str = "") -> ProblemError:
+def of_validation(error: ValidationError, states: str = "", inside: tuple[Any, ...] = ()) -> ProblemError:
     """400 for a body that is not JSON, 422 for JSON of the wrong form.
 
-    `states` describes the states that the agent accepts, if they are known.
+    `states` describes the states that the agent accepts, if they are known; `inside` is the part of the body that was
+    validated, if it is not all.
     """
     found_errors = error.errors(include_url=False, include_context=False)
     first = found_errors[0]
@@ -116,7 +130,7 @@ def of_validation(error: ValidationError, states: str = "") -> ProblemError:
         )
     by_location: dict[tuple[Any, ...], Any] = {}  # a state that matches no form counts once, not once per form
     for each in found_errors:
-        by_location.setdefault(_location(each["loc"]), each)
+        by_location.setdefault((*inside, *_location(each["loc"])), each)
     location, first = next(iter(by_location.items()))
     name = ".".join(map(str, location)) or "the body"
     found, expected = as_json(first["input"]), first["msg"].removeprefix("Input should be ")
@@ -128,7 +142,7 @@ def of_validation(error: ValidationError, states: str = "") -> ProblemError:
         what, expected = f"{name} is not a member of this request", "no such member"
     else:
         what = f"{name} is {found}, expected {expected}"
-    if len(by_location) > 1:
+    if len(by_location) > 1 and not inside:
         what += f"; this is the first of {len(by_location)} errors"
     return ProblemError(
         422, what, where=".".join(["body", *map(str, location)]), found=found, expected=expected, hint=SEE_DOCS
