@@ -17,7 +17,7 @@ from gainful.serve.agent_slot import OpenOptions
 from gainful.serve.limits import Limits
 from gainful.serve.models import parse_new_agent
 from gainful.serve.problem_details import ProblemError
-from tests.serve.service import CONFIG
+from tests.serve.service import CONFIG, Running, served
 
 ADMIN_KEY = "a" * 32
 
@@ -97,3 +97,30 @@ def test_one_request_sent_several_times_at_once_makes_one_agent(tmp_path: Path) 
         assert len({(record.id, key) for record, key in made}) == len(registry.slots) == 1
 
     with_registry(tmp_path / "agents", scenario)
+
+
+def test_a_request_sent_again_after_delete_makes_no_second_agent(tmp_path: Path) -> None:
+    wanted = {"id": "pump", "request_id": "make-pump", "config": CONFIG}
+
+    def check(running: Running) -> None:
+        again = running.post("/agents", wanted)
+        assert again.status_code == 409
+        assert "which was archived as pump-" in again.json()["what"]
+        other = running.post("/agents", {**wanted, "name": "other"})
+        assert other.status_code == 409
+        assert "with other contents" in other.json()["what"]
+        assert running.ask("GET", "/agents/pump").status_code == 404
+
+    with served(tmp_path / "agents") as running:
+        assert running.post("/agents", wanted).status_code == 201
+        assert running.ask("DELETE", "/agents/pump").status_code == 200
+        check(running)
+        running.kill()
+    (tmp_path / "agents" / "archive" / "notes").mkdir()
+    (tmp_path / "agents" / "archive" / "notes.txt").touch()
+    with served(tmp_path / "agents") as running:
+        check(running)
+        assert running.post("/agents", {**wanted, "request_id": "another"}).status_code == 201
+        assert running.ask("DELETE", "/agents/pump").status_code == 200
+        check(running)
+        assert running.stop() == 0

@@ -86,6 +86,7 @@ class AgentRegistry:
         self.slots: dict[str, AgentSlot] = {}
         self.records: dict[str, AgentRecord] = {}
         self._requests: dict[str, str] = {}
+        self._requests_archived: dict[str, tuple[AgentRecord, str]] = {}
         self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
         self._making: set[str] = set()
         self._archiving: set[str] = set()
@@ -93,6 +94,24 @@ class AgentRegistry:
         for agent_folder in sorted((folder / "agents").iterdir()):
             if agent_folder.is_dir() and not agent_folder.name.startswith("."):
                 self._load(agent_folder)
+        if (folder / "archive").is_dir():
+            for archived in sorted((folder / "archive").iterdir()):
+                self._remember_archived(archived)
+
+    def _remember_archived(self, folder: Path) -> None:
+        """Remember the request that created an agent in the archive, so that it creates no second one."""
+        try:
+            record = _parse_record((folder / RECORD_FILE).read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except (OSError, ValueError, TypeError) as error:
+            self.warnings.append(
+                f"{folder / RECORD_FILE}: cannot be read ({error}); the request that created this agent, sent again, "
+                "creates another"
+            )
+            return
+        if record.request:
+            self._requests_archived[record.request] = record, folder.name
 
     def _load(self, folder: Path) -> None:
         """Serve the agent in this folder, or say why it is not served."""
@@ -179,6 +198,8 @@ class AgentRegistry:
             known = self._requests.get(request or "")
             if known is not None:
                 return self._repeat(self.records[known], digest)
+            if request in self._requests_archived:
+                raise _already_archived(*self._requests_archived[request], digest)
             self._check_room_for(agent_id)
             config = wanted.config.given()
             check_size(config, self._limits)
@@ -223,12 +244,7 @@ class AgentRegistry:
     def _repeat(self, record: AgentRecord, digest: str) -> tuple[AgentRecord, str]:
         """The first answer to the request that created this agent."""
         if record.asked != digest:
-            raise ProblemError(
-                409,
-                f"request_id {record.request!r} was already used to create agent {record.id!r}, with other contents",
-                where="body.request_id",
-                hint="give every request its own id",
-            )
+            raise _other_contents(record)
         key = derived_key(self.keys.admin_key, bytes.fromhex(record.nonce))
         if hashed(key) != record.key:
             raise ProblemError(
@@ -337,7 +353,8 @@ class AgentRegistry:
             self._add(record)
             raise
         del self.slots[record.id], self.records[record.id]
-        self._requests.pop(record.request, None)
+        if self._requests.pop(record.request, None) is not None:
+            self._requests_archived[record.request] = record, name
         return name
 
     def _move_to_archive(self, agent_id: str) -> str:
@@ -364,6 +381,27 @@ def open_registry(
     with contextlib.suppress(FileExistsError):
         (folder / "agents").mkdir(mode=0o700)
     return AgentRegistry(folder, admin_key, options, limits, lock)
+
+
+def _other_contents(record: AgentRecord) -> ProblemError:
+    return ProblemError(
+        409,
+        f"request_id {record.request!r} was already used to create agent {record.id!r}, with other contents",
+        where="body.request_id",
+        hint="give every request its own id",
+    )
+
+
+def _already_archived(record: AgentRecord, name: str, digest: str) -> ProblemError:
+    """The answer to a request whose agent was created and archived: nothing happens twice."""
+    if record.asked != digest:
+        return _other_contents(record)
+    return ProblemError(
+        409,
+        f"this request created agent {record.id!r}, which was archived as {name}",
+        where="body.request_id",
+        hint="to create another agent, send the request with another request_id",
+    )
 
 
 # ---------------------------------------------------------------------- files
@@ -416,13 +454,20 @@ def _remove_unfinished(folder: Path, *, created: bool = False) -> None:
 
 def _read_record(folder: Path) -> AgentRecord:
     try:
-        members = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
+        content = (folder / RECORD_FILE).read_bytes()
     except FileNotFoundError:
         return AgentRecord(folder.name)
-    record = AgentRecord(**members)
-    if record.id != folder.name or not all(isinstance(value, str) for value in members.values()):
+    record = _parse_record(content)
+    if record.id != folder.name:
         raise ValueError("it belongs to another agent")
     return record
+
+
+def _parse_record(content: bytes) -> AgentRecord:
+    members = json.loads(content.decode())
+    if not isinstance(members, dict) or not all(isinstance(value, str) for value in members.values()):
+        raise ValueError("it is not the record of an agent")
+    return AgentRecord(**members)
 
 
 def _write_record(folder: Path, record: AgentRecord) -> None:
