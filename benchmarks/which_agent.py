@@ -117,7 +117,7 @@ WITHOUT_C, WITH_RULE = "KL-SCAL+, without c", "KL-SCAL+, TUCRL's rule"
 """Rows for the problem with unreachable states only."""
 AGENTS = [
     Contestant("KL-SCAL+", KL, told=C_IF_NEEDED),
-    Contestant("KL-SCAL+, vanishing", KL, {"episodes": "vanishing"}, C_IF_NEEDED, "up to a logarithm"),
+    Contestant("KL-SCAL+, vanishing", KL, {"episodes": "vanishing"}, C_IF_NEEDED),
     Contestant(
         "KL-SCAL+, vanishing-sqrt", KL, {"episodes": "vanishing-sqrt"}, C_IF_NEEDED, "of a larger order", seeds=10
     ),
@@ -181,7 +181,7 @@ def measure(one: Contestant, where: Case, seeds: int, jobs: int) -> Cell:
 
 
 def number(x: float) -> str:
-    return f"{x:,.0f}" if abs(x) >= 10 or x == 0.0 else f"{x:.1f}"
+    return f"{x:,.0f}" if abs(x) >= 10 or abs(x) < 0.05 else f"{x:.1f}"
 
 
 Row = list[Cell | None]
@@ -224,11 +224,11 @@ def compete(
 
 
 ANSWERS = [
-    ("every state can be reached from every other", "KLSCALPlus(S, A)", "KL-SCAL+"),
+    ("that every state can be reached from every other", "KLSCALPlus(S, A)", "KL-SCAL+"),
     ("the same, and plans may be made more often", 'KLSCALPlus(S, A, episodes="vanishing")', "KL-SCAL+, vanishing"),
     ("the same, and no theorem is needed", "PSRL(S, A)", "PSRL"),
     ("c, and some states may be unreachable", "KLSCALPlus(S, A, span=c)", "KL-SCAL+"),
-    ("some states may be unreachable, but not c", "TUCRL(S, A)", "TUCRL"),
+    ("that some states may be unreachable, but not c", "TUCRL(S, A)", "TUCRL"),
     ("the same, and no theorem is needed", 'KLSCALPlus(S, A, unreachable="tucrl")', WITH_RULE),
     ("c, and you want an explicit bonus", 'SCALPlus(S, A, span=c, bonus="sharp")', "SCAL+, sharp"),
     ("c, and you want what the paper proves", "SCALPlus(S, A, span=c)", "SCAL+, the paper's bonus"),
