@@ -71,8 +71,9 @@ class BytesResponse(Response):
 
 
 def json_response(value: Any, status: int = 200) -> BytesResponse:
-    """A value as JSON."""
-    return BytesResponse(encode(value), b"application/json", status)
+    """A small value as JSON."""
+    content = json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+    return BytesResponse(content, b"application/json", status)
 
 
 class LargeResponse(BytesResponse):
@@ -139,7 +140,7 @@ class Service:
     async def answer(self, slot: AgentSlot, size: int, job: Callable[[DurableAgent], dict[str, Any]]) -> Response:
         """The result of a job as JSON, made in a thread and sent in pieces if its size may be large."""
         if size <= LARGE_ANSWER:
-            return json_response(await slot.call(job))
+            return BytesResponse(encode(await slot.call(job)), b"application/json", 200)
         async with contextlib.AsyncExitStack() as held:
             try:
                 async with asyncio.timeout(self.limits.seconds):
