@@ -58,6 +58,8 @@ def test_an_agent_that_can_do_without_a_span_is_given_none(capsys: pytest.Captur
         (["learn", "riverswim", "--horizon", "many"], "--horizon"),
         (["learn", "riverswim", "--agent", "scal-plus", "--agent-set", "bonus_scales=1"], "did you mean 'bonus_scale'"),
         (["learn", "riverswim", "--agent", "ucrl2", "--span", "3"], "takes no span"),
+        (["learn", "riverswim", "--agent-set", "bonus_scale=0.1"], "it is one of scal-plus (--agent scal-plus)"),
+        (["learn", "lqg", "--agent-set", "bonus_scale=0.1"], "it is one of c-scal-plus (--agent c-scal-plus)"),
     ],
 )
 def test_misuse_is_one_message_and_exit_code_2(

@@ -49,6 +49,7 @@ class AgentFactory:
         self.environment, self.seed, self.horizon, self.bins, self.given = environment, seed, horizon, bins, given
         self.among_points = not isinstance(environment, MDP) and not _is_discrete(environment)
         self.name = name or (DEFAULT_ON_POINTS if self.among_points else DEFAULT)
+        self._is_default = name is None
         self.span, self._known_span = span, own_span
         self.span_is_oracle = False
         """Whether the agent is given the model's own span, which a learner cannot know."""
@@ -100,7 +101,7 @@ class AgentFactory:
                 raise InvalidArgumentError(
                     setting,
                     self.given[setting],
-                    hint=suggestion(setting, known),
+                    hint=self._other_agent(setting) or suggestion(setting, known),
                     problem=f"parameter {setting}: {self.name} has no such parameter",
                 )
         typed = signature_parameters(made, list(self.given))
@@ -132,6 +133,14 @@ class AgentFactory:
         span = parse_span(AUTO if self.span is None else self.span)
         self.span_is_oracle = span.is_oracle
         return span.resolve(self._own_span)
+
+    def _other_agent(self, setting: str) -> str:
+        """The agent that was the default before, if it has the parameter; empty if not."""
+        from gainful.agents import registry
+
+        before = "c-scal-plus" if self.among_points else "scal-plus"
+        has_it = setting in registry.describe(before).parameters
+        return f"it is one of {before} (--agent {before})" if self._is_default and has_it else ""
 
     @property
     def title(self) -> str:
