@@ -383,7 +383,8 @@ def bonus_formula(e: PlannedEpisodes) -> Cases:
     wrong = e.where_possible(wrong / (e.constants.reward_range + e.b), -np.inf)
     pair, (found,) = largest_of(wrong, wrong)
     A = e.constants.n_actions
-    return Cases.of(found, 0.0, 1e-12, states=pair // A, actions=pair % A)
+    rounding = 1e-9 if e.constants.variant == "bernstein" else 1e-12  # klup is computed by Newton steps, from above
+    return Cases.of(found, 0.0, rounding, states=pair // A, actions=pair % A)
 
 
 def optimism(e: PlannedEpisodes, gain: float) -> Cases:
