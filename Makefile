@@ -18,8 +18,10 @@ run: $(VENV)/.run-ready
 test: $(VENV)/.test-ready
 	@$(MAKE) --no-print-directory -j2 lint quick
 
+# Asserts are not rewritten, which takes a fifth of a worker's start; what fails runs again with all details.
 quick: $(VENV)/.test-ready
-	@$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
+	@$(BIN)/python -m pytest $(PARALLEL) -m "not slow" --assert=plain || { \
+	  echo "what failed, once more and in detail:"; $(BIN)/python -m pytest -n 0 -m "not slow" --last-failed; exit 1; }
 
 test-all: $(VENV)/.test-ready
 	@$(BIN)/python -m pytest $(PARALLEL) -m slow

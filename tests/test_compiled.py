@@ -87,6 +87,25 @@ def test_ctrl_c_while_a_kernel_is_compiled_is_not_lost() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_processes_that_start_together_compile_a_kernel_once(tmp_path: Path) -> None:
+    (tmp_path / "triple.py").write_text(
+        "import time\nfrom numba.core import event\nfrom gainful._compiled import kernel\n"
+        "class Slow(event.Listener):\n"
+        "    def on_start(self, e):\n        print('compiled')\n        time.sleep(3)\n"
+        "    def on_end(self, e):\n        pass\n"
+        "@kernel\ndef triple(x):\n    return 3.0 * x\n"
+        "event.register('numba:compile', Slow())\nprint(triple(2.0))\n",
+        encoding="utf-8",
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "-c", "import triple"]
+    both = [
+        subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)
+    ]
+    said = [process.communicate(timeout=120)[0].split() for process in both]
+    assert sorted(said) == [["6.0"], ["compiled", "6.0"]]
+
+
 def test_without_any_place_for_a_cache_code_is_compiled_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     def nowhere(cls: type, py_func: Any, py_file: str) -> None:
         return None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import re
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +16,17 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import event
+from numba.core.compiler_lock import global_compiler_lock
+
+try:
+    import fcntl
+except ImportError:  # not POSIX: processes that start together compile the same kernels
+    fcntl = None  # type: ignore[assignment]
 
 F = TypeVar("F", bound=Callable[..., Any])
 ROOT = Path(__file__).parent
+LONGEST_WAIT = 60.0
+"""Seconds to wait for another process that compiles the same kernel."""
 _IMPORT = re.compile(r"^from gainful\.([\w.]+) import", re.MULTILINE)
 _HOLDS_KERNELS = re.compile(r"^@(?:kernel|inlined|overload)\b|\(NamedTuple\)", re.MULTILINE)
 
@@ -58,7 +68,7 @@ def kernel(function: Callable[..., Any]) -> Any:
     never a reason to fail. With NUMBA_DISABLE_JIT=1 the function stays plain Python.
     """
     # typed as Any: kernels are called with argument tuples put together elsewhere, which a type checker cannot count
-    options = {"nogil": True, "error_model": "numpy", "fastmath": False}
+    options = {"nogil": True, "error_model": "numpy", "fastmath": False, "no_cfunc_wrapper": True}
     if numba.config.DISABLE_JIT:
         return function
     try:
@@ -87,11 +97,47 @@ def kernel(function: Callable[..., Any]) -> Any:
     compile_now = dispatcher.compile
 
     def compile_undisturbed(signature: Any) -> Any:
-        with interrupts_held():
+        with interrupts_held(), global_compiler_lock, compiling_alone(cache):
             return compile_now(signature)
 
     dispatcher.compile = compile_undisturbed
     return dispatcher
+
+
+@contextmanager
+def compiling_alone(cache: Any) -> Iterator[None]:
+    """Let no other process compile this kernel at the same time: it waits, and loads what is compiled here.
+
+    Callers hold Numba's own lock, which comes first everywhere, and a kernel's lock is taken before those of the
+    kernels it calls: no two processes or threads can wait for each other. Where no lock can be had, both compile.
+    """
+    lock = None
+    try:
+        if fcntl is not None:
+            folder = Path(cache.cache_path)
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = os.open(folder / f"{cache._impl.filename_base}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            _take(lock)
+    except OSError:
+        pass
+    try:
+        yield
+    finally:
+        if lock is not None:
+            fcntl.flock(lock, fcntl.LOCK_UN)  # also for a child that was forked meanwhile
+            os.close(lock)
+
+
+def _take(lock: int) -> None:
+    """Wait for the lock, but not for ever: its holder may have been suspended."""
+    end = time.monotonic() + LONGEST_WAIT
+    while time.monotonic() < end:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.02)
+        else:
+            return
 
 
 @contextmanager
@@ -119,7 +165,7 @@ def inlined(function: F) -> F:
     """Mark a piece of a kernel, always inlined into its callers: a call in an inner loop costs up to half the speed."""
     if numba.config.DISABLE_JIT:
         return function
-    return cast(F, numba.njit(forceinline=True, error_model="numpy")(function))
+    return cast(F, numba.njit(forceinline=True, error_model="numpy", no_cfunc_wrapper=True)(function))
 
 
 class _Announcer(event.Listener):  # type: ignore[misc]

@@ -348,6 +348,7 @@ def test_hostile_dicts_are_refused(value: Any) -> None:
         read_spec(value if isinstance(value, dict) else {"environments": value, "agents": value})
 
 
+@pytest.mark.slow
 def test_a_mistyped_spec_is_read_or_refused_and_its_lines_are_found() -> None:
     rng = random.Random(1)
     texts = [SHORT + "bonus_scales = [1, 0.5]\n", shipped_text("quickstart"), shipped_text("continuous")]

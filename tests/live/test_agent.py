@@ -55,7 +55,12 @@ def config_of(name: str) -> dict[str, Any]:
 # ---------------------------------------------------------------------- the same bits
 
 
-@pytest.mark.parametrize("name", AGENTS)
+IN_EVERY_TEST = ("scal-plus", "scal-plus local", "kl-scal-plus", "optimistic-q", "psrl", "ucrl2b")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in IN_EVERY_TEST else pytest.mark.slow) for n in AGENTS]
+)
 def test_every_agent_lives_on_to_the_same_bits(name: str, tmp_path: Path) -> None:
     plain, _ = make_agent(config_of(name))
     lived(plain, 150)

@@ -60,7 +60,8 @@ def _progressed(clients: list[Process], n: int) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("fsync", ["record", pytest.param("10", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("fsync", ["record", "10"])
 def test_kills_and_retries_lose_and_double_nothing(fsync: str, tmp_path: Path) -> None:
     folder = tmp_path / "agents"
     chance = random.Random(11)
