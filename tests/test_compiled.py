@@ -136,6 +136,7 @@ def test_a_cache_that_cannot_be_written_is_given_up_silently(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that not even root can write")
 def test_solve_works_where_the_cache_folder_cannot_be_written() -> None:
     code = "import gainful as gf; print(gf.solve(gf.environments.two_state_toy()).gain)"

@@ -78,7 +78,7 @@ class Judge:
 @pytest.mark.parametrize(
     "bonus", ["appendix", *(pytest.param(b, marks=pytest.mark.slow) for b in ("main text", "sharp"))]
 )
-@pytest.mark.parametrize("scale", [1.0, 0.1, pytest.param(0.01, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("scale", [0.1, *(pytest.param(scale, marks=pytest.mark.slow) for scale in (1.0, 0.01))])
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_every_local_plan_is_confirmed_by_a_full_sweep(problem: str, scale: float, bonus: Any) -> None:
     build, span = PROBLEMS[problem]

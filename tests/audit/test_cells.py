@@ -164,9 +164,9 @@ class Watcher:
     [
         ("lqg", 5, 700, {}),
         ("lqg", 16, 400, {"bonus_scale": 0.001, "lipschitz": 7.0}),
-        ("replacement", 12, 800, {"bonus": "appendix", "bonus_scale": 0.2}),
-        ("continuous-inventory", 7, 600, {}),
-        ("continuous-riverswim", 9, 600, {}),
+        pytest.param("replacement", 12, 800, {"bonus": "appendix", "bonus_scale": 0.2}, marks=pytest.mark.slow),
+        pytest.param("continuous-inventory", 7, 600, {}, marks=pytest.mark.slow),
+        pytest.param("continuous-riverswim", 9, 600, {}, marks=pytest.mark.slow),
         ("replacement", None, 2100, {}),  # cells refined on the way
     ],
 )

@@ -82,9 +82,9 @@ class SlowKL:
 @pytest.mark.parametrize(
     ("mdp", "options"),
     [
-        (gf.environments.riverswim(6), {}),
+        pytest.param(gf.environments.riverswim(6), {}, marks=pytest.mark.slow),
         (garnet(), {"span": 0.6, "width_scale": 0.2, "episodes": "vanishing"}),
-        (gf.environments.machine_replacement(), {"width_scale": 0.05}),
+        pytest.param(gf.environments.machine_replacement(), {"width_scale": 0.05}, marks=pytest.mark.slow),
     ],
     ids=["riverswim", "garnet", "machine"],
 )

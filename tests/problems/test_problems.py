@@ -36,7 +36,11 @@ OTHERS: list[Problem] = [
     TwoServers(fast_per_hour=6.0, slow_per_hour=6.0, shelf=4, idle_share=0.1),
     TwoServers(orders_per_hour=4.0, shelf=2, courier_cost=1.0, waiting_cost=9.0),
 ]
-EVERY = pytest.mark.parametrize("problem", PROBLEMS + OTHERS, ids=lambda p: f"{type(p).__name__}")
+EVERY = pytest.mark.parametrize(
+    "problem",
+    [*PROBLEMS, *(pytest.param(p, marks=pytest.mark.slow) for p in OTHERS)],
+    ids=lambda p: type(p).__name__,
+)
 MAIN = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: type(p).__name__)
 
 

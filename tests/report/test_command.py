@@ -41,6 +41,7 @@ def test_markdown_has_a_table_per_environment(folder: Path, reporter: Reporter) 
     assert len(bars) == 1
 
 
+@pytest.mark.slow
 def test_figures_are_written_in_three_formats(folder: Path, tmp_path: Path, reporter: Reporter) -> None:
     pytest.importorskip("matplotlib")
     done = reporter(folder, "--figures", tmp_path / "figures")

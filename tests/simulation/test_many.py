@@ -48,8 +48,10 @@ def same(run: gf.Run, single: gf.Run) -> None:
 
 
 @pytest.mark.parametrize("long", [0, 30, 2000])
-@pytest.mark.parametrize("law", ["deterministic", "bernoulli", pytest.param("transition", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("n", [3, pytest.param(8, marks=pytest.mark.slow), 20])
+@pytest.mark.parametrize(
+    "law", ["bernoulli", *(pytest.param(law, marks=pytest.mark.slow) for law in ("deterministic", "transition"))]
+)
+@pytest.mark.parametrize("n", [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (8, 20))])
 def test_four_in_turn_are_four_alone(n: int, law: str, long: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(many, "LONG", long)  # steps per episode from which on runs are stepped in turn
     mdp = mdp_of_width(n, law)
