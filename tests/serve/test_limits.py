@@ -192,22 +192,20 @@ GOOD = {"state": 0, "action": 1, "reward": 0.5, "next_state": 1}
 
 
 @contextlib.contextmanager
-def health_watched(running: Running) -> Iterator[list[float]]:
-    """The times of /healthz on a connection of its own, during the block."""
-    seconds: list[float] = []
+def health_watched(running: Running) -> Iterator[list[int]]:
+    """The answers of /healthz on a connection of its own, asked every 10 ms during the block."""
+    answers: list[int] = []
     over = threading.Event()
 
     def ask() -> None:
         with httpx.Client() as client:
             while not over.wait(0.01):
-                began = time.monotonic()
-                assert client.get(f"{running.url}/healthz").status_code == 200
-                seconds.append(time.monotonic() - began)
+                answers.append(client.get(f"{running.url}/healthz").status_code)
 
     watch = threading.Thread(target=ask)
     watch.start()
     try:
-        yield seconds
+        yield answers
     finally:
         over.set()
         watch.join()
@@ -230,7 +228,7 @@ LARGE_BODIES: dict[str, tuple[bytes, str]] = {
 def test_one_key_with_large_bodies_stalls_no_one(strict: Running) -> None:
     key = strict.make("key")
     declared = {"Content-Type": "application/json"}
-    with health_watched(strict) as seconds:
+    with health_watched(strict) as answers:
         for content, what in LARGE_BODIES.values():
             refused = strict.ask("POST", "/agents/key/observe", key, content=content, headers=declared)
             assert refused.status_code in (400, 422), refused.text
@@ -241,7 +239,7 @@ def test_one_key_with_large_bodies_stalls_no_one(strict: Running) -> None:
         assert refused.json()["where"] == "body.transitions.9999.state"
         assert strict.post("/agents/key/observe", {"transitions": [GOOD] * 10_000}, key).status_code == 200
     assert strict.ask("GET", "/agents/key", key).json()["observations"] == 10_000
-    assert max(seconds) < 1.0  # on a busy machine; seconds, if a body holds up the others
+    assert set(answers) == {200}  # benchmarks/serve_limits.py measures how soon
 
 
 @pytest.mark.slow
@@ -250,9 +248,10 @@ def test_a_large_answer_stalls_no_one(n_states: int, n_actions: int, tmp_path: P
     with served(tmp_path / "agents") as running:
         key = running.make("large", n_states=n_states, n_actions=n_actions)
         assert running.post("/agents/large/observe", {**GOOD, "next_state": 0}, key).status_code == 200
-        with health_watched(running) as seconds:
+        with health_watched(running) as answers:
             tables = running.ask("GET", "/agents/large?states=10000", key).json()["tables"]
-        assert max(seconds) < 0.5
+        assert len(answers) >= 5  # one or two, if the response held up the others
+        assert set(answers) == {200}
         assert [len(tables["visits"]), len(tables["visits"][0])] == [n_states, n_actions]
         assert sum(map(sum, tables["visits"])) == tables["visits"][0][1] == 1
         with contextlib.ExitStack() as lines:  # more than are sent at once, and never read
