@@ -6,4 +6,14 @@ import os
 from importlib.metadata import version
 from pathlib import Path
 
+import pytest
+
 os.environ["NUMBA_CACHE_DIR"] = str(Path(__file__).parent / ".cache" / f"numba-{version('numba')}")
+
+
+@pytest.hookimpl(tryfirst=True)  # before markers choose
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`make test` looks at one page in a browser; `make test-all` looks at all."""
+    for item in items:
+        if {"look", "browser"} & set(getattr(item, "fixturenames", ())) and item.name != "test_every_chart_is_drawn":
+            item.add_marker(pytest.mark.slow)

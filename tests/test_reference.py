@@ -295,6 +295,7 @@ def test_the_numbers_of_an_environment(name: str) -> None:
     assert card["Gymnasium"] == f"`{gymnasium_id(name)}`"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", continuous_names())
 def test_the_numbers_of_an_environment_among_points(name: str) -> None:
     card, env = fields(cards("environments")[name]), make_continuous(name)

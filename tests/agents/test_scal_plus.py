@@ -86,6 +86,7 @@ def test_every_plan_is_optimistic_and_keeps_the_span() -> None:
     assert len(run.episodes) <= S * A * math.log2(8 * T / (S * A))
 
 
+@pytest.mark.slow
 def test_the_certified_precision_of_each_plan_is_confirmed_from_outside() -> None:
     mdp = gf.environments.garnet(15, 3, 5)
     agent = gf.SCALPlus(15, 3, span=2.0, bonus_scale=0.3)

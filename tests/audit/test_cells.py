@@ -159,6 +159,7 @@ class Watcher:
         return luck, float(telescoping)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "bins", "horizon", "options"),
     [
@@ -225,6 +226,7 @@ def test_the_law_at_points_is_that_of_the_steps() -> None:
 # ---------------------------------------------------------------------- the theorem's constants
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "bins", "horizon"), [("lqg", 8, 3000), ("replacement", 25, 3000)])
 def test_every_statement_is_certified_with_the_theorems_constants(name: str, bins: int, horizon: int) -> None:
     env = truth_for(name).environment

@@ -79,6 +79,7 @@ class SlowKL:
         return kinf(rows[k], h, float(P[k] @ h)) / radius[k] if N[k] else 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mdp", "options"),
     [

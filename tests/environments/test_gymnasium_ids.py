@@ -113,6 +113,7 @@ def test_a_spec_survives_json() -> None:
     assert isinstance(again.make().unwrapped, NamedEnv)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "code",
     [

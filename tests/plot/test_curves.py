@@ -168,6 +168,7 @@ def test_more_than_eight_agents_are_dashed_and_many_are_listed() -> None:
     assert len(ax.get_legend().get_texts()) == 12  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Glyph")  # the font has no Chinese
 @pytest.mark.parametrize("kind", ["pdf", "png", "svg"])
 def test_hostile_labels_are_text_in_every_format(kind: str, tmp_path: Path) -> None:

@@ -80,6 +80,7 @@ def test_a_place_that_cannot_be_written_is_an_error(folder: Path, tmp_path: Path
         plot.figures(folder, tmp_path / "file" / "below")
 
 
+@pytest.mark.slow
 def test_pyplot_and_global_settings_are_left_alone() -> None:
     code = """
 import sys

@@ -126,6 +126,7 @@ def test_a_request_answered_before_a_kill_has_the_same_answer_after_it(tmp_path:
         assert running.bytes_of("pump") == before
 
 
+@pytest.mark.slow
 def test_abandon_and_change_sent_again_do_nothing_twice(tmp_path: Path) -> None:
     folder = tmp_path / "agents"
     with served(folder) as running:

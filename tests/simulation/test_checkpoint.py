@@ -67,6 +67,7 @@ def test_every_agent_continues_to_the_same_bits(name: str, tmp_path: Path) -> No
     assert agent.t == 4_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wanted_kills", [3, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_process_killed_again_and_again_finishes_with_the_bits_of_an_undisturbed_one(
     wanted_kills: int, tmp_path: Path
