@@ -230,7 +230,7 @@ def _partly_known(here: pd.DataFrame, measure: str) -> list[str]:
     """A note if expected regret is known for some runs, but not shown because it is unknown for others."""
     if measure == "expected_regret" or "expected_regret" not in here.columns:
         return []
-    last = here.sort_values("step").groupby("run_id", observed=True)["expected_regret"].last(skipna=False)
+    last = here.sort_values("step").drop_duplicates("run_id", keep="last")["expected_regret"]
     if last.isna().all():
         return []
     where = here["environment"].iloc[0]
