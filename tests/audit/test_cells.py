@@ -236,6 +236,7 @@ def test_every_statement_is_certified_with_the_theorems_constants(name: str, bin
     assert set(found.verdicts) == set(CellsAuditor.names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(SPANS))
 def test_a_longer_run_holds_in_every_environment_with_a_law(name: str) -> None:
     truth = truth_for(name)

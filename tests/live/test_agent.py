@@ -109,7 +109,10 @@ def test_plans_made_beside_the_decisions_are_replayed_to_the_same_bits(
     agent.close()
 
 
-@pytest.mark.parametrize("name", ["scal-plus", "scal-plus local", "scal-plus mixed", "tucrl", "psrl", "ucrl2b", "scal"])
+OTHERS = ("scal-plus local", "scal-plus mixed", "tucrl", "psrl", "ucrl2b", "scal")
+
+
+@pytest.mark.parametrize("name", ["scal-plus", *(pytest.param(n, marks=pytest.mark.slow) for n in OTHERS)])
 def test_a_twin_that_is_waited_for_makes_the_plans_of_the_agent_itself(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

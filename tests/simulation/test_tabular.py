@@ -26,6 +26,7 @@ def agent_for(mdp: gf.MDP, **options: Any) -> gf.SCALPlus:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     mdps(communicating=True, disallowed=True, costs=True, laws=("deterministic", "bernoulli", "transition")),
