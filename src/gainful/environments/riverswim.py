@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
-import scipy.sparse as sp
-
 from gainful.arguments import choice, whole
+from gainful.environments.river import against_the_current, certain_left, river
 from gainful.mdp.model import MDP
 
 
@@ -41,24 +39,5 @@ def riverswim(n_states: int = 6, *, reward_law: Literal["deterministic", "bernou
     """
     S = whole("n_states", n_states, 2)
     law = choice("reward_law", reward_law, ("deterministic", "bernoulli"))
-    left, right = sp.lil_array((S, S)), sp.lil_array((S, S))
-    for s in range(S):
-        left[s, max(s - 1, 0)] = 1.0
-    right[0, 0], right[0, 1] = 0.4, 0.6
-    for s in range(1, S - 1):
-        right[s, s - 1], right[s, s], right[s, s + 1] = 0.05, 0.6, 0.35
-    right[S - 1, S - 2], right[S - 1, S - 1] = 0.4, 0.6
-    R = np.zeros((S, 2))
-    R[0, 0], R[S - 1, 1] = 0.005, 1.0
-    return MDP(
-        [left, right],
-        R,
-        reward_law="bernoulli" if law == "bernoulli" else "deterministic",
-        state_labels=_banks(S),
-        action_labels=("left", "right"),
-        name="riverswim",
-    )
-
-
-def _banks(n_states: int) -> list[str]:
-    return ["left bank", *(f"river {s}" for s in range(1, n_states - 1)), "right bank"]
+    right = against_the_current(S, first=(0.4, 0.6), inside=(0.05, 0.6, 0.35), last=(0.4, 0.6))
+    return river("riverswim", certain_left(S), right, 0.005, law)

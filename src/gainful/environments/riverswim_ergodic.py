@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
+import scipy.sparse as sp
 
 from gainful.arguments import choice, real, whole
+from gainful.environments.river import against_the_current, river
 from gainful.mdp.model import MDP
 
 
@@ -47,21 +48,9 @@ def riverswim_ergodic(
     S = whole("n_states", n_states, 2)
     success = real("left_success", left_success, 0.0, 1.0, low_open=True, high_open=True)
     law = choice("reward_law", reward_law, ("deterministic", "bernoulli"))
-    P = np.zeros((S, 2, S))
-    R = np.zeros((S, 2))
+    left = sp.lil_array((S, S))
     for s in range(S):
-        left, right = max(s - 1, 0), min(s + 1, S - 1)
-        P[s, 0, left] += success
-        P[s, 0, right] += 1.0 - success
-        P[s, 1, right] += 0.6
-        P[s, 1, s] += 0.35
-        P[s, 1, left] += 0.05
-    R[0, 0], R[S - 1, 1] = 0.1, 1.0
-    return MDP(
-        P,
-        R,
-        reward_law="bernoulli" if law == "bernoulli" else "deterministic",
-        state_labels=["left bank", *(f"river {s}" for s in range(1, S - 1)), "right bank"],
-        action_labels=("left", "right"),
-        name="riverswim-ergodic",
-    )
+        left[s, max(s - 1, 0)] += success
+        left[s, min(s + 1, S - 1)] += 1.0 - success
+    right = against_the_current(S, first=(0.35 + 0.05, 0.6), inside=(0.05, 0.35, 0.6), last=(0.05, 0.6 + 0.35))
+    return river("riverswim-ergodic", left, right, 0.1, law)

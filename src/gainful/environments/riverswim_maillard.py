@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
-
 from gainful.arguments import choice, whole
+from gainful.environments.river import against_the_current, certain_left, river
 from gainful.mdp.model import MDP
 
 
@@ -41,19 +40,5 @@ def riverswim_maillard(
     """
     S = whole("n_states", n_states, 2)
     law = choice("reward_law", reward_law, ("deterministic", "bernoulli"))
-    P = np.zeros((S, 2, S))
-    R = np.zeros((S, 2))
-    for s in range(S):
-        P[s, 0, max(s - 1, 0)] = 1.0
-        P[s, 1, min(s + 1, S - 1)] += 0.6
-        P[s, 1, s] += 0.35
-        P[s, 1, max(s - 1, 0)] += 0.05
-    R[0, 0], R[S - 1, 1] = 0.1, 1.0
-    return MDP(
-        P,
-        R,
-        reward_law="bernoulli" if law == "bernoulli" else "deterministic",
-        state_labels=["left bank", *(f"river {s}" for s in range(1, S - 1)), "right bank"],
-        action_labels=("left", "right"),
-        name="riverswim-maillard",
-    )
+    right = against_the_current(S, first=(0.35 + 0.05, 0.6), inside=(0.05, 0.35, 0.6), last=(0.05, 0.6 + 0.35))
+    return river("riverswim-maillard", certain_left(S), right, 0.1, law)

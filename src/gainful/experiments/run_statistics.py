@@ -15,16 +15,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from gainful.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    pass
 
 Floats = NDArray[np.float64]
 Statistic = Callable[[Floats], Any]
