@@ -22,8 +22,8 @@ from gainful._compiled import inlined, kernel
 from gainful.planning.estimated import EstimatedMDP, TransitionCounts, estimated_mdp
 from gainful.planning.mixture import Mixture
 from gainful.planning.rounding import counts_slack
-from gainful.planning.scopt_on_counts import FullScOpt, damped
-from gainful.planning.truncation import ceiling_of, truncate, truncated_range
+from gainful.planning.scopt_on_counts import FullScOpt, cut_to_span, move, reward_and_support
+from gainful.planning.truncation import ceiling_of, truncated_range
 
 KAPPA_VARIANCE, KAPPA_RANGE = 3.0 / math.sqrt(2.0), 7.0
 """κ₁ ≥ √2/θ and κ₂ ≥ (7/3)/(1-θ) for θ = 2/3: then max{x, y} ≥ θx + (1-θ)y gives the inequality of Maurer & Pontil."""
@@ -86,15 +86,8 @@ def bernstein_scopt(
     """
     model, how, n = EstimatedMDP(*model), BernsteinSweeps(*how), v.size
     n_actions, rewards, span = model.n_actions, model.rewards, how.span
-    least, max_reward, support = v[0], 0.0, 0
-    for s in range(n):
-        least = min(least, v[s])
-    for s in range(n):
-        v[s] = truncate(v[s], ceiling_of(least, span))
-    for k in range(rewards.size):
-        if rewards[k] > -np.inf:
-            max_reward = max(max_reward, abs(rewards[k]))
-        support = max(support, model.length[k])
+    cut_to_span(v, span)
+    max_reward, support = reward_and_support(model)
     done = 0
     while True:
         least, largest = np.inf, 0.0
@@ -117,9 +110,7 @@ def bernstein_scopt(
         met = high - low + 2.0 * slack <= how.target
         if met or done >= how.max_sweeps or high - low <= 2.0 * slack:
             return done, low, high, slack, met
-        pin = damped(v[model.attractive], truncate(w[model.attractive], ceiling), how.damping)
-        for s in range(n):
-            v[s] = damped(v[s], truncate(w[s], ceiling), how.damping) - pin
+        move(v, w, ceiling, how.damping, model.attractive)
 
 
 @kernel

@@ -55,6 +55,35 @@ def damped(old: float, new: float, damping: float) -> float:
     return new if damping == 1.0 else (1.0 - damping) * old + damping * new
 
 
+@inlined
+def cut_to_span(v: Any, span: float) -> None:
+    """Cut v to span c, from its least value up."""
+    least = v[0]
+    for s in range(v.size):
+        least = min(least, v[s])
+    for s in range(v.size):
+        v[s] = truncate(v[s], ceiling_of(least, span))
+
+
+@inlined
+def reward_and_support(model: EstimatedMDP) -> tuple[float, int]:
+    """The largest |r̂| of an allowed pair and the longest row, on which rounding depends."""
+    max_reward, support = 0.0, 0
+    for k in range(model.rewards.size):
+        if model.rewards[k] > -np.inf:  # else the state does not have this action
+            max_reward = max(max_reward, abs(model.rewards[k]))
+        support = max(support, model.length[k])
+    return max_reward, support
+
+
+@inlined
+def move(v: Any, w: Any, ceiling: float, damping: float, attractive: int) -> None:
+    """Set v ← (1-θ)v + θT_c v, relative to s̄, where w = Lv and T_c v = min{w, ceiling}."""
+    pin = damped(v[attractive], truncate(w[attractive], ceiling), damping)
+    for s in range(v.size):
+        v[s] = damped(v[s], truncate(w[s], ceiling), damping) - pin
+
+
 @kernel
 def scopt_on_counts(
     model: EstimatedMDP,
@@ -75,15 +104,8 @@ def scopt_on_counts(
     """
     model, n = EstimatedMDP(*model), v.size
     n_actions, rewards = model.n_actions, model.rewards
-    least, max_reward, support = v[0], 0.0, 0
-    for s in range(n):
-        least = min(least, v[s])
-    for s in range(n):
-        v[s] = truncate(v[s], ceiling_of(least, span))
-    for k in range(rewards.size):
-        if rewards[k] > -np.inf:  # else the state does not have this action
-            max_reward = max(max_reward, abs(rewards[k]))
-        support = max(support, model.length[k])
+    cut_to_span(v, span)
+    max_reward, support = reward_and_support(model)
     done = 0
     while True:
         least, largest = np.inf, 0.0
@@ -104,9 +126,7 @@ def scopt_on_counts(
         met = high - low + 2.0 * slack <= target
         if met or done >= max_sweeps or high - low <= 2.0 * slack:
             return done, low, high, slack, met
-        pin = damped(v[model.attractive], truncate(w[model.attractive], ceiling), damping)
-        for s in range(n):
-            v[s] = damped(v[s], truncate(w[s], ceiling), damping) - pin
+        move(v, w, ceiling, damping, model.attractive)
 
 
 @kernel
