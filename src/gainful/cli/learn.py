@@ -102,8 +102,7 @@ def learn(
         simulation = new_simulation(factory.make(), environment, steps, seed, gain=best)
         say("compiling")
         # so that the measured time excludes compilation
-        gaps = getattr(simulation, "gaps", None)  # solved already
-        new_simulation(factory.make(), environment, 1, seed, gain=0.0, gaps=gaps).finish()
+        new_simulation(factory.make(), environment, 1, seed, gain=0.0).finish()
     if hasattr(environment, "reset"):
         # compiling has moved a Gymnasium environment
         simulation = new_simulation(factory.make(), environment, steps, seed, gain=best)

@@ -76,20 +76,6 @@ def environment_of(configuration: Configuration) -> Any:
     return _environment(configuration.environment, json.dumps(configuration.environment_parameters, sort_keys=True))
 
 
-@lru_cache(maxsize=4)
-def _gaps(name: str, parameters: str) -> NDArray[np.float64] | None:
-    from gainful.mdp.model import MDP
-    from gainful.simulation.tabular import known_gaps
-
-    environment = _environment(name, parameters)
-    return known_gaps(environment) if isinstance(environment, MDP) else None
-
-
-def gaps_of(configuration: Configuration) -> NDArray[np.float64] | None:
-    """The optimality gaps of the run's environment, if it is an MDP; the last few are cached."""
-    return _gaps(configuration.environment, json.dumps(configuration.environment_parameters, sort_keys=True))
-
-
 def agent_factory_of(configuration: Configuration, environment: Any, span: float | None) -> AgentFactory:
     """The factory of the run's agent."""
     c = configuration
@@ -119,7 +105,6 @@ def execute(
             configuration.seed,
             checkpoints=configuration.checkpoints,
             gain=0.0 if task.gain is None else task.gain,
-            gaps=gaps_of(configuration),
         )
         simulation.gain = gain
         return simulation

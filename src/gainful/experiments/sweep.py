@@ -545,7 +545,7 @@ def facts_of(environment: Any) -> dict[str, Any]:
     from gainful.experiments.agent_factory import own_span
     from gainful.mdp.model import MDP
     from gainful.simulation.continuous import known_gain
-    from gainful.simulation.tabular import optimal_gain
+    from gainful.simulation.optimum import optimal_gain
 
     if isinstance(environment, MDP):
         return {"gain": optimal_gain(environment), "gain_source": "solved", "span": own_span(environment)}

@@ -33,8 +33,9 @@ from gainful.simulation.counters import (
     counters_in,
     new_records,
 )
+from gainful.simulation.optimum import known_gaps, optimal_gain
 from gainful.simulation.run import Run, checked_checkpoints, checked_horizon
-from gainful.simulation.tabular import TabularSimulation, check_fit, known_gaps, optimal_gain
+from gainful.simulation.tabular import TabularSimulation, check_fit
 from gainful.simulation.transition_table import RewardLaw, TransitionTable
 
 LANES = 4

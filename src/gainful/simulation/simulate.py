@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
 from gainful.simulation.checkpoint import finish_with_checkpoints
+from gainful.simulation.optimum import known_gaps, optimal_gain
 from gainful.simulation.run import Run, checked_checkpoints, checked_horizon
-from gainful.simulation.tabular import TabularSimulation, check_fit, known_gaps, optimal_gain
+from gainful.simulation.tabular import TabularSimulation, check_fit
 
 if TYPE_CHECKING:
     import gymnasium
@@ -141,16 +141,13 @@ def new_simulation(
     *,
     checkpoints: ArrayLike | None = None,
     gain: float | OracleGain | None = None,
-    gaps: NDArray[np.float64] | None = None,
 ) -> TabularSimulation | ContinuousSimulation | GymnasiumSimulation:
-    """A simulation that has not begun, of the kind that the environment needs; `gaps` as `known_gaps` returns them."""
+    """A simulation that has not begun, of the kind that the environment needs."""
     grid = checked_checkpoints(checkpoints, horizon)
     if isinstance(environment, MDP):
         check_fit(agent, environment)
         best = optimal_gain(environment) if gain is None else _number(gain)
-        return TabularSimulation(
-            agent, environment, seed, grid, best, known_gaps(environment) if gaps is None else gaps
-        )
+        return TabularSimulation(agent, environment, seed, grid, best, known_gaps(environment))
     from gainful.environments.continuous.environment import ContinuousEnvironment
     from gainful.simulation.continuous import ContinuousSimulation, check_points_fit, known_gain
 

@@ -21,10 +21,8 @@ from gainful.agents.stepwise import (
     learner_of,
     optimistic_update,
 )
-from gainful.errors import InvalidArgumentError, MultichainError, PlanningError, describe
+from gainful.errors import InvalidArgumentError, describe
 from gainful.mdp.model import MDP
-from gainful.planning.optimality_gaps import optimality_gaps
-from gainful.planning.solve import solve
 from gainful.rng import Key, Role, draw, stream_key, uniform
 from gainful.simulation.base import ResumableSimulation
 from gainful.simulation.counters import (
@@ -178,21 +176,6 @@ def check_fit(agent: EpisodicAgent, mdp: MDP) -> None:
             problem=f"rewards of this MDP lie in [{low:g}, {high:g}], the agent accepts "
             f"[{agent.reward_min:g}, {agent.reward_max:g}]",
         )
-
-
-def optimal_gain(mdp: MDP) -> float:
-    """g* per step, to be maximised, in the units of `mdp.rewards`."""
-    low, high = mdp.reward_range
-    best = solve(mdp, precision=1e-9 * max(1.0, high - low) / mdp.units.step_duration)
-    return mdp.units.sign * best.gain * mdp.units.step_duration
-
-
-def known_gaps(mdp: MDP) -> NDArray[np.float64]:
-    """(S*A,) the optimality gaps of all pairs, from which expected regret counts; NaN if they are unknown."""
-    try:
-        return optimality_gaps(mdp).reshape(-1)
-    except (MultichainError, PlanningError):
-        return np.full(mdp.n_states * mdp.n_actions, np.nan)
 
 
 class TabularSimulation(ResumableSimulation):
