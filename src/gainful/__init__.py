@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from gainful.gymnasium_ids import register_with_gymnasium
+
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
@@ -173,3 +175,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+register_with_gymnasium()

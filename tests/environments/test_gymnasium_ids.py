@@ -17,6 +17,7 @@ import gainful as gf
 from gainful.environments import continuous_names, gymnasium_id, make, names, register_all
 from gainful.environments.gymnasium_env import NamedEnv
 from gainful.errors import InvalidArgumentError
+from gainful.gymnasium_ids import CONTINUOUS, TABULAR
 
 RIVERSWIM = "gainful/RiverSwim-v0"
 
@@ -32,6 +33,8 @@ def test_ids_are_the_names_in_camel_case() -> None:
     assert gymnasium_id("six-arms") == "gainful/SixArms-v0"
     assert gymnasium_id("toy3d") == "gainful/Toy3D-v0"
     assert gymnasium_id("access-control-queue") == "gainful/AccessControlQueue-v0"
+    assert sorted(TABULAR) == names()
+    assert sorted(CONTINUOUS) == continuous_names()
     ours = {spec.id for spec in gymnasium.registry.values() if spec.namespace == "gainful"}
     assert ours == {gymnasium_id(name) for name in names() + continuous_names()}
 
@@ -117,17 +120,28 @@ def test_a_spec_survives_json() -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "import gainful.environments, gymnasium; gymnasium.make('gainful/RiverSwim-v0')",
-        "import gymnasium, gainful.environments; gymnasium.make('gainful/RiverSwim-v0')",
+        "import gainful, gymnasium; gymnasium.make('gainful/RiverSwim-v0')",
+        "import gymnasium, gainful; gymnasium.make('gainful/RiverSwim-v0')",
+        "import gymnasium; gymnasium.make('gainful:gainful/RiverSwim-v0')",
+        "import gymnasium, gainful; gymnasium.register_envs(gainful); gymnasium.make('gainful/Toy3D-v0')",
         "import gymnasium; gymnasium.make('gainful.environments:gainful/RiverSwim-v0')",
         "import gainful as gf; gf.environments.riverswim(); import gymnasium; "
         "gymnasium.make('gainful.environments:gainful/RiverSwim-v0')",
         "import gainful as gf; gf.environments.taxi(); import gymnasium; gymnasium.make('gainful/Taxi-v0')",
         # who only asks where Gymnasium is does not use up the registration
-        "import importlib.util as u, gainful.environments; u.find_spec('gymnasium'); u.find_spec('gymnasium'); "
+        "import importlib.util as u, gainful; u.find_spec('gymnasium'); u.find_spec('gymnasium'); "
         "import gymnasium; gymnasium.make('gainful/RiverSwim-v0')",
     ],
-    ids=["gainful first", "gymnasium first", "no import", "no import, gainful first", "by an environment", "asked"],
+    ids=[
+        "gainful first",
+        "gymnasium first",
+        "no import",
+        "register_envs",
+        "by the module of environments",
+        "that, gainful first",
+        "by an environment",
+        "asked",
+    ],
 )
 def test_ids_exist_in_any_order_of_import(code: str) -> None:
     script = (
@@ -141,8 +155,12 @@ def test_ids_exist_in_any_order_of_import(code: str) -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_importing_the_environments_loads_no_gymnasium() -> None:
-    script = "import sys, gainful.environments; sys.exit('gymnasium' in sys.modules)"
+def test_importing_gainful_registers_without_loading_gymnasium_or_the_environments() -> None:
+    script = (
+        "import sys, gainful; first = {'gymnasium', 'numpy', 'gainful.environments'} & set(sys.modules); "
+        "import gainful.environments; second = {'gymnasium'} & set(sys.modules); "
+        "import gymnasium; sys.exit(bool(first or second or 'gainful/RiverSwim-v0' not in gymnasium.registry))"
+    )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
     assert (result.returncode, result.stderr) == (0, "")
 
@@ -150,7 +168,7 @@ def test_importing_the_environments_loads_no_gymnasium() -> None:
 def test_without_gymnasium_its_absence_is_said_as_usual() -> None:
     assert importlib.util.find_spec("gymnasium") is not None
     script = (
-        "import sys, gainful.environments; "
+        "import sys, gainful; "
         "sys.meta_path[1:] = [f for f in sys.meta_path[1:] if 'PathFinder' not in str(f)]; import gymnasium"
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)

@@ -1,8 +1,7 @@
 """Named decision processes: functions that return an MDP, also available by name (`names`, `make`, `describe`).
 
 Those with continuous states return a ContinuousEnvironment (`continuous_names`, `make_continuous`); `oracle_gain`
-computes the optimal gain of one. Importing this module also registers all of them with Gymnasium (see
-`gainful.environments.gymnasium_ids`).
+computes the optimal gain of one. All of them are Gymnasium ids too (see `gainful.gymnasium_ids`).
 """
 
 import importlib
@@ -13,7 +12,6 @@ from gainful.environments.admission_control import admission_control
 from gainful.environments.four_rooms import four_rooms
 from gainful.environments.frozen_lake import frozen_lake
 from gainful.environments.garnet import garnet
-from gainful.environments.gymnasium_ids import gymnasium_id, register_all, register_with_gymnasium
 from gainful.environments.hard_family import hard_family
 from gainful.environments.inventory_control import inventory_control
 from gainful.environments.machine_replacement import machine_replacement
@@ -35,6 +33,7 @@ from gainful.environments.taxi import taxi
 from gainful.environments.toy3d import toy3d
 from gainful.environments.two_state_toy import two_state_toy
 from gainful.environments.weakly_communicating_toy import weakly_communicating_toy
+from gainful.gymnasium_ids import gymnasium_id, register_all
 
 if TYPE_CHECKING:
     from gainful.environments.continuous.continuous_inventory import continuous_inventory
@@ -109,5 +108,3 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     return sorted(__all__)
 
-
-register_with_gymnasium()

@@ -1,21 +1,51 @@
 """The environments as Gymnasium ids: gainful/RiverSwim-v0 is `riverswim`, gainful/LQG-v0 is `lqg`, ...
 
-Importing `gainful.environments` registers all of them without loading Gymnasium: at once if Gymnasium is loaded,
-otherwise when it is. So both orders of import work, and
-`gymnasium.make("gainful.environments:gainful/RiverSwim-v0")` works without importing gainful at all. Parameters are
-passed on: `gymnasium.make("gainful/RiverSwim-v0", n_states=20)`.
+`import gainful` registers all of them without loading Gymnasium or the environments: at once if Gymnasium is loaded,
+otherwise when it is. So both orders of import work, `gymnasium.register_envs(gainful)` says to readers what the import
+is for, and `gymnasium.make("gainful:gainful/RiverSwim-v0")` needs no import at all. Parameters are passed on:
+`gymnasium.make("gainful/RiverSwim-v0", n_states=20)`.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from gainful.environments.registry import continuous_names, names
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
+TABULAR = (
+    "access-control-queue",
+    "admission-control",
+    "four-rooms",
+    "frozen-lake",
+    "garnet",
+    "hard-family",
+    "inventory-control",
+    "machine-replacement",
+    "riverswim",
+    "riverswim-bourel",
+    "riverswim-ergodic",
+    "riverswim-maillard",
+    "server-routing",
+    "six-arms",
+    "taxi",
+    "toy3d",
+    "two-state-toy",
+    "weakly-communicating-toy",
+)
+"""The environments with finitely many states, as `gainful.environments.names` lists them."""
+CONTINUOUS = (
+    "continuous-inventory",
+    "continuous-riverswim",
+    "lqg",
+    "mountain-car",
+    "replacement",
+    "ship-steering",
+)
+"""The environments with continuous states, as `gainful.environments.continuous_names` lists them."""
 _CAPITALISED = {
     "lqg": "LQG",
     "riverswim": "RiverSwim",
@@ -47,7 +77,7 @@ def gymnasium_id(name: str) -> str:
 def register_all() -> None:
     """Register every environment with Gymnasium, as a continuing task without a time limit.
 
-    Importing `gainful.environments` does this already; repeated calls do no harm.
+    `import gainful` does this already; repeated calls do no harm.
 
     Examples
     --------
@@ -58,11 +88,14 @@ def register_all() -> None:
     """
     from gymnasium.envs.registration import register, registry
 
-    tables = [(name, "gainful.environments.gymnasium_env:NamedEnv") for name in names()]
-    boxes = [(name, "gainful.environments.continuous.gymnasium_env:NamedContinuousEnv") for name in continuous_names()]
-    for name, entry_point in tables + boxes:
-        if gymnasium_id(name) not in registry:
-            register(gymnasium_id(name), entry_point=entry_point, kwargs={"environment": name})
+    classes = {
+        "gainful.environments.gymnasium_env:NamedEnv": TABULAR,
+        "gainful.environments.continuous.gymnasium_env:NamedContinuousEnv": CONTINUOUS,
+    }
+    for entry_point, names in classes.items():
+        for name in names:
+            if gymnasium_id(name) not in registry:
+                register(gymnasium_id(name), entry_point=entry_point, kwargs={"environment": name})
 
 
 def register_with_gymnasium() -> None:
@@ -73,7 +106,7 @@ def register_with_gymnasium() -> None:
         sys.meta_path.insert(0, _OnceGymnasiumLoads())
 
 
-class _OnceGymnasiumLoads(MetaPathFinder):
+class _OnceGymnasiumLoads:
     """Lets the other finders find Gymnasium, and registers the environments once it has been executed."""
 
     def find_spec(
@@ -83,7 +116,7 @@ class _OnceGymnasiumLoads(MetaPathFinder):
             return None
         others = (finder for finder in list(sys.meta_path) if finder is not self)
         found = (finder.find_spec(fullname, path, target) for finder in others)
-        spec = next((spec for spec in found if spec is not None), None)
+        spec: Any = next((spec for spec in found if spec is not None), None)
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 
@@ -93,5 +126,5 @@ class _OnceGymnasiumLoads(MetaPathFinder):
                     sys.meta_path.remove(self)
                 register_all()
 
-            spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
+            spec.loader.exec_module = execute_and_register
         return spec
