@@ -11,6 +11,7 @@ from gymnasium import spaces
 import gainful as gf
 from gainful.errors import InvalidArgumentError
 from gainful.simulation import gymnasium_loop
+from gainful.simulation.gymnasium_model import GymnasiumModel
 from gainful.simulation.simulate import simulate
 from tests.simulation.test_continuous import assert_same, c_scal_plus, partition
 
@@ -157,7 +158,7 @@ def test_discrete_observations_and_spaces_that_begin_elsewhere(made: Any) -> Non
 
 def test_a_terminal_state_leads_back_to_the_start_and_a_limit_of_time_does_not() -> None:
     agent = gf.Fixed(10, 2, policy=[1] * 10)
-    simulation = gymnasium_loop.GymnasiumSimulation(agent, Walk(), 0, np.array([5000]), (math.nan, ""))
+    simulation = gymnasium_loop.GymnasiumSimulation(agent, Walk(), 0, np.array([5000]), GymnasiumModel(math.nan, ""))
     simulation.finish()
     assert simulation.restarts > 200
     statistics = agent.statistics
@@ -178,6 +179,56 @@ def test_regret_needs_a_gain_and_learning_shows_in_it() -> None:
     assert np.isnan(run.pseudo_regret).all()
     late = (run.rewards[1] - run.rewards[0]) / 18_000
     assert late > 0.08  # about 10 steps to the goal
+
+
+def test_regret_of_a_gymnasium_id_of_ours_is_not_nan() -> None:
+    env, mdp = gymnasium.make("gainful/RiverSwim-v0"), gf.environments.riverswim(6)
+    agent = gf.PSRL(6, 2)
+    agent.observe(0, 0, 0.005, 0)  # what it did before does not count
+    run = simulate(agent, env, 1000, seed=1)
+    assert run.gain == simulate(gf.PSRL(6, 2), mdp, 10).gain
+    assert run.gain_source == "solved"
+    assert run.measure == "expected_regret"
+    np.testing.assert_allclose(run.regret, run.steps * run.gain - run.rewards, rtol=0, atol=0)
+    visits = agent.statistics.visits - (np.arange(12) == 0)
+    gaps, means = gf.optimality_gaps(mdp).reshape(-1), mdp.rewards.reshape(-1)
+    assert run.expected_regret[-1] == pytest.approx(float(visits @ gaps), rel=1e-12, abs=0)
+    assert run.pseudo_regret[-1] == pytest.approx(1000 * run.gain - float(visits @ means), rel=1e-12, abs=0)
+    assert np.all(np.diff(run.expected_regret) >= 0.0)
+
+
+def test_an_action_that_a_state_does_not_have_loses_what_the_action_taken_loses() -> None:
+    env, mdp = gymnasium.make("gainful/MachineReplacement-v0"), gf.environments.machine_replacement()
+    never = gf.Fixed(mdp.n_states, 2, policy=[0] * mdp.n_states, reward_min=mdp.reward_min, reward_max=mdp.reward_max)
+    run = simulate(never, env, 1000, seed=1)
+    visits = never.statistics.visits.reshape(-1, 2)
+    assert visits[-1, 0] > 0  # the last state has action 1 alone
+    gaps = gf.optimality_gaps(mdp)
+    expected = float(visits[:-1, 0] @ gaps[:-1, 0] + visits[-1, 0] * gaps[-1, 1])
+    assert run.expected_regret[-1] == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+def test_a_wrapper_that_may_change_the_model_leaves_regret_unknown() -> None:
+    plain = gymnasium.make("gainful/RiverSwim-v0")
+    halved = gymnasium.wrappers.TransformReward(plain, lambda r: float(r) / 2)
+    run = simulate(gf.PSRL(6, 2), halved, 100)
+    assert math.isnan(run.gain)
+    assert "TransformReward may change the model" in run.gain_source
+    assert np.isnan(run.expected_regret).all()
+    given = simulate(gf.PSRL(6, 2), halved, 100, gain=0.2)
+    assert np.isfinite(given.regret).all()
+    counted = gymnasium.wrappers.RecordEpisodeStatistics(plain)
+    assert np.isfinite(simulate(gf.PSRL(6, 2), counted, 100).expected_regret).all()
+
+
+@pytest.mark.slow
+def test_a_continuous_id_of_ours_has_the_gain_of_its_oracle() -> None:
+    env = gymnasium.make("gainful/LQG-v0")
+    inside: Any = env.unwrapped
+    part = gf.Partition.from_box(inside.observation_space, bins=4)
+    run = simulate(c_scal_plus(inside.environment, partition=part), env, 50, seed=0)
+    assert run.gain == pytest.approx(gf.environments.oracle_gain(inside.environment).gain, rel=1e-12, abs=0)
+    assert np.isfinite(run.regret).all()
 
 
 def test_what_cannot_be_is_refused_and_what_was_lived_is_kept() -> None:

@@ -21,6 +21,8 @@ from gainful.errors import InvalidArgumentError, describe
 from gainful.partition import locate_one
 from gainful.simulation.base import Simulation
 from gainful.simulation.continuous import ContinuousRun, steps_like
+from gainful.simulation.counters import total_over_pairs
+from gainful.simulation.gymnasium_model import GymnasiumModel
 
 STEPS_KEPT_ASIDE = 4096
 """The most steps that are kept aside before they are added to the agent's statistics."""
@@ -81,10 +83,12 @@ class GymnasiumSimulation(Simulation):
     """One agent's run in a Gymnasium environment: its state, and what it has earned at each checkpoint."""
 
     def __init__(
-        self, agent: Any, env: gymnasium.Env[Any, Any], seed: int, grid: NDArray[np.int64], gain: tuple[float, str]
+        self, agent: Any, env: gymnasium.Env[Any, Any], seed: int, grid: NDArray[np.int64], model: GymnasiumModel
     ) -> None:
         super().__init__(agent, seed, grid)
-        self.env, (self.gain, self.gain_source) = env, gain
+        self.env, self.model, self.gain = env, model, model.gain
+        self.means, self.expected_regret = np.full(grid.size, np.nan), np.full(grid.size, np.nan)
+        self._visits_before = agent.core.statistics.visits.copy()
         self._t, self._total, self.restarts = 0, 0.0, 0
         assert isinstance(env.action_space, spaces.Discrete)
         self._first_action = int(env.action_space.start)
@@ -274,14 +278,22 @@ class GymnasiumSimulation(Simulation):
         self.restarts += 1
         return self.env.reset()[0]
 
+    def record_checkpoint(self) -> None:
+        """Record what has been earned, and in an MDP of ours what has been lost, if this is a checkpoint."""
+        i, model = self.checkpoints_passed, self.model
+        super().record_checkpoint()
+        if self.checkpoints_passed > i and model.means is not None:
+            visits = self.core.statistics.visits
+            self.means[i] = total_over_pairs(visits, self._visits_before, model.means)
+            self.expected_regret[i] = total_over_pairs(visits, self._visits_before, model.gaps)
+
     def run(self) -> ContinuousRun:
         """The result, once the run is finished."""
-        regret = self.checkpoints * self.gain - self.rewards
         return ContinuousRun(
             steps=self.checkpoints,
             rewards=self.rewards,
-            regret=regret,
-            pseudo_regret=np.full(regret.size, np.nan),
+            regret=self.checkpoints * self.gain - self.rewards,
+            pseudo_regret=self.checkpoints * self.gain - self.means,
             gain=self.gain,
             episodes=self.agent.episodes,
             final_state=self.state_of(self.observation),
@@ -289,6 +301,7 @@ class GymnasiumSimulation(Simulation):
             planning_seconds=self.planning_seconds,
             acting_seconds=self.acting_seconds,
             final_point=np.array(self.observation, dtype=np.float64).reshape(-1),
-            gain_source=self.gain_source,
+            gain_source=self.model.gain_source,
             vacuous=self.agent.vacuous,
+            expected_regret=self.expected_regret,
         )

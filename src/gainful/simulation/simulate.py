@@ -117,7 +117,8 @@ def simulate(
     continues forever, and average reward makes sense. (If every step pays the same, as in CartPole, restarts cost
     nothing; use a reward that penalises them, such as `gymnasium.make("CartPole-v1", sutton_barto_reward=True)`.)
     The agent observes a step that only truncates (a time limit) as it is, and the run continues from `env.reset()`.
-    That jump is not a transition, and the agent does not observe it. Such a run cannot be saved to a file.
+    That jump is not a transition, and the agent does not observe it. Such a run cannot be saved to a file. The model of
+    a Gymnasium id of gainful's own is known, unless a wrapper may change it, and regret is measured against it.
 
     Examples
     --------
@@ -155,9 +156,10 @@ def new_simulation(
         check_points_fit(agent, environment)
         return ContinuousSimulation(agent, environment, seed, grid, known_gain(environment, gain))
     from gainful.simulation.gymnasium_loop import GymnasiumSimulation, check_environment
+    from gainful.simulation.gymnasium_model import gymnasium_model
 
     check_environment(agent, environment)
-    return GymnasiumSimulation(agent, environment, seed, grid, known_gain(None, gain))
+    return GymnasiumSimulation(agent, environment, seed, grid, gymnasium_model(environment, gain))
 
 
 def run_simulation(
