@@ -116,9 +116,10 @@ class _OnceGymnasiumLoads:
             return None
         others = (finder for finder in list(sys.meta_path) if finder is not self)
         found = (finder.find_spec(fullname, path, target) for finder in others)
-        spec: Any = next((spec for spec in found if spec is not None), None)
+        spec = next((spec for spec in found if spec is not None), None)
         if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
+            loader: Any = spec.loader
+            execute = loader.exec_module
 
             def execute_and_register(module: ModuleType) -> None:
                 execute(module)
@@ -126,5 +127,5 @@ class _OnceGymnasiumLoads:
                     sys.meta_path.remove(self)
                 register_all()
 
-            spec.loader.exec_module = execute_and_register
+            loader.exec_module = execute_and_register
         return spec
