@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gainful.agents.ucrl2 import UCRL2
     from gainful.agents.ucrl2b import UCRL2B
     from gainful.experiments.results import results
+    from gainful.experiments.run_frames import summary
     from gainful.experiments.sweep import run_experiment
     from gainful.live.durable_agent import DurableAgent
     from gainful.live.logs import fit_log
@@ -94,6 +95,7 @@ _HOME = {
     "OptimisticQ": "gainful.agents.optimistic_q",
     "EpsilonGreedyQ": "gainful.agents.epsilon_greedy_q",
     "results": "gainful.experiments.results",
+    "summary": "gainful.experiments.run_frames",
     "DurableAgent": "gainful.live.durable_agent",
     "fit_log": "gainful.live.logs",
     "open_agent": "gainful.live.opening",
@@ -158,6 +160,7 @@ __all__ = [
     "simulate_many",
     "solve",
     "structure",
+    "summary",
     "theory",
 ]
 

@@ -74,6 +74,60 @@ def test_a_run_shows_its_numbers_and_its_curve() -> None:
     assert line.attrib["stroke"] == "currentColor"
 
 
+def test_an_agent_shows_parameters_life_guarantee_and_policy_and_changes_nothing() -> None:
+    agent = gf.SCALPlus(6, 2, span=7.0, bonus_scale=0.1)
+    before = dict(cells(checked(agent)))
+    assert agent.current is None
+    assert before["learned from"] == "0 steps, 0 episodes"
+    assert "gain of the present plan" not in before
+    gf.simulate(agent, gf.environments.riverswim(6), 1000, seed=3)
+    tree, episodes = checked(agent), len(agent.records)
+    facts = dict(cells(tree))
+    assert facts["parameters"] == "span = 7, bonus_scale = 0.1"
+    assert facts["learned from"] == f"1,000 steps, {episodes} episodes"
+    assert facts["guarantee"] == str(agent.guarantee)
+    rows = cells(tree, 1)
+    assert rows[0] == ["state", "action", "visits"]
+    assert [int(row[1]) for row in rows[1:]] == [agent.predict(s) for s in range(6)]
+    assert sum(int(row[2]) for row in rows[1:]) == 1000
+    assert (agent.t, len(agent.records)) == (1000, episodes)
+
+
+def test_an_agent_on_cells_and_a_guarantee_show_what_they_are() -> None:
+    agent = gf.Discretized(gf.UCRL2B, gf.Partition.uniform(bins=20), n_actions=3)
+    tree = checked(agent)
+    assert tree[0].text == "Discretized[UCRL2B]"
+    assert dict(cells(tree))["size"] == "20 cells on 1 axis, 3 actions"
+    facts = dict(cells(checked(gf.SCALPlus(2, 2, span=1.0).guarantee)))
+    assert facts["holds for these constants"] == "yes"
+    evil = replace(agent.guarantee, bound=EVIL, source=EVIL, assumptions=(EVIL,), reason_void="")
+    assert dict(cells(checked(evil)))["assumes"] == EVIL
+
+
+def test_an_evaluation_shows_gain_classes_and_states() -> None:
+    mdp = gf.MDP([[[1.0, 0.0]], [[0.0, 1.0]]], [[1.0], [2.0]], state_labels=[EVIL, "b"], name=EVIL)
+    found = gf.evaluate(mdp, [0, 0])
+    tree = checked(found)
+    facts = dict(cells(tree))
+    assert facts["average reward per step, from the start"] == "1"
+    assert facts["recurrent classes"] == "1 states with gain 1, 1 states with gain 2"
+    assert cells(tree, 1)[1:] == [[EVIL, "1", "0", "1"], ["b", "2", "0", "0"]]
+
+
+def test_reprs_are_one_short_line() -> None:
+    mdp, agent = gf.environments.riverswim(6), gf.SCALPlus(6, 2, span=7.0)
+    run = gf.simulate(agent, mdp, 1000, seed=3)
+    regret = f"expected regret {run.expected_regret[-1]:.6g}"
+    assert repr(agent) == f"SCALPlus(6 states, 2 actions, span=7, 1,000 steps, {len(agent.records)} episodes)"
+    assert repr(run) == f"Run(1,000 steps, {regret}, gain 0.428622, {len(run.episodes)} episodes, seed 3)"
+    assert repr(gf.evaluate(mdp, [1] * 6)).startswith("Evaluation(gain=0.4286224337")
+    assert repr(agent.guarantee) == f"Guarantee({agent.guarantee.bound})"
+    void = gf.SCALPlus(6, 2, span=7.0, bonus_scale=0.1).guarantee
+    assert repr(void) == "Guarantee(no guarantee: bonus_scale is 0.1, the theorem needs 1)"
+    long = gf.Fixed(300, 2, policy=[0] * 300)
+    assert len(repr(long)) < 120
+
+
 @pytest.mark.parametrize("value", [np.nan, 0.0, -1.0])
 def test_a_run_without_a_positive_regret_has_no_curve(value: float) -> None:
     run = gf.simulate(gf.PSRL(6, 2), gf.environments.riverswim(6), 100)

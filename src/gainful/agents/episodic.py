@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gainful._compiled import kernel
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.showing import ShownAgent
 from gainful.agents.statistics import AgentCounts, Statistics, count_transitions, execution_limit, named
 from gainful.arguments import finite, whole_below
 from gainful.errors import InvalidArgumentError, describe
@@ -134,7 +135,7 @@ class EpisodeView:
     statistics: Statistics
 
 
-class EpisodicAgent:
+class EpisodicAgent(ShownAgent):
     """An agent on numbered states that plans once per episode; a subclass implements `plan`.
 
     An episode ends when the action chosen in the current state has been executed in it max{1, ⌊f·N_k(s,a)⌋} times, N_k

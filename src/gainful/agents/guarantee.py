@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gainful.cards import card
+
 
 @dataclass(frozen=True)
 class Guarantee:
@@ -38,6 +40,16 @@ class Guarantee:
     def holds(self) -> bool:
         """Whether the constants are the theorem's (it is up to the user to check its assumptions)."""
         return self.bound != "none" and not self.reason_void
+
+    def __repr__(self) -> str:
+        return f"Guarantee({self.bound if self.holds else str(self)})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the bound, whether it holds, and what is left for the user to check."""
+        facts = {"bound": self.bound, "holds for these constants": "yes" if self.holds else str(self)}
+        if self.assumptions:
+            facts["assumes"] = "; ".join(self.assumptions)
+        return card("Guarantee", facts | ({"source": self.source} if self.source else {}))
 
     def __str__(self) -> str:
         if not self.holds:

@@ -13,12 +13,13 @@ from gainful.agents.episodic import NEVER, EpisodePlan, EpisodeView, EpisodicAge
 from gainful.agents.files import save_agent
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.refinement import TransitionLog
+from gainful.agents.showing import ShownAgent
 from gainful.agents.smoothness import Smoothness
 from gainful.agents.statistics import Statistics
 from gainful.partition import Partition
 
 
-class PartitionedAgent:
+class PartitionedAgent(ShownAgent):
     """An agent whose states are points: `core`, a tabular agent, sees the cells of `partition`.
 
     The policy of a cell is that of every point in it. The clock, the statistics, the plan and the records are those of

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gainful.atomic_files import write_file
+from gainful.cards import card
 from gainful.errors import ExperimentError, GainfulError, InvalidArgumentError, StoreError
 from gainful.experiments.configuration import RESULTS_VERSION, Configuration, hash_of
 from gainful.experiments.differences import differences
@@ -148,8 +149,6 @@ class ExperimentOutcome:
 
     def _repr_html_(self) -> str:
         """For notebooks: how many runs are stored, where, and what to do next."""
-        from html import escape
-
         folder = str(self.folder)
         if self.complete:
             do = f"gf.plot.regret({folder!r}), gf.results({folder!r})"
@@ -164,9 +163,8 @@ class ExperimentOutcome:
             "folder": folder,
             "next": do,
         }
-        lines = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts.items())
         said = "stopped early" if self.stopped else "complete" if self.complete else "incomplete"
-        return f"<div><strong>Experiment, {said}</strong><table>{lines}</table></div>"
+        return card(f"Experiment, {said}", facts)
 
 
 def run_experiment(

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
+from gainful.cards import MOST_ROWS, card, left_out, rows_table
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.labels import label_column
 from gainful.mdp.model import MDP
@@ -28,7 +29,7 @@ _KRYLOV_STEPS = 120
 _SUM_TOLERANCE = 1e-8
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
     """Gain, bias and classes of a stationary policy, in the user's units: the result of `evaluate`.
 
@@ -83,6 +84,37 @@ class Evaluation:
     def unichain(self) -> bool:
         """Whether the policy has one recurrent class, so that its gain is one number."""
         return len(self.classes) == 1
+
+    def __repr__(self) -> str:
+        classes = f"{len(self.classes):,} recurrent class{'' if self.unichain else 'es'}"
+        return (
+            f"Evaluation(gain={self.gain_from_start:.12g}, span={self.span:.6g}, {self.mdp.n_states:,} states, "
+            f"{classes}, {len(self.transient):,} transient, residual {self.residual:.1e})"
+        )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the gain from the start, the classes, and the first states."""
+        units, shown = self.mdp.units, min(MOST_ROWS, self.mdp.n_states)
+        facts = {
+            f"{units.gain_name}, from the start": f"{self.gain_from_start:.10g}",
+            "recurrent classes": ", ".join(
+                f"{len(states):,} states with gain {gain:.6g}"
+                for states, gain in zip(self.classes[:5], self.class_gains.tolist()[:5], strict=True)
+            )
+            + (f" and {len(self.classes) - 5:,} more" if len(self.classes) > 5 else ""),
+            "transient states": f"{len(self.transient):,}",
+            "span of the bias": f"{self.span:.6g}",
+            "residual": f"{self.residual:.1e}",
+        }
+        numbers = zip(self.gain[:shown], self.bias[:shown], self.stationary[:shown], strict=True)
+        rows = [(self.mdp.state_name(s), *(f"{x:.6g}" for x in each)) for s, each in enumerate(numbers)]
+        name = f" in {self.mdp.name}" if self.mdp.name else ""
+        return card(
+            f"Evaluation of a policy{name}",
+            facts,
+            rows_table(["state", "gain", "bias", "frequency"], rows),
+            left_out(shown, self.mdp.n_states, "states", "evaluation.to_frame()"),
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Tabulate the evaluation.

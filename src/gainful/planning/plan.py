@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gainful.cards import MOST_ROWS, card, left_out, rows_table
 from gainful.mdp.labels import label_column
 from gainful.mdp.model import MDP
 
@@ -133,8 +134,6 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """For notebooks: what is known of the gain, and the first states with action and bias."""
-        from html import escape
-
         low, high = self.gain_bounds
         facts = {
             self.mdp.units.gain_name: f"{self.gain:.10g}",
@@ -142,20 +141,13 @@ class Plan:
             "span of the bias": f"{self.span:.6g}",
             "found by": f"{self.method}, {self.sweeps:,} sweep{'' if self.sweeps == 1 else 's'}",
         }
-        lines = [f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts.items()]
-        shown = min(30, self.mdp.n_states)
-        rows = [
-            f"<tr><td>{escape(self.mdp.state_name(s))}</td><td>{escape(self._action_at(s))}</td>"
-            f"<td>{self.bias[s]:.6g}</td></tr>"
-            for s in range(shown)
-        ]
-        left = self.mdp.n_states - shown
-        more = f"<p>… and {left:,} more states; <code>plan.to_frame()</code> has all of them</p>" if left else ""
-        name = f" of {escape(self.mdp.name)}" if self.mdp.name else ""
-        return (
-            f"<div><strong>Plan{name}</strong><table>{''.join(lines)}</table>"
-            "<table><thead><tr><th>state</th><th>action</th><th>bias</th></tr></thead>"
-            f"<tbody>{''.join(rows)}</tbody></table>{more}</div>"
+        shown = min(MOST_ROWS, self.mdp.n_states)
+        rows = [(self.mdp.state_name(s), self._action_at(s), f"{self.bias[s]:.6g}") for s in range(shown)]
+        return card(
+            f"Plan of {self.mdp.name}" if self.mdp.name else "Plan",
+            facts,
+            rows_table(["state", "action", "bias"], rows),
+            left_out(shown, self.mdp.n_states, "states", "plan.to_frame()"),
         )
 
 

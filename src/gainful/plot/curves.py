@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gainful.errors import InvalidArgumentError
+from gainful.experiments.run_frames import Data, frame_of
 from gainful.plot.centres import CENTRES, DEFAULT_CENTRE, Statistic
 from gainful.plot.palette import darker
-from gainful.plot.panels import Band, CurveStyle, Data, Floats, Line, Panel, Value, as_frame, panels_of
+from gainful.plot.panels import Band, CurveStyle, Floats, Line, Panel, Value, panels_of
 from gainful.plot.style import (
     PALE,
     calm,
@@ -103,7 +104,7 @@ def regret(
     if value is not None and value not in MEASURE_NAMES:
         raise InvalidArgumentError("value", value, f"one of {', '.join(MEASURE_NAMES)}")
     style = CurveStyle(statistic, band, log, per_step, seeds)
-    panels = panels_of(as_frame(data), value, style, environment)
+    panels = panels_of(frame_of(data), value, style, environment)
     unknown = [p.environment for p in panels if not p.known]
     if unknown:
         name = "regret" if value is None else MEASURE_NAMES[value]

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gainful.errors import InvalidArgumentError
+from gainful.experiments.run_frames import frame_of
 from gainful.plot.centres import DEFAULT_CENTRE
 from gainful.plot.curves import draw_panels
-from gainful.plot.panels import CurveStyle, as_frame, panels_of
+from gainful.plot.panels import CurveStyle, panels_of
 from gainful.plot.style import needs_matplotlib
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def figures(folder: str | Path, out: str | Path, formats: Sequence[str] = ("pdf"
     needs_matplotlib()
     kinds = [formats] if isinstance(formats, str) else list(formats)
     _check_formats(kinds)
-    frame = as_frame(folder)
+    frame = frame_of(folder)
     style = CurveStyle(DEFAULT_CENTRE, "auto")
     panels = panels_of(frame, None, style, or_reward=True)
     target = Path(out)

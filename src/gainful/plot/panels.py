@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -12,15 +11,13 @@ from numpy.typing import NDArray
 
 from gainful.errors import InvalidArgumentError, suggestion
 from gainful.plot.centres import CENTRES, Statistic
-from gainful.plot.style import encodable, shown
-from gainful.simulation.run import MEASURE_NAMES, Run
+from gainful.simulation.run import MEASURE_NAMES
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Value: TypeAlias = Literal["expected_regret", "pseudo_regret", "regret", "reward"]
 Band: TypeAlias = "tuple[float, float] | Literal['auto'] | None"
-Data: TypeAlias = "str | Path | pd.DataFrame | Run | Sequence[Run] | Mapping[str, Run | Sequence[Run]]"
 Floats: TypeAlias = NDArray[np.float64]
 
 
@@ -63,66 +60,6 @@ class CurveStyle:
             return f"band: {CENTRES[self.statistic].band}"
         low, high = self.quantiles
         return f"band from {100 * low:g} to {100 * high:g} %"
-
-
-def as_frame(data: Any) -> pd.DataFrame:
-    """Anything that `gainful.plot.regret` accepts, as one tidy table."""
-    import pandas as pd
-
-    if isinstance(data, (str, Path)):
-        from gainful.experiments.results import results
-
-        found = results(data)
-        if found.empty:
-            raise InvalidArgumentError(
-                "data",
-                data,
-                "at least one finished run",
-                "run the experiment first",
-                problem=f"{data} holds no finished run",
-            )
-        return found
-    if isinstance(data, pd.DataFrame):
-        return data
-    groups: Any = data
-    if isinstance(data, Run):
-        groups = {"": [data]}
-    elif not isinstance(data, Mapping):
-        groups = {"": data}
-    parts = []
-    for given, runs in groups.items():
-        label = encodable(given)
-        listed = [runs] if isinstance(runs, Run) else runs
-        if not isinstance(listed, (list, tuple)) or not listed or not all(isinstance(r, Run) for r in listed):
-            of = f" of {label!r}" if label else ""
-            raise InvalidArgumentError(
-                "data",
-                runs,
-                "a folder, the table of gf.results, a Run, a list of Runs, or a dictionary from labels to Runs",
-                problem=f"the data{of} are {_kind(runs)}",
-            )
-        for i, run in enumerate(listed):
-            columns = {
-                "environment": "",
-                "agent": label,
-                "seed": i,
-                "run_id": f"{label}/{i}",
-                "step": run.steps,
-                "reward": run.rewards,
-                "regret": run.regret,
-                "pseudo_regret": run.pseudo_regret,
-                "expected_regret": run.expected_regret,
-            }
-            parts.append(pd.DataFrame(columns))
-    if not parts:
-        raise InvalidArgumentError("data", data, "at least one Run", problem="the data are an empty dictionary")
-    return pd.concat(parts, ignore_index=True)
-
-
-def _kind(runs: Any) -> str:
-    if isinstance(runs, (list, tuple)):
-        return f"a {type(runs).__name__} of {', '.join(sorted({type(r).__name__ for r in runs})) or 'nothing'}"
-    return f"{type(runs).__name__} {shown(repr(runs), 40)}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ DONE, EPISODE_OVER, NEW_STATE_REACHED, GROW, BAD_REWARD, BAD_STATE = range(6)
 STEPS_MADE, STATUS = 0, 1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ContinuousRun(Run):
     """A run with continuous states: `final_state` is the cell of the last point."""
 

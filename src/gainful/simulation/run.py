@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gainful.arguments import finite
+from gainful.cards import card
 from gainful.errors import InvalidArgumentError, describe
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 REGRETS = ("expected_regret", "pseudo_regret", "regret")
 """The measures of regret, the preferred one first."""
@@ -24,7 +28,7 @@ MAX_HORIZON = 10**18
 """The largest number of steps of a run."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """The rewards and the regret of one agent in one environment: the result of `simulate`.
 
@@ -67,17 +71,17 @@ class Run:
     """
 
     steps: NDArray[np.int64]
-    rewards: NDArray[np.float64] = field(repr=False)
-    regret: NDArray[np.float64] = field(repr=False)
-    pseudo_regret: NDArray[np.float64] = field(repr=False)
+    rewards: NDArray[np.float64]
+    regret: NDArray[np.float64]
+    pseudo_regret: NDArray[np.float64]
     gain: float
-    episodes: NDArray[Any] = field(repr=False)
+    episodes: NDArray[Any]
     final_state: int
     seed: int
     planning_seconds: float
     acting_seconds: float
     vacuous: bool = False
-    expected_regret: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False)
+    expected_regret: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
         if self.expected_regret.size == 0:
@@ -93,10 +97,74 @@ class Run:
         """Which regret to show: "expected_regret", or the first of "pseudo_regret" and "regret" that is known."""
         return next((name for name in REGRETS if np.isfinite(getattr(self, name)[-1])), "regret")
 
+    def to_frame(self) -> pd.DataFrame:
+        """Tabulate the run, under the names that the columns of `gf.results` have.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per checkpoint: seed, step, reward, regret, pseudo_regret, expected_regret; then, the same in every
+            row, horizon, gain, episodes (their number), vacuous, planning_seconds and acting_seconds.
+
+        Examples
+        --------
+        >>> import gainful as gf
+        >>> run = gf.simulate(gf.UCRL2(6, 2), gf.environments.riverswim(6), 100, seed=1, checkpoints=[10, 100])
+        >>> run.to_frame()[["seed", "step", "episodes"]].iloc[-1].tolist()[:2]
+        [1, 100]
+        """
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "seed": self.seed,
+                "step": self.steps,
+                "reward": self.rewards,
+                "regret": self.regret,
+                "pseudo_regret": self.pseudo_regret,
+                "expected_regret": self.expected_regret,
+                "horizon": self.horizon,
+                "gain": self.gain,
+                "episodes": len(self.episodes),
+                "vacuous": self.vacuous,
+                "planning_seconds": self.planning_seconds,
+                "acting_seconds": self.acting_seconds,
+            }
+        )
+
+    def episodes_to_frame(self) -> pd.DataFrame:
+        """Tabulate the episodes; `episodes` itself stays the structured array.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per episode, numbered from 1: step (its first, from 1), length in steps (missing for the last one,
+            which has not ended), gain, gain_low, gain_high, span, sweeps and planning_seconds.
+
+        Examples
+        --------
+        >>> import gainful as gf
+        >>> run = gf.simulate(gf.UCRL2(6, 2), gf.environments.riverswim(6), 100, seed=1)
+        >>> episodes = run.episodes_to_frame()
+        >>> len(episodes) == len(run.episodes), int(episodes["step"].iloc[0])
+        (True, 1)
+        """
+        import pandas as pd
+
+        found = pd.DataFrame({name: self.episodes[name] for name in self.episodes.dtype.names or ()})
+        found.index = pd.RangeIndex(1, len(found) + 1, name="episode")
+        found.insert(1, "length", (found["step"].shift(-1) - found["step"]).astype("Int64"))
+        return found
+
+    def __repr__(self) -> str:
+        value = float(getattr(self, self.measure)[-1])
+        lost = f"{MEASURE_NAMES[self.measure]} {value:.6g}" if np.isfinite(value) else "regret unknown"
+        gain = f", gain {self.gain:.6g}" if np.isfinite(self.gain) else ""
+        name = type(self).__name__
+        return f"{name}({self.horizon:,} steps, {lost}{gain}, {len(self.episodes):,} episodes, seed {self.seed})"
+
     def _repr_html_(self) -> str:
         """For notebooks: the numbers of the run, and its regret against steps, both axes logarithmic."""
-        from html import escape
-
         curve = getattr(self, self.measure)
         last, seconds = float(curve[-1]), self.planning_seconds + self.acting_seconds
         known = np.isfinite(last)
@@ -110,20 +178,23 @@ class Run:
             "speed": f"{self.horizon / seconds:,.3g} steps per second of CPU" if seconds > 0.0 else "too fast to tell",
             "seed": f"{self.seed}",
         }
-        lines = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts.items())
-        drawn = np.isfinite(curve) & (curve > 0.0)
-        picture = ""
-        if drawn.sum() > 1:
-            x, y = np.log(self.steps[drawn]), np.log(curve[drawn])
-            px = 2.0 + 196.0 * (x - x[0]) / (x[-1] - x[0])
-            py = 46.0 - 44.0 * (y - y.min()) / (float(np.ptp(y)) or 1.0)
-            points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(px, py, strict=True))
-            picture = (
-                '<svg width="200" height="48" viewBox="0 0 200 48" role="img">'
-                f"<title>{name} against steps, both logarithmic</title>"
-                f'<polyline points="{points}" fill="none" stroke="currentColor" stroke-width="1.5"/></svg>'
-            )
-        return f"<div><strong>Run</strong><table>{lines}</table>{picture}</div>"
+        return card("Run", facts, _small_curve(self.steps, curve, name))
+
+
+def _small_curve(steps: NDArray[np.int64], curve: NDArray[np.float64], name: str) -> str:
+    """The positive part of a curve as a small drawing; empty if that is no line."""
+    drawn = np.isfinite(curve) & (curve > 0.0)
+    if drawn.sum() < 2:
+        return ""
+    x, y = np.log(steps[drawn]), np.log(curve[drawn])
+    px = 2.0 + 196.0 * (x - x[0]) / (x[-1] - x[0])
+    py = 46.0 - 44.0 * (y - y.min()) / (float(np.ptp(y)) or 1.0)
+    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(px, py, strict=True))
+    return (
+        '<svg width="200" height="48" viewBox="0 0 200 48" role="img">'
+        f"<title>{name} against steps, both logarithmic</title>"
+        f'<polyline points="{points}" fill="none" stroke="currentColor" stroke-width="1.5"/></svg>'
+    )
 
 
 def log_checkpoints(horizon: int, per_decade: int = 20) -> NDArray[np.int64]:
