@@ -1,20 +1,28 @@
-"""One plain file: a NumPy .npz archive of arrays with a JSON header; nothing is ever unpickled."""
+"""One plain file: a NumPy .npz archive of arrays with a JSON header; nothing is ever unpickled.
+
+The file ends with the archive's comment, "gainful sha256 " and 64 hexadecimal digits: the checksum of every byte before
+these digits. NumPy's own checksums cover the contents of the arrays alone. Files of formats from before
+`Format.checked_since` have no such comment.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gainful.atomic_files import replace_file
 from gainful.errors import GainfulError, InvalidArgumentError
+
+CHECKSUM_WORDS = b"gainful sha256 "
+CHECKSUM_DIGITS = 64
+_COMMENT_SIZE = len(CHECKSUM_WORDS) + CHECKSUM_DIGITS
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,8 @@ class Format:
     error: type[GainfulError]
     otherwise: str = ""
     """What to do with a file that is not an archive at all."""
+    checked_since: int = 1
+    """The first version whose files end with a checksum."""
 
     def damaged(self, path: str | Path, detail: str) -> GainfulError:
         """The error for a file that is not as it was written."""
@@ -60,6 +70,7 @@ def write_archive(kind: Format, path: str | Path, header: dict[str, Any], arrays
     try:
         with replace_file(target) as file:
             np.savez(file, **content)  # type: ignore[arg-type]
+            _add_checksum(file)
     except OSError as error:
         raise InvalidArgumentError(
             "path",
@@ -69,15 +80,54 @@ def write_archive(kind: Format, path: str | Path, header: dict[str, Any], arrays
         ) from error
 
 
+def _add_checksum(file: BinaryIO) -> None:
+    """Add the comment with the checksum to an archive without a comment."""
+    file.seek(-2, os.SEEK_END)
+    file.write(_COMMENT_SIZE.to_bytes(2, "little") + CHECKSUM_WORDS)
+    length = file.tell()
+    file.write(_checksum(file, length))
+
+
+def _checksum(file: BinaryIO, length: int) -> bytes:
+    """The SHA-256 of the first `length` bytes, in hexadecimal digits; the file is then at their end."""
+    file.seek(0)
+    found = hashlib.sha256()
+    while length > 0:
+        some = file.read(min(length, 1 << 20))
+        if not some:
+            raise OSError("the file became shorter while it was read")
+        found.update(some)
+        length -= len(some)
+    return found.hexdigest().encode()
+
+
+def _has_checksum(kind: Format, path: str | Path, file: BinaryIO) -> bool:
+    """Whether an open archive ends with a checksum; `kind`'s error if it is not that of its bytes."""
+    size = file.seek(0, os.SEEK_END)
+    if size < _COMMENT_SIZE:
+        return False
+    file.seek(-_COMMENT_SIZE, os.SEEK_END)
+    comment = file.read(_COMMENT_SIZE)
+    if not comment.startswith(CHECKSUM_WORDS):
+        return False
+    if _checksum(file, size - CHECKSUM_DIGITS) != comment[len(CHECKSUM_WORDS) :]:
+        raise kind.damaged(path, "its checksum is wrong")
+    return True
+
+
 def read_archive(kind: Format, path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Header and arrays of a file written by `write_archive`; the archive's checksums find damage."""
+    """Header and arrays of a file written by `write_archive`; `kind`'s error if a bit of it has changed."""
     if not isinstance(path, str | os.PathLike):
         raise kind.error(f"path is {path!r}", name="path", found=path, expected="the name of a file")
-    arrays = _read(kind, path)
-    return _header(kind, path, arrays.pop("header", None)), arrays
+    arrays, checked = _read(kind, path)
+    header = _header(kind, path, arrays.pop("header", None))
+    if header["version"] >= kind.checked_since and not checked:
+        raise kind.damaged(path, "the checksum at its end is missing")
+    return header, arrays
 
 
-def _read(kind: Format, path: str | Path) -> dict[str, NDArray[Any]]:
+def _read(kind: Format, path: str | Path) -> tuple[dict[str, NDArray[Any]], bool]:
+    """The arrays of an archive, and whether a checksum covers all of it."""
     try:
         with open(path, "rb") as file:
             magic = file.read(4)
@@ -94,21 +144,28 @@ def _read(kind: Format, path: str | Path) -> dict[str, NDArray[Any]]:
                     name=str(path),
                     found=magic,
                 )
+            checked = _has_checksum(kind, path, file)
             file.seek(0)
-            with np.load(file, allow_pickle=False) as archive:
-                return {name: archive[name] for name in archive.files}
+            return _arrays(kind, path, file), checked
     except GainfulError:
         raise
     except FileNotFoundError as error:
         raise kind.error(f"{path}: no such file", name=str(path), hint="check the path") from error
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, MemoryError, NotImplementedError) as error:
-        raise kind.damaged(path, str(error) or type(error).__name__) from error
     except OSError as error:
         raise kind.error(
             f"{path}: cannot be read: {error.strerror or error}", name=str(path), hint="check the path"
         ) from error
-    except ValueError as error:
-        raise kind.damaged(path, str(error).splitlines()[0]) from error
+
+
+def _arrays(kind: Format, path: str | Path, file: BinaryIO) -> dict[str, NDArray[Any]]:
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except Exception as error:  # a damaged archive makes zipfile, zlib and NumPy raise almost anything
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the disk
+        lines = str(error).splitlines() or [""]
+        raise kind.damaged(path, lines[0] or type(error).__name__) from error
 
 
 def _header(kind: Format, path: str | Path, raw: NDArray[Any] | None) -> dict[str, Any]:
@@ -121,12 +178,12 @@ def _header(kind: Format, path: str | Path, raw: NDArray[Any] | None) -> dict[st
         raise foreign
     try:
         header = json.loads(raw.tobytes().decode())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise kind.damaged(path, f"its header is not JSON ({error})") from error
     if not isinstance(header, dict) or header.get("format") != kind.name:
         raise foreign
     version = header.get("version")
-    if not isinstance(version, int) or version < 1:
+    if type(version) is not int or version < 1:
         raise kind.damaged(path, f"its version is {version!r}")
     if version > kind.version:
         raise kind.error(

@@ -34,7 +34,7 @@ def replace_file(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     Yields
     ------
     BinaryIO
-        The temporary file, `.NAME.<12 hexadecimal digits>.tmp` in the same folder.
+        The temporary file, `.NAME.<12 hexadecimal digits>.tmp` in the same folder; it can be read, too.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def replace_file(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
-        with open(str(temporary), "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        with open(str(temporary), "x+b", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

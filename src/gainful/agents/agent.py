@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.labels import AgentLabels
 
 if TYPE_CHECKING:
     from gainful.agents.episodic import EpisodePlan, EpisodicAgent
@@ -37,6 +38,9 @@ class Agent(Protocol):
     @property
     def refines_at(self) -> int:
         """The number of steps after which the next decision refines the partition."""
+
+    labels: AgentLabels | None
+    """The user's words for states and actions, which files keep; None if there are only numbers."""
 
     @property
     def guarantee(self) -> Guarantee:

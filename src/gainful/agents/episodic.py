@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gainful._compiled import kernel
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.labels import AgentLabels
 from gainful.agents.showing import ShownAgent
 from gainful.agents.statistics import AgentCounts, Statistics, count_transitions, execution_limit, named
 from gainful.arguments import finite, whole_below
@@ -163,6 +164,8 @@ class EpisodicAgent(ShownAgent):
     """None: no raw transitions are kept."""
     refines_at = NEVER
     """The number of steps after which the next decision refines the partition: never."""
+    labels: AgentLabels | None = None
+    """The user's words for states and actions, which files keep; None if there are only numbers."""
 
     def __init__(
         self,

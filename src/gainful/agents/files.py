@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from gainful.agents import registry
 from gainful.agents.agent import Agent
 from gainful.agents.episodic import EPISODE_RECORD, EpisodeLog, EpisodePlan, EpisodicAgent
+from gainful.agents.labels import AgentLabels
 from gainful.archive import Format, read_archive, write_archive
 from gainful.arguments import settings_before
 from gainful.errors import InvalidAgentError
 
-AGENT_FILE = Format("gainful-agent", 1, "agent", "agent.save", InvalidAgentError)
+AGENT_FILE = Format("gainful-agent", 2, "agent", "agent.save", InvalidAgentError, checked_since=2)
+"""Since version 2 the header has "module" and "labels", see `agent_state`, and the file a checksum."""
 
 Header: TypeAlias = dict[str, Any]
 Arrays: TypeAlias = dict[str, NDArray[Any]]
@@ -59,6 +61,13 @@ def load_agent(path: str | Path) -> Any:
     (1, True)
     """
     header, arrays = read_archive(AGENT_FILE, path)
+    if header.get("module"):
+        raise InvalidAgentError(
+            f"{path}: holds a {header['module']}, which is not a class of gainful",
+            name=str(path),
+            found=header["module"],
+            hint="load it with the program that saved it",
+        )
     made = registry.class_named(str(header.get("agent")))
     if made is None:
         raise InvalidAgentError(
@@ -81,11 +90,22 @@ def complete_settings(made: Any, settings: dict[str, Any]) -> dict[str, Any]:
     return settings_before(core) | settings
 
 
+def module_of(made: type[Any]) -> str:
+    """Where a class outside of gainful is defined, as "my_module:MyAgent"; empty for a class of gainful."""
+    return "" if registry.class_named(made.__name__) is made else f"{made.__module__}:{made.__qualname__}"
+
+
 def agent_state(agent: Agent) -> tuple[Header, Arrays]:
-    """The whole state of an agent: settings and clock as a JSON header; statistics, plan and records as arrays."""
+    """The whole state of an agent: settings and clock as a JSON header; statistics, plan and records as arrays.
+
+    In the header, "module" is "" for a class of gainful and "my_module:MyAgent" for another; "labels" is None, or the
+    `AgentLabels` of the agent in plain values. Headers from before they were kept have neither.
+    """
     core = agent.core
     header: Header = {
         "agent": type(agent).__name__,
+        "module": module_of(type(agent)),
+        "labels": None if agent.labels is None else agent.labels.to_json(),
         "settings": agent.settings(),
         "t": core.t,
         "planned_at": core.planned_at,
@@ -142,6 +162,8 @@ def take_state(agent: Agent, header: Header, arrays: Arrays) -> None:
     core.t, core.planned_at = int(header["t"]), int(header["planned_at"])
     core.interrupted = bool(header["interrupted"])
     core.current = None if header["plan"] is None else _plan(core, header["plan"], arrays)
+    n_states = core.n_states if agent.dim == 0 else None
+    agent.labels = AgentLabels.from_json(header.get("labels"), n_states, core.n_actions)
     agent.restore(_without("own_", arrays))
 
 

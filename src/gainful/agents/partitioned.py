@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from gainful.agents.episodic import NEVER, EpisodePlan, EpisodeView, EpisodicAgent
 from gainful.agents.files import save_agent
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.labels import AgentLabels
 from gainful.agents.refinement import TransitionLog
 from gainful.agents.showing import ShownAgent
 from gainful.agents.smoothness import Smoothness
@@ -37,6 +38,8 @@ class PartitionedAgent(ShownAgent):
     """The box as one cell, if the agent chooses the number of cells itself."""
     refines_at = NEVER
     """The number of steps after which the next decision refines the partition."""
+    labels: AgentLabels | None = None
+    """The user's words for the actions, which files keep; None if there are only numbers."""
 
     # ------------------------------------------------------------------ what the core knows
 

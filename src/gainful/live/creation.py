@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import secrets
 import time
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gainful.agents.files import agent_state
+from gainful.agents.files import agent_state, module_of
 from gainful.archive import write_archive
 from gainful.atomic_files import write_file
 from gainful.errors import InvalidArgumentError, JournalError
@@ -64,6 +63,8 @@ def create_agent(folder: Folder, wanted: AgentRequest) -> None:
         prior=prior,
         options=DEFAULT_OPTIONS | {name: value for name, value in wanted.options.items() if value is not None},
         history="" if rows is None else log_digest(rows),
+        module=module_of(type(agent)),
+        labels=None if agent.labels is None else agent.labels.to_json(),
     )
     with system_errors(folder.path, "created"):
         for _, segment in folder.segments():
@@ -77,7 +78,7 @@ def create_agent(folder: Folder, wanted: AgentRequest) -> None:
         if rows is not None:
             data += _history_records(RecordLayout(description.salt, description.dim), rows)
         write_file(folder.segment(1), data)
-        write_file(folder.description_file, json.dumps(description.to_json(), indent=2, allow_nan=False).encode())
+        write_file(folder.description_file, description.to_bytes())
 
 
 def _refuse_remains(folder: Folder) -> None:

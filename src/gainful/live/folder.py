@@ -11,18 +11,20 @@ unsynced             there after a failed sync, until the segments have been rew
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from gainful.agents.labels import AgentLabels
+from gainful.checked_json import from_checked_json, to_checked_json
 from gainful.errors import AgentInUseError, InvalidArgumentError, JournalError
 from gainful.locks import LOCK_FILE, FolderLock, FolderLockedError
 
 DESCRIPTION_FILE = "agent.json"
-DESCRIPTION_FORMAT, DESCRIPTION_VERSION = "gainful-live", 1
+DESCRIPTION_FORMAT, DESCRIPTION_VERSION = "gainful-live", 2
+"""Version 1 had no checksum, no `module` and no `labels`, and its folders no end marker."""
 SEGMENT_MAGIC = b"GFLIVE1\n"
 SEGMENT_HEADER_SIZE = 32
 SALVAGED_FILE = "salvaged.csv"
@@ -56,11 +58,19 @@ class AgentDescription:
     """The digest of the table given as `history`."""
     gaps: list[list[int]] = field(default_factory=list)
     """First and last record of every stretch lost to damage (of a recovered folder)."""
+    module: str = ""
+    """Where a class outside of gainful is defined, as "my_module:MyAgent"; empty for a class of gainful."""
+    labels: dict[str, Any] | None = None
+    """The user's words for states and actions, as `AgentLabels.to_json` has them."""
 
     @property
     def salt(self) -> int:
         """The number that the checksums of its records start from."""
         return crc32(bytes.fromhex(self.identity))
+
+    def to_bytes(self) -> bytes:
+        """The contents of agent.json."""
+        return to_checked_json(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
         """The description as the file, and every snapshot, has it."""
@@ -74,10 +84,10 @@ class AgentDescription:
                 f"{where}: is not the description of a durable agent", name=str(where), hint="restore a copy"
             )
         version = kept.get("version")
-        if not isinstance(version, int) or version > DESCRIPTION_VERSION:
+        if type(version) is not int or not 1 <= version <= DESCRIPTION_VERSION:
             raise JournalError(
                 f"{where}: written in version {version!r} of the format",
-                expected=f"at most {DESCRIPTION_VERSION}",
+                expected=f"1 to {DESCRIPTION_VERSION}",
                 name=str(where),
                 found=version,
                 hint="upgrade gainful",
@@ -87,6 +97,7 @@ class AgentDescription:
             made = cls(**rest)
             if len(bytes.fromhex(made.identity)) != 16:
                 raise ValueError("its identity is not 32 digits")
+            AgentLabels.from_json(made.labels)
         except (TypeError, ValueError) as error:
             raise JournalError(f"{where}: damaged: {error}", name=str(where), hint="run gainful recover") from error
         return made
@@ -109,7 +120,7 @@ class Folder:
         """Read agent.json."""
         path = self.description_file
         try:
-            text = path.read_text(encoding="utf-8")
+            data = path.read_bytes()
         except FileNotFoundError as error:
             raise JournalError(
                 f"{self.path}: there is no durable agent (no {DESCRIPTION_FILE})",
@@ -117,15 +128,19 @@ class Folder:
                 found=str(self.path),
                 hint="gf.open_agent(path, config) creates one",
             ) from error
-        except (OSError, UnicodeDecodeError) as error:
+        except OSError as error:
             raise JournalError(
-                f"{path}: cannot be read: {error}", name=str(path), hint="check the path and its permissions"
+                f"{path}: cannot be read: {error.strerror or error}",
+                name=str(path),
+                hint="check the path and its permissions",
             ) from error
         try:
-            kept = json.loads(text)
+            kept, checked = from_checked_json(data)
+            if not checked and kept.get("format") == DESCRIPTION_FORMAT and kept.get("version") != 1:
+                raise ValueError("its checksum is missing")
         except ValueError as error:
             raise JournalError(
-                f"{path}: damaged: not JSON ({error})", name=str(path), hint=f"run gainful recover {self.path} OUT"
+                f"{path}: damaged: {error}", name=str(path), hint=f"run gainful recover {self.path} OUT"
             ) from error
         return AgentDescription.from_json(path, kept)
 

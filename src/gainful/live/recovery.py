@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import json
 import os
 import warnings
 import zlib
@@ -197,7 +196,7 @@ def _write_recovered(folder: Folder, target: Path, plan: _Plan) -> None:
             write_file(new.history(first, end), gzip.compress(data, 6, mtime=0))
         tail = b"".join(_raw(layout, records[n]) for n in range(start + 1, plan.last + 1))
         write_file(new.segment(1), segment_header(description.identity) + tail)
-        write_file(new.description_file, json.dumps(description.to_json(), indent=2).encode())
+        write_file(new.description_file, description.to_bytes())
         if plan.beyond:
             salvaged = records_table(layout, (records[n] for n in plan.beyond), None)
             write_table(salvaged, target / SALVAGED_FILE)

@@ -14,7 +14,9 @@ from gainful.live.journal import Journal, compact
 from gainful.live.records import RecordLayout
 from gainful.live.state_machine import AgentStateMachine
 
-SNAPSHOT_FORMAT = Format("gainful-live-snapshot", 1, "state of a durable agent", "gf.open_agent", DamagedJournalError)
+SNAPSHOT_FORMAT = Format(
+    "gainful-live-snapshot", 2, "state of a durable agent", "gf.open_agent", DamagedJournalError, checked_since=2
+)
 MIN_JOURNAL_BYTES = 1 << 20
 """By default a snapshot is due when the journal since the last has outgrown it, and this."""
 

@@ -17,7 +17,15 @@ if TYPE_CHECKING:
 
     Model = TypeVar("Model", bound=MDP)
 
-FORMAT = Format("gainful-mdp", 1, "MDP", "mdp.save", InvalidMDPError, otherwise="; for a table use MDP.from_table")
+FORMAT = Format(
+    "gainful-mdp",
+    2,
+    "MDP",
+    "mdp.save",
+    InvalidMDPError,
+    otherwise="; for a table use MDP.from_table",
+    checked_since=2,
+)
 _DTYPES = {
     "indptr": np.int64,
     "indices": np.uint32,

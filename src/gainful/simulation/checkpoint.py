@@ -18,7 +18,7 @@ from gainful.archive import Format, read_archive, write_archive
 from gainful.errors import InvalidRunError
 from gainful.simulation.base import ResumableSimulation
 
-RUN_FILE = Format("gainful-run", 1, "run", "simulate(checkpoint_file=...)", InvalidRunError)
+RUN_FILE = Format("gainful-run", 2, "run", "simulate(checkpoint_file=...)", InvalidRunError, checked_since=2)
 
 
 class Checkpoint:
