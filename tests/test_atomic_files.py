@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from gainful.atomic_files import replace_file, write_file, write_table
+from gainful.atomic_files import make_folder, replace_file, write_file, write_table
 from gainful.errors import InvalidArgumentError
 from gainful.locks import FolderLock, FolderLockedError, writer_of
 
@@ -44,6 +45,32 @@ def test_a_disk_that_fails_leaves_the_file_as_it_was(
         write_file(tmp_path / "a", b"after")
     assert (tmp_path / "a").read_bytes() == b"before"
     assert os.listdir(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize(("number", "tolerated"), [(5, False), (28, False), (22, True), (95, True)])
+def test_a_folder_that_could_not_be_synced_was_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, tolerated: bool
+) -> None:
+    """EIO and ENOSPC are failures; EINVAL and ENOTSUP come from file systems that sync no folders."""
+
+    def failing(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", failing)
+    with contextlib.nullcontext() if tolerated else pytest.raises(OSError, match=os.strerror(number)):
+        write_file(tmp_path / "a", b"new")
+
+
+def test_every_folder_that_is_made_is_synced_into_the_one_above(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(Path(f"/proc/self/fd/{handle}").resolve()))
+    make_folder(tmp_path / "a" / "b" / "c")
+    assert synced == [tmp_path, tmp_path / "a", tmp_path / "a" / "b"]
+    with pytest.raises(FileExistsError):
+        make_folder(tmp_path / "a" / "b")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")

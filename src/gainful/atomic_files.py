@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TABLE_SUFFIXES = (".parquet", ".csv", ".csv.gz")
+CANNOT_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+"""What a file system answers that cannot sync folders; any other error means that a sync failed."""
 
 
 @contextlib.contextmanager
@@ -22,7 +25,8 @@ def replace_file(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     """Open a temporary file that takes the place of `path` when the block ends without an exception.
 
     The content is on the disk before the file gets its name, and the name is on the disk before the block is left.
-    If anything fails, the temporary file is removed and `path` stays as it was.
+    If anything fails, the temporary file is removed and `path` stays as it was; if only the last sync fails, `path` is
+    the new file, and a power cut may bring back the old one.
 
     Parameters
     ----------
@@ -88,14 +92,45 @@ def write_table(frame: pd.DataFrame, file: str | Path) -> int:
     return len(frame)
 
 
+def make_folder(path: Path, *, mode: int = 0o777) -> None:
+    """Make a new folder, and those above it that are missing; on return their names are durable.
+
+    Parameters
+    ----------
+    path : Path
+        The folder to make.
+    mode : int
+        Permissions of the folder itself, reduced by the process's umask.
+
+    Raises
+    ------
+    FileExistsError
+        If there is a file or folder of this name.
+    OSError
+        If a folder cannot be made or made durable.
+    """
+    try:
+        path.mkdir(mode=mode)
+    except FileNotFoundError:
+        with contextlib.suppress(FileExistsError):  # another process makes it too
+            make_folder(path.parent)
+        path.mkdir(mode=mode)
+    sync_folder(path.parent)
+
+
 def sync_folder(folder: Path) -> None:
-    """Make the creation, renaming and deletion of files in `folder` durable, where folders can be opened."""
-    if os.name != "posix":  # pragma: no cover
-        return
-    handle = os.open(folder, os.O_RDONLY)
+    """Make the creation, renaming and deletion of files in `folder` durable, where the file system can do that.
+
+    Raises
+    ------
+    OSError
+        If it fails. A file system that does not sync folders is no failure: it has another way, or none.
+    """
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
-    except OSError:  # some file systems refuse to sync a folder; the files themselves are safe
-        pass
+    except OSError as error:
+        if error.errno not in CANNOT_SYNC:
+            raise
     finally:
         os.close(handle)

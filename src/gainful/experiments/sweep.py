@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gainful.atomic_files import write_file
+from gainful.atomic_files import make_folder, write_file
 from gainful.cards import card
 from gainful.errors import ExperimentError, GainfulError, InvalidArgumentError, StoreError
 from gainful.experiments.configuration import RESULTS_VERSION, Configuration, hash_of
@@ -248,7 +248,8 @@ def run_experiment(
 def _locked(folder: Path) -> Iterator[None]:
     """Only one process writes at a time; the lock of a process that died is free."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            make_folder(folder)
         lock = FolderLock(folder)
     except FolderLockedError as error:
         raise ExperimentError(
@@ -405,7 +406,8 @@ class _SweepRunner:
     def _folder_token(self) -> str:
         """A random text in the folder, by which a worker elsewhere knows that it sees the same folder."""
         file = self.folder / "checkpoints" / "token"
-        file.parent.mkdir(exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            make_folder(file.parent)
         if not file.exists():
             write_file(file, secrets.token_hex(16).encode())
         return file.read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from pathlib import Path
 from gainful.atomic_files import sync_folder, write_file
 from gainful.errors import DamagedJournalError, JournalError
 from gainful.live.folder import SEGMENT_HEADER_SIZE, AgentDescription, Folder, segment_header
-from gainful.live.records import Record, RecordLayout, read_records
+from gainful.live.records import WITH_PREVIOUS, Record, RecordLayout, read_records
 
 
 class Journal:
@@ -213,12 +213,26 @@ def read_segments(
         stretch = read_records(layout, data, SEGMENT_HEADER_SIZE, expected)
         if stretch.problem:
             last = expected + len(stretch.records) - 1
-            if layout.record_at(data, stretch.end) is not None or layout.find(data, stretch.end + 1, last) >= 0:
+            if layout.record_at(data, stretch.end) is not None or _written_later(layout, data, stretch.end + 1, last):
                 raise damaged(folder, path, stretch.end, last, stretch.problem)
             torn = TornRecord(path, stretch.end, len(data) - stretch.end, last + 1)
         found.append(Segment(number, path, stretch.records, data[: stretch.end]))
         expected += len(stretch.records)
     return found, torn
+
+
+def _written_later(layout: RecordLayout, data: bytes, at: int, last: int) -> bool:
+    """Whether an intact record behind an incomplete one was written after it, and not in one piece with it.
+
+    A power cut may leave any part of what was written and not yet synced, so also the end without the beginning.
+    """
+    while (at := layout.find(data, at, last)) >= 0:
+        record = layout.record_at(data, at)
+        assert record is not None
+        if not record.flags & WITH_PREVIOUS:
+            return True
+        at += layout.size(record)
+    return False
 
 
 def _after_history(folder: Folder, description: AgentDescription) -> int:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from gainful.agents.files import complete_settings
 from gainful.archive import read_archive
 from gainful.arguments import choice, finite, flag, whole
-from gainful.atomic_files import sync_folder
+from gainful.atomic_files import make_folder, sync_folder
 from gainful.errors import GainfulError, InvalidArgumentError, JournalError
 from gainful.live.agent_config import (
     make_agent,
@@ -128,7 +128,8 @@ def open_agent(
             _check_same_agent(folder, wanted)
         else:
             create_agent(folder, wanted)
-            sync_folder(folder.path.resolve().parent)
+            with system_errors(folder.path, "created"):
+                sync_folder(folder.path.resolve().parent)
         with system_errors(folder.path, "opened"):
             agent = DurableAgent(folder, lock, sync_seconds=seconds, planning=planning, snapshot_every=every)
     except BaseException:
@@ -248,7 +249,7 @@ def _locked(folder: Folder) -> tuple[FolderLock, bool]:
         made_here = False
         with system_errors(folder.path, "created"):
             try:
-                folder.path.mkdir(parents=True)
+                make_folder(folder.path)
                 made_here = True
             except FileExistsError:
                 pass

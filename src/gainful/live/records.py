@@ -47,6 +47,8 @@ FROM_HISTORY = 1
 """Flag of a batch: rows of a log from before the agent was live."""
 BY_REPORT = 2
 """Flag of an observation: it was made by `report`, so its state and action are those of the decision."""
+WITH_PREVIOUS = 4
+"""Flag of a record that was written in one piece with the one before it: neither is there without the other."""
 TWO_NUMBERS = struct.Struct("<QQ")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gainful.archive import read_archive
-from gainful.atomic_files import write_file, write_table
+from gainful.atomic_files import make_folder, write_file, write_table
 from gainful.errors import GainfulError, InvalidArgumentError, JournalError
 from gainful.live.agent_config import rebuild_agent
 from gainful.live.durable_agent import DurableAgent
@@ -189,7 +189,8 @@ def _write_recovered(folder: Folder, target: Path, plan: _Plan) -> None:
     description, records, start = plan.description, plan.records, plan.snapshot
     layout, new = RecordLayout(description.salt, description.dim), Folder(target)
     try:
-        target.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            make_folder(target)
         write_file(new.snapshot(start), folder.snapshot(start).read_bytes())
         for first, end in _stretches(records, 1, start):
             data = b"".join(_raw(layout, records[n]) for n in range(first, end + 1))

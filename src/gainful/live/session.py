@@ -13,7 +13,7 @@ from gainful.live.folder import AgentDescription, Folder
 from gainful.live.journal import Journal
 from gainful.live.loading import load
 from gainful.live.receipts import JournalWarning
-from gainful.live.records import RecordLayout
+from gainful.live.records import WITH_PREVIOUS, RecordLayout
 from gainful.live.snapshots import SnapshotWriter
 from gainful.live.state_machine import AgentStateMachine, Planning
 from gainful.locks import FolderLock
@@ -97,11 +97,11 @@ class JournalSession:
         sequence, pack = self.sequence + 1, self.layout.pack
         now = self.written_at = time.time_ns()
         if unwritten := self.machine.unwritten:
-            data = b""
+            data, together = b"", 0
             for earlier, content in unwritten:
-                data += pack(earlier, 0, sequence, now, content)
-                sequence += 1
-            self.journal.append(data + pack(kind, flags, sequence, now, payload, request))
+                data += pack(earlier, together, sequence, now, content)
+                sequence, together = sequence + 1, WITH_PREVIOUS
+            self.journal.append(data + pack(kind, flags | together, sequence, now, payload, request))
             unwritten.clear()
         else:
             self.journal.append(pack(kind, flags, sequence, now, payload, request))

@@ -27,7 +27,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gainful.atomic_files import sync_folder, write_file
+from gainful.atomic_files import make_folder, sync_folder, write_file
 from gainful.errors import GainfulError, InvalidArgumentError, JournalError
 from gainful.live import DurableAgent, is_live, open_agent
 from gainful.live.folder import DESCRIPTION_FILE, SEGMENT_HEADER_SIZE
@@ -361,7 +361,8 @@ class AgentRegistry:
         archive = self.folder / "archive"
         name = f"{agent_id}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
         try:
-            archive.mkdir(exist_ok=True, mode=0o700)
+            with contextlib.suppress(FileExistsError):
+                make_folder(archive, mode=0o700)
             os.replace(self._agent_folder(agent_id), archive / name)
             for changed in (archive, self.folder / "agents"):
                 sync_folder(changed)
@@ -379,7 +380,7 @@ def open_registry(
 ) -> AgentRegistry:
     """Open the agents of a folder whose lock is held."""
     with contextlib.suppress(FileExistsError):
-        (folder / "agents").mkdir(mode=0o700)
+        make_folder(folder / "agents", mode=0o700)
     return AgentRegistry(folder, admin_key, options, limits, lock)
 
 

@@ -22,6 +22,7 @@ from typing import Any
 
 import uvicorn
 
+from gainful.atomic_files import make_folder
 from gainful.errors import InvalidArgumentError, JournalError
 from gainful.live import is_live
 from gainful.live.folder import lock_folder
@@ -236,7 +237,8 @@ def _locked(folder: Path) -> Iterator[FolderLock]:
             problem=f"{folder} is itself a durable agent",
         )
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with contextlib.suppress(FileExistsError):
+            make_folder(folder, mode=0o700)
     except OSError as error:
         raise JournalError(
             f"{folder}: cannot be created: {error.strerror or error}", name=str(folder), hint="choose another folder"
