@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import gainful as gf
-from gainful.cli import console
 from gainful.cli.learn import sketch
 from gainful.cli.main import run
+from gainful.progress import live_line
 
 
 def test_a_run_ends_in_a_table_and_a_sketch(capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,8 +136,8 @@ def test_progress_is_told_in_plain_lines_where_nobody_watches(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter(range(0, 10_000, 4))
-    monkeypatch.setattr("gainful.cli.console.time.monotonic", lambda: next(clock))
-    with console.live_line(lambda done, total: f"{done} of {total}") as show:
+    monkeypatch.setattr("gainful.progress.time.monotonic", lambda: next(clock))
+    with live_line(lambda done, total: f"{done} of {total}") as show:
         for i in range(10):
             show(i, 10)
     assert capsys.readouterr().err.splitlines() == ["2 of 10", "5 of 10", "8 of 10"]

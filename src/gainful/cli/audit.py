@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from gainful.cli import console, failures, numbers, options
-from gainful.cli.sweep_progress import duration
+from gainful.progress import duration, live_line
 
 if TYPE_CHECKING:
     from gainful.audit.audit import Audit
@@ -160,7 +160,7 @@ def _of_spec(source: str, horizon: int | None, runs: int, first_seed: int, jobs:
     from gainful.experiments.spec import read_spec
 
     spec = read_spec(source)
-    with console.live_line(_ProgressText()) as show:
+    with live_line(_ProgressText()) as show:
         return audit_all(
             audit_requests(spec, horizon),
             title=spec.title,
@@ -222,7 +222,7 @@ def _of_named_environment(asked: _Question, jobs: int | None) -> Audits:
     steps = checkpoint_steps(20, horizon)
     configuration = Configuration(source, of_the_environment, name, parameters, horizon, steps, 0)
     configuration.canonical()  # so that its errors come before any work
-    with console.live_line(_ProgressText()) as show:
+    with live_line(_ProgressText()) as show:
         return audit_all(
             [AuditRequest(source, name, configuration)],
             runs=asked.runs,
@@ -240,7 +240,7 @@ def _of_table(asked: _Question) -> Audits:
     from gainful.experiments.agent_factory import AgentFactory, name_of
     from gainful.experiments.auditing import Audits
 
-    with console.live_line(_ProgressText()) as show:
+    with live_line(_ProgressText()) as show:
         environment, began = read_environment(asked.source, asked.settings), time.monotonic()
         truth = truth_of(environment)
         made = []

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
+
+from gainful.progress import stderr_console
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -55,13 +56,6 @@ def show(*parts: RenderableType) -> None:
     write(f"{line.rstrip()}\n" for line in text.get().splitlines())
 
 
-def stderr_console() -> Console:
-    """A console for stderr that reads nothing as markup."""
-    from rich.console import Console
-
-    return Console(stderr=True, markup=False, highlight=False, emoji=False)
-
-
 @contextmanager
 def progress(doing: str) -> Iterator[Callable[[str], None]]:
     """Show a spinner on stderr, on a terminal only; yields a function that changes its text."""
@@ -75,38 +69,6 @@ def progress(doing: str) -> Iterator[Callable[[str], None]]:
             yield lambda words: status.update(f"{words} …")
         finally:
             CompilationNotice.console = None
-
-
-@contextmanager
-def live_line(tell: Callable[[int, int], str]) -> Iterator[Callable[[int, int], None]]:
-    """Show progress on stderr: a line rewritten in place on a terminal, elsewhere a new line every 10 s.
-
-    Yields a function to call with (done, total) as often as convenient; `tell` writes the text when it is due.
-    """
-    due = time.monotonic()
-    if not sys.stderr.isatty():
-        due += 10.0
-
-        def print_now_and_then(done: int, total: int) -> None:
-            nonlocal due
-            if time.monotonic() >= due:
-                print(tell(done, total), file=sys.stderr, flush=True)
-                due = time.monotonic() + 10.0
-
-        yield print_now_and_then
-        return
-    from rich.live import Live
-    from rich.text import Text
-
-    with Live(console=stderr_console(), auto_refresh=False, transient=True) as live:
-
-        def rewrite(done: int, total: int) -> None:
-            nonlocal due
-            if time.monotonic() >= due:
-                live.update(Text(tell(done, total)), refresh=True)
-                due = time.monotonic() + 0.125
-
-        yield rewrite
 
 
 class CompilationNotice:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gainful.cli import console, failures, numbers, options
+from gainful.progress import live_line
 
 if TYPE_CHECKING:
     from gainful.experiments.agent_factory import AgentFactory
@@ -135,7 +136,7 @@ def _watch(simulation: Any, checkpoint: str | None) -> None:
             f"{(horizon - step) / rate:.0f} s left"
         )
 
-    with console.live_line(tell) as show:
+    with live_line(tell) as show:
 
         def note(step: int, horizon: int) -> None:
             nonlocal start

@@ -80,9 +80,9 @@ def run(
 
 
 def _report(outcome: ExperimentOutcome, as_json: bool) -> None:
-    from gainful.cli.sweep_progress import duration
     from gainful.experiments.aggregates import summary
     from gainful.experiments.results import results
+    from gainful.progress import duration
 
     frame = results(outcome.folder)
     table = _with_guarantees(summary(frame), frame) if len(frame) else None

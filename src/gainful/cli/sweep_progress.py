@@ -7,27 +7,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from gainful.cli import console
+from gainful.progress import LINE_EVERY, duration, stderr_console
 
 if TYPE_CHECKING:
     from gainful.experiments.pool import RunFailed
     from gainful.experiments.sweep import SweepProgress
-
-LINE_EVERY = 10.0
-"""Seconds between two lines where stderr is not a terminal."""
-
-
-def duration(seconds: float) -> str:
-    """A time in words.
-
-    >>> duration(3.2), duration(75), duration(7300), duration(200_000)
-    ('3 s', '1 min 15 s', '2 h 1 min', '2 d 7 h')
-    """
-    whole = round(seconds)
-    for large, small, size, step in (("d", "h", 86400, 3600), ("h", "min", 3600, 60), ("min", "s", 60, 1)):
-        if whole >= size:
-            rest = whole % size // step
-            return f"{whole // size} {large}" + (f" {rest} {small}" if rest else "")
-    return f"{whole} s"
 
 
 def amount(size: float) -> str:
@@ -48,7 +32,7 @@ class SweepProgressLine:
     def __init__(self) -> None:
         self._due = 0.0
         self._live: Any = None
-        self._console = console.stderr_console() if sys.stderr.isatty() else None
+        self._console = stderr_console() if sys.stderr.isatty() else None
         self._stopping = False
 
     def preparing(self, words: str) -> None:

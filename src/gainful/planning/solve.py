@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from gainful.planning.arguments import checked_precision, positive_cap, precisio
 from gainful.planning.plan import Plan, make_plan
 from gainful.planning.policy_iteration import EXACT_UP_TO, policy_iteration
 from gainful.planning.sweeper import Sweeper
+from gainful.progress import SearchProgress, shown_search
 
 PATIENCE = 8
 """Sweeps of value iteration before its speed is judged."""
@@ -40,6 +42,7 @@ def solve(
     max_sweeps: int = 1_000_000,
     start_values: ArrayLike | None = None,
     threads: int | None = None,
+    progress: SearchProgress = None,
 ) -> Plan:
     r"""Optimal gain, bias and policy, as fast as they can be certified.
 
@@ -61,6 +64,9 @@ def solve(
         Where to start, for example the bias of an earlier plan.
     threads : int, optional
         Threads to use; by default all cores on large problems. No result depends on it.
+    progress : bool or callable, optional
+        True shows the progress on stderr; a function `progress(sweeps, width)` is called now and then with the sweeps
+        made and the width of the best bracket so far.
 
     Returns
     -------
@@ -87,8 +93,9 @@ def solve(
     if threads is not None:
         positive_cap("threads", threads)
     v = start_vector(mdp, start_values)
-    with Sweeper(mdp, threads) as sweeper:
+    with Sweeper(mdp, threads) as sweeper, shown_search(progress, precision) as tell:
         search = _SolveSearch(mdp, sweeper, target, precision, positive_cap("max_sweeps", max_sweeps))
+        search.tell = tell
         plan = search.value_iteration(v)
         sweeps = DAMPED_SWEEPS
         while plan is None:
@@ -115,6 +122,7 @@ class _SolveSearch:
         self.stage = "value iteration"
         self.structure: Structure | None = None
         self.exact_failed = False
+        self.tell: Callable[[int, float], None] | None = None
 
     @property
     def width(self) -> float:
@@ -130,6 +138,8 @@ class _SolveSearch:
         slack = self.sweeper.slack
         self.v = v
         self.sweeps += 1
+        if self.tell is not None:
+            self.tell(self.sweeps, self.width / self.mdp.units.step_duration)
         if high - low + 2 * slack <= self.width:
             self.bounds = (low - slack, high + slack)
             self.best, self.actions = v, self.sweeper.act.copy()

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gainful.simulation.callbacks import Callback, show_checkpoint
+
 PAUSE = 1 << 24
 """Steps after which a compiled loop returns to Python at the latest: Ctrl-C and progress."""
 
@@ -17,6 +19,11 @@ class Simulation:
 
     The agent had observed `steps_before` steps before the run.
     """
+
+    gain: float
+    """The optimal gain g* per step; NaN if it is unknown."""
+    callback: Callback = None
+    """Called at every checkpoint that is passed from now on."""
 
     def __init__(self, agent: Any, seed: int, grid: NDArray[np.int64]) -> None:
         self.agent, self.seed, self.checkpoints, self.steps_before = agent, seed, grid, agent.t
@@ -54,13 +61,25 @@ class Simulation:
             self.rewards[self.checkpoints_passed] = self.total
             self.checkpoints_passed += 1
 
+    def regrets_at(self, i: int) -> dict[str, float]:
+        """The regret at checkpoint i, which has been passed, by its three measures; NaN if they are unknown."""
+        regret = float(self.checkpoints[i] * self.gain - self.rewards[i])
+        return {"regret": regret, "pseudo_regret": float("nan"), "expected_regret": float("nan")}
+
+    def pass_checkpoint(self) -> None:
+        """Record the checkpoint, if this is one, and show it to the callback."""
+        passed = self.checkpoints_passed
+        self.record_checkpoint()
+        if self.callback is not None and self.checkpoints_passed > passed:
+            show_checkpoint(self.callback, self)
+
     def finish(
         self, progress: Callable[[int, int], None] | None = None, pause: Callable[[], None] | None = None
     ) -> None:
         """Run to the last checkpoint; `pause()` is called between advances, when the agent is up to date."""
         while not self.finished:
             self.advance(min(self.next_checkpoint, self.t + PAUSE))
-            self.record_checkpoint()
+            self.pass_checkpoint()
             if progress is not None:
                 progress(self.t, int(self.checkpoints[-1]))
             if pause is not None:

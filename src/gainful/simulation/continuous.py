@@ -395,6 +395,11 @@ class ContinuousSimulation(ResumableSimulation):
             raise ValueError(f"step {t} at the point {arrays['point'].tolist()}")
         return t
 
+    def regrets_at(self, i: int) -> dict[str, float]:
+        """Those of the base; the pseudo-regret is the regret, as in `run`."""
+        found = super().regrets_at(i)
+        return found | {"pseudo_regret": found["regret"]}
+
     def run(self) -> ContinuousRun:
         """The result, once the run is finished."""
         regret = self.checkpoints * self.gain - self.rewards

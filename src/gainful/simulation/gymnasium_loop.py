@@ -287,6 +287,14 @@ class GymnasiumSimulation(Simulation):
             self.means[i] = total_over_pairs(visits, self._visits_before, model.means)
             self.expected_regret[i] = total_over_pairs(visits, self._visits_before, model.gaps)
 
+    def regrets_at(self, i: int) -> dict[str, float]:
+        """Those of the base, with mean rewards and gaps counted from visits."""
+        pseudo_regret = float(self.checkpoints[i] * self.gain - self.means[i])
+        return super().regrets_at(i) | {
+            "pseudo_regret": pseudo_regret,
+            "expected_regret": float(self.expected_regret[i]),
+        }
+
     def run(self) -> ContinuousRun:
         """The result, once the run is finished."""
         return ContinuousRun(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,8 +17,10 @@ from gainful.agents.stepwise import StepwiseAgent
 from gainful.errors import InvalidArgumentError
 from gainful.machine import available_cores
 from gainful.mdp.model import MDP
+from gainful.progress import Progress, shown_progress
 from gainful.rng import draw
 from gainful.simulation.base import PAUSE
+from gainful.simulation.callbacks import Callback, checked_callback, one_at_a_time
 from gainful.simulation.counters import (
     NEW_STATE,
     NOT_LOADED,
@@ -129,7 +132,8 @@ def simulate_many(
     *,
     checkpoints: ArrayLike | None = None,
     threads: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = None,
+    callback: Callback = None,
 ) -> list[Run]:
     """Make one run per seed, each equal to `simulate(agent_factory(seed), mdp, horizon, seed)`.
 
@@ -149,8 +153,11 @@ def simulate_many(
         The steps at which the regret is recorded, as for `simulate`.
     threads : int, optional
         The number of cores; all by default.
-    progress : callable, optional
-        `progress(steps, total)` is called now and then with the steps of all runs together.
+    progress : bool or callable, optional
+        True shows the progress on stderr; a function `progress(steps, total)` is called now and then with the steps of
+        all runs together.
+    callback : callable, optional
+        As for `simulate`, at every checkpoint of every run; `CheckpointView.seed` says of which. One call at a time.
 
     Returns
     -------
@@ -186,13 +193,33 @@ def simulate_many(
     cores = min(threads or available_cores(), max(1, len(simulations)))
     size = min(LANES, -(-len(simulations) // cores)) if simulations else 1
     groups = [simulations[i : i + size] for i in range(0, len(simulations), size)]
-    done = [0]
+    show = one_at_a_time(checked_callback(callback))
+    for simulation in simulations:
+        simulation.callback = show
+    with shown_progress(progress, f"{len(simulations)} runs") as tell:
+        _finish_all(groups, cores, None if tell is None else _Total(tell, steps * len(simulations)).add)
+    return [simulation.run() for simulation in simulations]
+
+
+class _Total:
+    """Adds up what the threads report, and tells it one thread at a time."""
+
+    def __init__(self, tell: Callable[[int, int], None], total: int) -> None:
+        self.tell, self.total, self.done, self._lock = tell, total, 0, threading.Lock()
+
+    def add(self, count: int) -> None:
+        with self._lock:
+            self.done += count
+            self.tell(self.done, self.total)
+
+
+def _finish_all(groups: list[list[TabularSimulation]], cores: int, add: Callable[[int], None] | None) -> None:
+    """Run all groups to their end, several at a time; `add` is told the steps that were made."""
 
     def work(group: list[TabularSimulation]) -> None:
         for count in _together(group):
-            done[0] += count
-            if progress is not None:
-                progress(done[0], steps * len(simulations))
+            if add is not None:
+                add(count)
 
     if cores == 1 or len(groups) == 1:
         for group in groups:
@@ -200,7 +227,6 @@ def simulate_many(
     else:
         with ThreadPoolExecutor(cores) as pool:
             list(pool.map(work, groups))
-    return [simulation.run() for simulation in simulations]
 
 
 def _together(group: list[TabularSimulation]) -> Iterator[int]:
@@ -216,7 +242,7 @@ def _together(group: list[TabularSimulation]) -> Iterator[int]:
         for simulation in group:
             while simulation.t < target:
                 simulation.advance(target)
-            simulation.record_checkpoint()
+            simulation.pass_checkpoint()
         made = len(group) * (target - t)
         long = made >= LONG * (sum(len(simulation.agent.records) for simulation in group) - episodes)
         yield made

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
+from gainful.progress import Progress, shown_progress
+from gainful.simulation.callbacks import Callback, checked_callback
 from gainful.simulation.checkpoint import finish_with_checkpoints
 from gainful.simulation.optimum import known_gaps, optimal_gain
 from gainful.simulation.run import Run, checked_checkpoints, checked_horizon
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
     from gainful.simulation.continuous import ContinuousRun, ContinuousSimulation
     from gainful.simulation.gymnasium_loop import GymnasiumSimulation
 
-Progress = Callable[[int, int], None] | None
-
 
 @overload
 def simulate(
@@ -38,6 +38,7 @@ def simulate(
     *,
     checkpoints: ArrayLike | None = None,
     progress: Progress = None,
+    callback: Callback = None,
     gain: float | OracleGain | None = None,
     checkpoint_file: str | Path | None = None,
     checkpoint_every: float = 30.0,
@@ -51,6 +52,7 @@ def simulate(
     *,
     checkpoints: ArrayLike | None = None,
     progress: Progress = None,
+    callback: Callback = None,
     gain: float | OracleGain | None = None,
     checkpoint_file: str | Path | None = None,
     checkpoint_every: float = 30.0,
@@ -63,6 +65,7 @@ def simulate(
     *,
     checkpoints: ArrayLike | None = None,
     progress: Progress = None,
+    callback: Callback = None,
     gain: float | OracleGain | None = None,
     checkpoint_file: str | Path | None = None,
     checkpoint_every: float = 30.0,
@@ -86,8 +89,11 @@ def simulate(
         The seed of the environment's randomness.
     checkpoints : array_like of int, optional
         The steps at which the regret is recorded; about 20 per decade by default. The horizon is always one.
-    progress : callable, optional
-        `progress(step, horizon)` is called now and then.
+    progress : bool or callable, optional
+        True shows the progress on stderr; a function `progress(step, horizon)` is called now and then.
+    callback : callable, optional
+        Called at every checkpoint with a `CheckpointView`: the step, the reward and the regret so far, and the agent.
+        The run has the same bits with and without it. A run that continues from a file shows the checkpoints to come.
     gain : float or OracleGain, optional
         The optimal gain g* per step, to be maximised. By default it is computed; if it is unknown, the regret is NaN,
         and `run.gain_source` explains why. Expected regret has the gain of the model in any case.
@@ -130,7 +136,9 @@ def simulate(
     """
     steps = checked_horizon(horizon)
     simulation = new_simulation(agent, environment, steps, seed, checkpoints=checkpoints, gain=gain)
-    run_simulation(simulation, progress=progress, checkpoint_file=checkpoint_file, checkpoint_every=checkpoint_every)
+    simulation.callback = checked_callback(callback)
+    with shown_progress(progress, type(agent).__name__) as tell:
+        run_simulation(simulation, progress=tell, checkpoint_file=checkpoint_file, checkpoint_every=checkpoint_every)
     return simulation.run()
 
 
@@ -165,7 +173,7 @@ def new_simulation(
 def run_simulation(
     simulation: TabularSimulation | ContinuousSimulation | GymnasiumSimulation,
     *,
-    progress: Progress = None,
+    progress: Callable[[int, int], None] | None = None,
     checkpoint_file: str | Path | None = None,
     checkpoint_every: float = 30.0,
 ) -> None:

@@ -323,6 +323,14 @@ class TabularSimulation(ResumableSimulation):
             raise ValueError(f"the clock says {arrays['clock'].tolist()}")
         return t
 
+    def regrets_at(self, i: int) -> dict[str, float]:
+        """Those of the base, with mean rewards and gaps counted from visits."""
+        pseudo_regret = float(self.checkpoints[i] * self.gain - self.means[i])
+        return super().regrets_at(i) | {
+            "pseudo_regret": pseudo_regret,
+            "expected_regret": float(self.expected_regret[i]),
+        }
+
     def run(self) -> Run:
         """The result, once the run is finished."""
         return Run(
