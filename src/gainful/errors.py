@@ -236,3 +236,7 @@ class UnknownDecisionError(GainfulError, LookupError):
 
 class ConflictError(GainfulError, ValueError):
     """A decision was reported, or a request made, before with other contents."""
+
+
+class SteppedInPythonWarning(UserWarning):
+    """An agent cannot run in a compiled loop, and makes its steps in Python instead: the same run, but slower."""

@@ -271,7 +271,7 @@ class EpisodicAgent(ShownAgent):
         """
         return self.records.array.copy()
 
-    def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
+    def plan(self, statistics: Statistics, t: int) -> EpisodePlan:  # noqa: ARG002
         """Plan an episode.
 
         Parameters
@@ -285,13 +285,25 @@ class EpisodicAgent(ShownAgent):
         -------
         EpisodePlan
             What to do until the episode ends.
+
+        Raises
+        ------
+        InvalidArgumentError
+            In this class: a subclass implements it.
         """
-        raise NotImplementedError
+        name = type(self).__name__
+        raise InvalidArgumentError(
+            "agent",
+            self,
+            hint=f"write plan(self, statistics, t) in {name}, which returns an EpisodePlan, or act and observe of its "
+            "own (docs/howto/own_agent.md)",
+            problem=f"{name} has no method plan",
+        )
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee of this agent with its present constants."""
-        raise NotImplementedError
+        """The guarantee of this agent with its present constants; none unless a subclass says what is proven."""
+        return Guarantee("none", (), "", f"{type(self).__name__} does not say what is proven")
 
     @property
     def vacuous(self) -> bool:

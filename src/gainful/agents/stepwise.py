@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from gainful._compiled import inlined, kernel
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent, one_hot
 from gainful.agents.statistics import Statistics
+from gainful.errors import InvalidArgumentError
 from gainful.rng import draw, uniform
 
-PLANNED, OPTIMISTIC, DIFFERENTIAL = 0, 1, 2
+PLANNED, OPTIMISTIC, DIFFERENTIAL, OWN_RULE = 0, 1, 2, 3
 
 
 class LearningTables(NamedTuple):
@@ -31,26 +33,40 @@ class LearningTables(NamedTuple):
 class StepwiseAgent(EpisodicAgent):
     """Tables q, target and a few numbers, changed by `learn` after each observation; one endless episode.
 
-    The rule is chosen by `kind`, so that one compiled loop serves them all; `numbers` are its constants and its state.
+    The library's own rules are chosen by `kind`, so that one compiled loop serves them all; `numbers` are the constants
+    and the state of a rule. A subclass brings its own rule as the function `update`, and `choose` if it is not greedy.
     """
 
-    kind: int
+    kind: int = OWN_RULE
+    """Which rule: one of the library's, or that of `update`."""
     numbers: NDArray[np.float64]
+    update: Any = None
+    """A function update(q, target, numbers, state, action, reward, next_state, visits), mostly with @numba.njit.
+
+    It changes the arrays in place after a transition: q and target of shape (S, A), and numbers. The reward is the one
+    observed, and `visits` how often the action was taken in the state, this time included.
+    """
+    choose: Any = None
+    """A function choose(q, numbers, allowed, state, uniform) that returns the action; greedy if there is none.
+
+    `uniform` is a number in [0, 1), drawn for this decision. Actions that a state does not have are -inf in q.
+    """
 
     def __init__(
         self,
         n_states: int,
         n_actions: int,
         *,
-        reward_max: float,
-        reward_min: float,
-        delta: float,
-        seed: int,
-        allowed: ArrayLike | None,
+        reward_max: float = 1.0,
+        reward_min: float = 0.0,
+        delta: float = 0.05,
+        seed: int = 0,
+        allowed: ArrayLike | None = None,
     ) -> None:
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
+        self.numbers = np.empty(0)
         self.q: NDArray[np.float64] = np.where(self.allowed, 0.0, -np.inf).reshape(-1)
         """(S*A,) the values acted upon; -inf if not allowed."""
         self.target: NDArray[np.float64] = self.q.copy()
@@ -73,14 +89,37 @@ class StepwiseAgent(EpisodicAgent):
     def decide(self, state: int, n: int = 0) -> int:
         """The action in a valid `state`, by the present values."""
         key, number = self.decision_key(n), np.uint64(2 * self.t)
+        if self.kind not in (OPTIMISTIC, DIFFERENTIAL):
+            _check_rule(self)
+            return self._own_decision(state, float(one_uniform(key, number)))
         return int(decide(self.kind, self.q, self.numbers, self.allowed, state, key, number))
 
     def learn(self, state: int, action: int, reward: float, next_state: int) -> None:
         """Learn from a transition that has been checked; the values change immediately."""
+        if self.kind not in (OPTIMISTIC, DIFFERENTIAL):
+            _check_rule(self)
         super().learn(state, action, reward, next_state)
         pair = state * self.n_actions + action
+        if self.kind == OWN_RULE:
+            seen = int(self.statistics.visits[pair])
+            own_function(self, "update")(*self.own_tables(), state, action, reward, next_state, seen)
+            return
         tables, visits = (self.q, self.target, self.numbers), int(self.statistics.visits[pair])
         learn(self.kind, tables, self.n_actions, pair, reward - self.reward_min, next_state, visits)
+
+    def own_tables(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """The arrays that `update` changes: (S, A) q and target, and numbers."""
+        return self.q.reshape(self.allowed.shape), self.target.reshape(self.allowed.shape), self.numbers
+
+    def _own_decision(self, state: int, u: float) -> int:
+        """The action that `choose` returns, or the greedy one."""
+        choose, (q, _, numbers) = own_function(self, "choose"), self.own_tables()
+        if choose is None:
+            return int(q[state].argmax())
+        action = choose(q, numbers, self.allowed, state, u)
+        if not (0 <= action < self.n_actions and self.allowed[state, action]):
+            raise wrong_choice(self, state, action)
+        return int(action)
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
         """The tables."""
@@ -92,6 +131,39 @@ class StepwiseAgent(EpisodicAgent):
             if arrays[name].shape != getattr(self, name).shape:
                 raise ValueError(f"array '{name}' has shape {arrays[name].shape}")
             setattr(self, name, arrays[name])
+
+
+def own_function(agent: StepwiseAgent, name: str) -> Any:
+    """`update` or `choose` of an agent as it was written: not bound to the object, as methods are."""
+    found = inspect.getattr_static(agent, name)
+    return found.__func__ if isinstance(found, staticmethod) else found
+
+
+def rule_problem(agent: StepwiseAgent) -> InvalidArgumentError | None:
+    """What is wrong with an agent that has no rule to learn by; None if it has one."""
+    name, hint = type(agent).__name__, "give the class a function update (docs/howto/own_agent.md)"
+    if agent.kind in (OPTIMISTIC, DIFFERENTIAL):
+        return None
+    if agent.kind != OWN_RULE:
+        return InvalidArgumentError(
+            "kind", agent.kind, "a rule of gainful", hint, problem=f"{name}.kind is {agent.kind}"
+        )
+    if own_function(agent, "update") is None:
+        return InvalidArgumentError("update", hint=hint, problem=f"{name} has no rule to learn by")
+    return None
+
+
+def _check_rule(agent: StepwiseAgent) -> None:
+    problem = rule_problem(agent)
+    if problem is not None:
+        raise problem
+
+
+def wrong_choice(agent: StepwiseAgent, state: int, action: Any) -> InvalidArgumentError:
+    """The error about an action that `choose` returned and the state does not have."""
+    actions = ", ".join(str(a) for a in np.flatnonzero(agent.allowed[state]))
+    problem = f"{type(agent).__name__}.choose returned {action} in state {state} at step {agent.t + 1}"
+    return InvalidArgumentError("action", action, f"one of {actions}", problem=problem)
 
 
 @inlined
@@ -128,6 +200,12 @@ def optimistic_update(target: float, reward: float, best: float, visits: int, ho
 def differential_error(value: float, reward: float, best: float, average: float) -> float:
     """D = r - r̄ + max q(s') - q(s,a) of Wan, Naik & Sutton 2021."""
     return reward - average + best - value
+
+
+@kernel
+def one_uniform(key: Any, number: Any) -> float:
+    """Draw `number` of the stream `key`, in [0, 1)."""
+    return uniform(draw(key, number))
 
 
 @kernel

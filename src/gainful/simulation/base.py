@@ -30,6 +30,8 @@ class Simulation:
         self.checkpoints_passed = 0
         self.planning_seconds = self.acting_seconds = 0.0
         self.rewards = np.zeros(grid.size)
+        self.restarts_because = ""
+        """Why a run that is killed has to begin anew; empty if it can be saved to a file and continued."""
 
     @property
     def t(self) -> int:

@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful._compiled import inlined, kernel
-from gainful.agents.episodic import EpisodicAgent, Policy, choose
+from gainful.agents.episodic import Policy, choose
+from gainful.agents.own_verbs import has_own_rule, own_verbs
 from gainful.agents.partitioned import PartitionedAgent
+from gainful.agents.plain_learner import is_plain
 from gainful.agents.statistics import AgentCounts, count_visit, named, touch
-from gainful.agents.stepwise import PLANNED, LearningTables, StepwiseAgent, decide, learn, learner_of
+from gainful.agents.stepwise import PLANNED, LearningTables, decide, learn, learner_of
 from gainful.environments.continuous.dispatch import continuous_step, user_step
 from gainful.environments.continuous.environment import ContinuousEnvironment
 from gainful.environments.continuous.oracle import OracleGain, oracle_gain
@@ -289,7 +291,9 @@ class ContinuousSimulation(ResumableSimulation):
         uniforms = np.empty(env.draws)
         # a PointEnvironment without its cells, which may change
         self._environment = (int(env.kind), env.parameters, uniforms, self.key, self.user_units, env.low, env.high)
-        self.compiled = steps_like(agent, EpisodicAgent) or steps_like(agent, StepwiseAgent)
+        self.compiled = not own_verbs(agent) and not has_own_rule(agent)
+        if is_plain(agent):
+            self.restarts_because = f"gainful does not know the state of {agent.core.title}"  # type: ignore[attr-defined]
 
     @property
     def t(self) -> int:
@@ -418,13 +422,6 @@ class ContinuousSimulation(ResumableSimulation):
             gain_source=self.gain_source,
             vacuous=self.agent.vacuous,
         )
-
-
-def steps_like(agent: Any, base: type[EpisodicAgent]) -> bool:
-    """Whether `act` and `observe` are those of `base`: then a loop of ours may stand in for them, to the same bits."""
-    if agent.dim and any(getattr(type(agent), m) is not getattr(PartitionedAgent, m) for m in ("act", "observe")):
-        return False
-    return all(getattr(type(agent.core), m) is getattr(base, m) for m in ("act", "observe", "decide"))
 
 
 @lru_cache(maxsize=64)

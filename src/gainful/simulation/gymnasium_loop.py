@@ -16,11 +16,14 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from gainful.agents.episodic import EpisodicAgent, choose
+from gainful.agents.own_verbs import own_verbs
 from gainful.agents.partitioned import PartitionedAgent
+from gainful.agents.plain_learner import is_plain
+from gainful.agents.stepwise import StepwiseAgent
 from gainful.errors import InvalidArgumentError, describe
 from gainful.partition import locate_one
 from gainful.simulation.base import Simulation
-from gainful.simulation.continuous import ContinuousRun, steps_like
+from gainful.simulation.continuous import ContinuousRun
 from gainful.simulation.counters import total_over_pairs
 from gainful.simulation.gymnasium_model import GymnasiumModel
 
@@ -44,9 +47,6 @@ def check_environment(agent: Any, env: Any) -> None:
         hint = "choose finitely many actions, with a wrapper" if isinstance(env.action_space, spaces.Box) else ""
         problem = f"{name} has actions {env.action_space}"
         raise InvalidArgumentError("environment", env, "a Discrete space", hint, problem=problem)
-    if not isinstance(agent, EpisodicAgent | PartitionedAgent):
-        expected = "an agent such as gf.SCALPlus or gf.CSCALPlus"
-        raise InvalidArgumentError("agent", agent, expected, problem=f"the agent is {describe(agent)}")
     if int(env.action_space.n) != agent.n_actions:
         problem = f"{name} has {env.action_space.n} actions, the agent {agent.n_actions}"
         raise InvalidArgumentError("agent", agent, problem=problem)
@@ -63,6 +63,8 @@ def _check_observations(agent: EpisodicAgent | PartitionedAgent, space: spaces.S
             problem = f"{name} has {space.n} states, the agent {agent.n_states}"
             raise InvalidArgumentError("agent", agent, problem=problem)
     elif isinstance(space, spaces.Box):
+        if is_plain(agent):
+            return  # it sees what it is given
         if agent.dim == 0:
             raise InvalidArgumentError(
                 "agent",
@@ -89,13 +91,15 @@ class GymnasiumSimulation(Simulation):
         self.env, self.model, self.gain = env, model, model.gain
         self.means, self.expected_regret = np.full(grid.size, np.nan), np.full(grid.size, np.nan)
         self._visits_before = agent.core.statistics.visits.copy()
+        self._visits = self._visits_before.copy()  # counted here if the agent's own `observe` may not do it
         self._t, self._total, self.restarts = 0, 0.0, 0
         assert isinstance(env.action_space, spaces.Discrete)
         self._first_action = int(env.action_space.start)
         self._first_state = 0
         if isinstance(env.observation_space, spaces.Discrete):
             self._first_state = int(env.observation_space.start)
-        self.fast = steps_like(agent, EpisodicAgent)
+        self.fast = not own_verbs(agent) and not isinstance(agent.core, StepwiseAgent)
+        self.restarts_because = "a Gymnasium environment does not tell its state"
         self.observation, _ = env.reset(seed=seed)
 
     @property
@@ -261,7 +265,7 @@ class GymnasiumSimulation(Simulation):
     def _step_on(self, target: int) -> None:
         """Do the same as `advance`, by `act`, `env.step` and `observe`."""
         while self.t < target:
-            self.state_of(self.observation)
+            state = self.state_of(self.observation)
             here = np.array(self.seen(self.observation))[()]  # a copy, should the environment use one array for all
             action = self.agent.act(here)
             following, reward, terminated, truncated, _ = self.env.step(action + self._first_action)
@@ -269,6 +273,7 @@ class GymnasiumSimulation(Simulation):
                 following = self._restarted()
             self.state_of(following)
             self.agent.observe(here, action, reward, self.seen(following))
+            self._visits[state * self.core.n_actions + action] += 1
             self._t, self._total, self.observation = self.t + 1, self.total + float(reward), following
             if truncated and not terminated:
                 self.observation = self._restarted()
@@ -283,7 +288,7 @@ class GymnasiumSimulation(Simulation):
         i, model = self.checkpoints_passed, self.model
         super().record_checkpoint()
         if self.checkpoints_passed > i and model.means is not None:
-            visits = self.core.statistics.visits
+            visits = self.core.statistics.visits if self.fast else self._visits
             self.means[i] = total_over_pairs(visits, self._visits_before, model.means)
             self.expected_regret[i] = total_over_pairs(visits, self._visits_before, model.gaps)
 

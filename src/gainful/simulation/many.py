@@ -36,6 +36,7 @@ from gainful.simulation.counters import (
     counters_in,
     new_records,
 )
+from gainful.simulation.loops import agent_for, simulation_class
 from gainful.simulation.optimum import known_gaps, optimal_gain
 from gainful.simulation.run import Run, checked_checkpoints, checked_horizon
 from gainful.simulation.tabular import TabularSimulation, check_fit
@@ -125,7 +126,7 @@ def run_lanes(
 
 
 def simulate_many(
-    agent_factory: Callable[[int], EpisodicAgent],
+    agent_factory: Callable[[int], Any],
     mdp: MDP,
     horizon: float,
     seeds: Iterable[int],
@@ -142,7 +143,7 @@ def simulate_many(
     Parameters
     ----------
     agent_factory : callable
-        `agent_factory(seed)` makes the agent of one run.
+        `agent_factory(seed)` makes the agent of one run: any object with `act` and `observe`, see `simulate`.
     mdp : MDP
         The environment.
     horizon : int
@@ -182,12 +183,12 @@ def simulate_many(
     numbers = [int(seed) for seed in seeds]
     if len(set(numbers)) != len(numbers):
         raise InvalidArgumentError("seeds", numbers, hint="each seed is one run", problem="a seed occurs twice")
-    agents = [agent_factory(seed) for seed in numbers]
+    agents = [agent_for(agent_factory(seed), mdp) for seed in numbers]
     for agent in agents:
         check_fit(agent, mdp)
     gain, gaps, compiled = optimal_gain(mdp), known_gaps(mdp), (TransitionTable.of(mdp), RewardLaw.of(mdp))
     simulations = [
-        TabularSimulation(agent, mdp, seed, grid, gain, gaps, compiled)
+        simulation_class(agent)(agent, mdp, seed, grid, gain, gaps, compiled)
         for agent, seed in zip(agents, numbers, strict=True)
     ]
     cores = min(threads or available_cores(), max(1, len(simulations)))
@@ -231,7 +232,8 @@ def _finish_all(groups: list[list[TabularSimulation]], cores: int, add: Callable
 
 def _together(group: list[TabularSimulation]) -> Iterator[int]:
     """Advance all runs of a group to their end, from one common step to the next; yields the number of steps made."""
-    lanes = Lanes(group) if len(group) == LANES and group[0].table.padding else None
+    together = len(group) == LANES and all(type(simulation) is TabularSimulation for simulation in group)
+    lanes = Lanes(group) if together and group[0].table.padding else None
     long = False
     while not group[0].finished:
         t = group[0].t

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any, overload
 
 from numpy.typing import ArrayLike
 
+from gainful.agents.own_verbs import has_own_rule, own_verbs
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
 from gainful.progress import Progress, shown_progress
+from gainful.simulation.base import ResumableSimulation
 from gainful.simulation.callbacks import Callback, checked_callback
 from gainful.simulation.checkpoint import finish_with_checkpoints
+from gainful.simulation.loops import agent_for, notice_slow_steps, simulation_class
 from gainful.simulation.optimum import known_gaps, optimal_gain
 from gainful.simulation.run import Run, checked_checkpoints, checked_horizon
 from gainful.simulation.tabular import TabularSimulation, check_fit
@@ -21,8 +24,6 @@ from gainful.simulation.tabular import TabularSimulation, check_fit
 if TYPE_CHECKING:
     import gymnasium
 
-    from gainful.agents.episodic import EpisodicAgent
-    from gainful.agents.partitioned import PartitionedAgent
     from gainful.environments.continuous.environment import ContinuousEnvironment
     from gainful.environments.continuous.oracle import OracleGain
     from gainful.simulation.continuous import ContinuousRun, ContinuousSimulation
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 @overload
 def simulate(
-    agent: EpisodicAgent,
+    agent: Any,
     environment: MDP,
     horizon: float,
     seed: int = 0,
@@ -45,7 +46,7 @@ def simulate(
 ) -> Run: ...
 @overload
 def simulate(
-    agent: EpisodicAgent | PartitionedAgent,
+    agent: Any,
     environment: ContinuousEnvironment | gymnasium.Env[Any, Any],
     horizon: float,
     seed: int = 0,
@@ -75,12 +76,16 @@ def simulate(
     The trace is bit-identical to stepping `agent.act`, the environment and `agent.observe` yourself. MDPs and
     continuous environments are compiled. An agent that has learned before continues to learn.
 
+    Any object with `act(state)` and `observe(state, action, reward, next_state)` is an agent. It is stepped in Python,
+    and so is a subclass of an agent with an `act` or `observe` of its own; a `SteppedInPythonWarning` says so.
+
     Parameters
     ----------
     agent : agent
         A tabular agent such as `SCALPlus` for an MDP; an agent on a partition (`CSCALPlus`, `UCCRL`, `Discretized`)
         for states that are points. It sees the points of a continuous environment in the unit cube if its partition is
-        of the unit cube, and otherwise in the environment's own units.
+        of the unit cube, and otherwise in the environment's own units. An object of another kind sees the number of the
+        state, the point in the environment's own units, or the observation.
     environment : MDP, ContinuousEnvironment or gymnasium.Env
         A Gymnasium environment has Discrete actions and Discrete or Box observations.
     horizon : int
@@ -153,15 +158,18 @@ def new_simulation(
 ) -> TabularSimulation | ContinuousSimulation | GymnasiumSimulation:
     """A simulation that has not begun, of the kind that the environment needs."""
     grid = checked_checkpoints(checkpoints, horizon)
+    agent = agent_for(agent, environment)
     if isinstance(environment, MDP):
         check_fit(agent, environment)
         best = optimal_gain(environment) if gain is None else _number(gain)
-        return TabularSimulation(agent, environment, seed, grid, best, known_gaps(environment))
+        return simulation_class(agent)(agent, environment, seed, grid, best, known_gaps(environment))
     from gainful.environments.continuous.environment import ContinuousEnvironment
     from gainful.simulation.continuous import ContinuousSimulation, check_points_fit, known_gain
 
     if isinstance(environment, ContinuousEnvironment):
         check_points_fit(agent, environment)
+        if own_verbs(agent) or has_own_rule(agent):
+            notice_slow_steps(agent)
         return ContinuousSimulation(agent, environment, seed, grid, known_gain(environment, gain))
     from gainful.simulation.gymnasium_loop import GymnasiumSimulation, check_environment
     from gainful.simulation.gymnasium_model import gymnasium_model
@@ -181,14 +189,12 @@ def run_simulation(
     if checkpoint_file is None:
         simulation.finish(progress)
         return
-    from gainful.simulation.gymnasium_loop import GymnasiumSimulation
-
-    if isinstance(simulation, GymnasiumSimulation):
+    if simulation.restarts_because or not isinstance(simulation, ResumableSimulation):
         raise InvalidArgumentError(
             "checkpoint_file",
             checkpoint_file,
-            hint="leave checkpoint_file out, and keep the agent with agent.save",
-            problem="checkpoint_file: a Gymnasium environment does not tell its state, so its run cannot be continued",
+            hint="leave checkpoint_file out",
+            problem=f"checkpoint_file: {simulation.restarts_because}, so its run cannot be continued",
         )
     finish_with_checkpoints(simulation, checkpoint_file, checkpoint_every, progress)
 

@@ -21,7 +21,7 @@ from gainful.agents.stepwise import (
     learner_of,
     optimistic_update,
 )
-from gainful.errors import InvalidArgumentError, describe
+from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
 from gainful.rng import Key, Role, draw, stream_key, uniform
 from gainful.simulation.base import ResumableSimulation
@@ -146,11 +146,8 @@ def run_steps(
 def check_fit(agent: EpisodicAgent, mdp: MDP) -> None:
     """Raise an error unless the agent fits the shape, the actions and the rewards of the MDP."""
     if not isinstance(agent, EpisodicAgent):
-        if getattr(agent, "dim", 0) > 0:
-            problem = f"{type(agent).__name__} is an agent on points, and the MDP has {mdp.n_states} states"
-            raise InvalidArgumentError("agent", agent, hint="take a tabular agent", problem=problem)
-        expected = "an agent such as gf.SCALPlus(n_states=6, n_actions=2, span=7.0)"
-        raise InvalidArgumentError("agent", agent, expected, problem=f"the agent is {describe(agent)}")
+        problem = f"{type(agent).__name__} is an agent on points, and the MDP has {mdp.n_states} states"
+        raise InvalidArgumentError("agent", agent, hint="take a tabular agent", problem=problem)
     if (agent.n_states, agent.n_actions) != (mdp.n_states, mdp.n_actions):
         raise InvalidArgumentError(
             "agent",
@@ -255,6 +252,11 @@ class TabularSimulation(ResumableSimulation):
         assert plan is not None
         return plan
 
+    @property
+    def visits(self) -> NDArray[np.int64]:
+        """(S*A,) the visits from which mean rewards and gaps are summed, less those before the run."""
+        return self.agent.statistics.visits
+
     def update_agent(self) -> None:
         """Give the agent all that has been counted, and the time."""
         now, (table, _, counters) = self._clock.now, self._where
@@ -266,7 +268,7 @@ class TabularSimulation(ResumableSimulation):
         """Record what has been earned and lost if this is a checkpoint; the agent must be up to date."""
         if self.finished or self.t != self.checkpoints[self.checkpoints_passed]:
             return
-        i, visits = self.checkpoints_passed, self.agent.statistics.visits
+        i, visits = self.checkpoints_passed, self.visits
         self.rewards[i] = self.means[i] = self.total
         if len(self.law.kind) != DETERMINISTIC:
             self.means[i] = total_over_pairs(visits, self._visits_before, self.law.means)

@@ -1,0 +1,77 @@
+"""Which verbs of an agent are its author's own, so that no loop of the library may stand in for them."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from gainful.agents.episodic import EpisodicAgent
+from gainful.agents.partitioned import PartitionedAgent
+from gainful.agents.stepwise import OWN_RULE, StepwiseAgent, rule_problem
+from gainful.errors import InvalidArgumentError, describe
+
+_VERBS = ("act", "observe", "decide", "learn")
+_VERBS_ON_POINTS = ("act", "observe", "decide", "cell")
+
+
+def own_verbs(agent: Any) -> tuple[str, ...]:
+    """The methods of an agent that its class, or the object itself, defines in place of the library's.
+
+    A compiled loop does what the library's own `act` and `observe` do. If this is not empty it would run something
+    else than what was written, and the agent has to be stepped in Python.
+
+    >>> from gainful.agents.ucrl2 import UCRL2
+    >>> class Timid(UCRL2):
+    ...     def act(self, state):
+    ...         return 0
+    >>> own_verbs(UCRL2(2, 2)), own_verbs(Timid(2, 2))
+    ((), ('act',))
+    """
+    found = []
+    if agent.dim:
+        found += [verb for verb in _VERBS_ON_POINTS if _is_own(agent, verb, PartitionedAgent)]
+    base = StepwiseAgent if isinstance(agent.core, StepwiseAgent) else EpisodicAgent
+    found += [verb for verb in _VERBS if _is_own(agent.core, verb, base)]
+    return tuple(dict.fromkeys(found))
+
+
+def _is_own(agent: Any, verb: str, base: type[Any]) -> bool:
+    return verb in vars(agent) or getattr(type(agent), verb) is not getattr(base, verb)
+
+
+def has_own_rule(agent: Any) -> bool:
+    """Whether it is a `StepwiseAgent` with the user's own update."""
+    return isinstance(agent.core, StepwiseAgent) and agent.core.kind == OWN_RULE
+
+
+def is_learner(agent: Any) -> bool:
+    """Whether an object has `act` and `observe`."""
+    return (
+        not isinstance(agent, type)
+        and callable(getattr(agent, "act", None))
+        and callable(getattr(agent, "observe", None))
+    )
+
+
+def check_can_act(agent: Any) -> None:
+    """Raise an InvalidArgumentError for an agent that lacks what its class leaves to the subclass."""
+    core, own = agent.core, own_verbs(agent)
+    if isinstance(core, StepwiseAgent):
+        problem = rule_problem(core)
+        if problem is not None and not {"decide", "learn"} <= {*own} and not {"act", "observe"} <= {*own}:
+            raise problem
+    elif type(core).plan is EpisodicAgent.plan and "act" not in own:
+        core.plan(core.statistics, core.t + 1)  # raises the error that says what to write
+
+
+def not_a_learner(agent: Any) -> InvalidArgumentError:
+    """The error about an object that is no agent."""
+    missing = [verb for verb in ("act", "observe") if not callable(getattr(agent, verb, None))]
+    if isinstance(agent, type):
+        problem, hint = f"the agent is the class {agent.__name__}", f"make one: {agent.__name__}(...)"
+    elif inspect.isfunction(agent) or len(missing) == 2:
+        problem, hint = f"the agent is {describe(agent)}", ""
+    else:
+        problem, hint = f"{type(agent).__name__} has no method {missing[0]}", f"write {missing[0]}"
+    expected = "an agent such as gf.SCALPlus(n_states=6, n_actions=2, span=7.0), or any object with act and observe"
+    return InvalidArgumentError("agent", agent, expected, hint, problem=problem)
