@@ -108,7 +108,13 @@ class StepwiseAgent(EpisodicAgent):
         learn(self.kind, tables, self.n_actions, pair, reward - self.reward_min, next_state, visits)
 
     def own_tables(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """The arrays that `update` changes: (S, A) q and target, and numbers."""
+        """Give the arrays that `update` changes.
+
+        Returns
+        -------
+        tuple of ndarray
+            (S, A) q, (S, A) target, and numbers; not copies.
+        """
         return self.q.reshape(self.allowed.shape), self.target.reshape(self.allowed.shape), self.numbers
 
     def _own_decision(self, state: int, u: float) -> int:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gainful.agents.episodic import EpisodicAgent, choose
 from gainful.agents.own_verbs import own_verbs
 from gainful.agents.partitioned import PartitionedAgent
-from gainful.agents.plain_learner import is_plain
+from gainful.agents.plain_learner import checked_action, is_plain
 from gainful.agents.stepwise import StepwiseAgent
 from gainful.errors import InvalidArgumentError, describe
 from gainful.partition import locate_one
@@ -267,7 +267,7 @@ class GymnasiumSimulation(Simulation):
         while self.t < target:
             state = self.state_of(self.observation)
             here = np.array(self.seen(self.observation))[()]  # a copy, should the environment use one array for all
-            action = self.agent.act(here)
+            action = checked_action(self.core, type(self.agent).__name__, self.agent.act(here), state, here)
             following, reward, terminated, truncated, _ = self.env.step(action + self._first_action)
             if terminated:
                 following = self._restarted()
