@@ -17,8 +17,10 @@ import pytest
 from gainful.errors import StoreError
 from gainful.experiments.configuration import RESULTS_VERSION, Configuration
 from gainful.experiments.execution import Task, execute
-from gainful.experiments.store import SCHEMA_VERSION, STORE_FILE, Store, without_seed
+from gainful.experiments.store import STORE_FILE, Store, without_seed
+from gainful.experiments.store_schema import SCHEMA_VERSION, TABLES, row_checksum
 from gainful.experiments.wire_format import RunResult, pack, unpack
+from tests.bits import V1
 
 
 def configuration(seed: int = 0, **changes: Any) -> Configuration:
@@ -107,9 +109,17 @@ def test_a_gain_that_nobody_knows(tmp_path: Path) -> None:
     assert np.isnan(unpack(row["data"])[1]["pseudo_regret"]).all()
 
 
+def seal(connection: sqlite3.Connection) -> None:
+    """Give every stored run the checksum of what is there now."""
+    names = ", ".join(f'"{name}"' for name in TABLES["runs"])
+    for row in connection.execute(f"SELECT {names} FROM runs").fetchall():
+        connection.execute("UPDATE runs SET checksum = ? WHERE run_id = ?", (row_checksum("runs", row), row[0]))
+
+
 def test_runs_of_another_results_version_are_shown_and_never_mixed(folder: Path) -> None:
     with sqlite3.connect(folder / STORE_FILE) as connection:
         connection.execute("UPDATE runs SET results_version = 0, run_id = 'old' || run_id WHERE seed = 0")
+        seal(connection)
     with Store.read(folder) as store:
         assert store.finished() == {configuration(1).run_id}
         assert [row["seed"] for row in store.runs()] == [1]
@@ -140,7 +150,56 @@ def test_a_transaction_that_fails_leaves_nothing(folder: Path) -> None:
         assert len(store.finished()) == 2
 
 
+def test_what_is_kept_with_a_configuration_comes_back(folder: Path) -> None:
+    runs = [configuration(seed) for seed in range(3)]
+    extra = {"agent_module": "my_module:MyAgent", "labels": {"states": ["left", "right"]}}
+    with Store.open(folder) as store:
+        assert store.extras() == {}
+        store.plan("text", "title", [(c, "river", "PSRL") for c in runs], {without_seed(runs[0]): extra})
+    with Store.read(folder) as store:
+        assert store.extras() == {without_seed(runs[0]): extra}
+        assert len(list(store.runs())) == 2
+
+
 # ---------------------------------------------------------------------- what cannot be read or written
+
+
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        ("configurations", "agent_label = 'another'"),
+        ("configurations", "extra = '{}'  || ' '"),
+        ("runs", "gain = 0.6"),
+        ("runs", "guarantee_holds = 1 - guarantee_holds"),
+        ("runs", "data = zeroblob(length(data))"),
+        ("planned", "seed = seed + 7"),
+        ("specs", "text = text || ' '"),
+        ("meta", "value = 'another'"),
+        ("failures", "kind = 'KeyError'"),
+    ],
+)
+def test_a_changed_row_is_noticed(table: str, change: str, folder: Path) -> None:
+    with sqlite3.connect(folder / STORE_FILE) as connection:
+        connection.execute(f"UPDATE {table} SET {change}")
+    with pytest.raises(StoreError, match="checksum"), Store.read(folder) as store:
+        list(store.runs())
+
+
+def test_a_store_of_the_first_version_is_read_as_it_is_and_gets_checksums_when_it_is_written(tmp_path: Path) -> None:
+    shutil.copytree(V1 / "store", tmp_path / "s")
+    with Store.read(tmp_path / "s") as store:
+        before = [(row["run_id"], row["data"]) for row in store.runs()]
+        assert len(before) > 10
+        assert store.extras() == {}
+    Store.open(tmp_path / "s").close()
+    with sqlite3.connect(tmp_path / "s" / STORE_FILE) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION
+    with Store.read(tmp_path / "s") as store:
+        assert [(row["run_id"], row["data"]) for row in store.runs()] == before
+    with sqlite3.connect(tmp_path / "s" / STORE_FILE) as connection:
+        connection.execute("UPDATE configurations SET agent_label = 'another'")
+    with pytest.raises(StoreError, match="the checksum of row 1 of the table configurations is wrong"):
+        Store.open(tmp_path / "s")
 
 
 def test_there_is_no_experiment(tmp_path: Path) -> None:

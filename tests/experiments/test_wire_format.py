@@ -45,6 +45,22 @@ def test_objects_are_never_unpacked() -> None:
         unpack(zlib.compress(len(header).to_bytes(4, "little") + header + bytes(8)))
 
 
+def test_a_flipped_bit_of_a_packed_result_is_noticed() -> None:
+    data = bytearray(pack({"x": 1}, {"a": np.arange(3)}))
+    for at in range(len(data)):
+        for bit in range(8):
+            data[at] ^= 1 << bit
+            with pytest.raises(ValueError, match="not a packed result"):
+                unpack(bytes(data))
+            data[at] ^= 1 << bit
+
+
+def test_a_packed_result_of_the_first_version_is_unpacked() -> None:
+    values, arrays = unpack(pack({"x": 1}, {"a": np.arange(3)})[8:])
+    assert values == {"x": 1}
+    assert arrays["a"].tolist() == [0, 1, 2]
+
+
 @given(st.lists(st.binary(max_size=50), max_size=5), st.integers(1, 17))
 def test_messages_come_whole_however_they_are_cut(messages: list[bytes], piece: int) -> None:
     pipe = io.BytesIO()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gainful.atomic_files import table_suffix, write_table
 from gainful.errors import StoreError
-from gainful.experiments.store import Store
+from gainful.experiments.store import Store, damaged_run
 from gainful.experiments.wire_format import unpack
 
 if TYPE_CHECKING:
@@ -117,12 +117,7 @@ def _curve(folder: str | Path, row: dict[str, Any]) -> tuple[NDArray[Any], ...]:
     try:
         _, arrays = unpack(row.pop("data"))
     except ValueError as error:
-        raise StoreError(
-            f"{folder}: run {row['run_id']} is damaged: {error}",
-            name=str(folder),
-            found=row["run_id"],
-            hint="delete it from the table runs, and run again",
-        ) from error
+        raise damaged_run(folder, row["run_id"], str(error)) from error
     gain = np.nan if row["gain"] is None else row["gain"]
     steps, rewards = arrays["steps"].copy(), arrays["rewards"].copy()
     expected = arrays.get("expected_regret", np.full(steps.size, np.nan))

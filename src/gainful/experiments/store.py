@@ -1,17 +1,7 @@
 """The store of an experiment: one SQLite file, one transaction per finished run.
 
-The schema, version 1 (`PRAGMA user_version`; `PRAGMA application_id` is 0x6761696e, "gain"):
-
-configurations  one row per environment, agent and horizon: everything of a run but its seed
-planned         one row per run that the spec asks for
-runs            one row per finished run; `data` is a packed result (`gainful.experiments.wire_format`): steps, rewards,
-                pseudo_regret, expected_regret (not in runs stored before it existed), episode_*; for small problems
-                visits, and actions, values and bonus of the last plan
-environments    what is known of each environment: gain, where it comes from, span
-failures        one row per try that failed, with its traceback
-specs           the texts that were run, in order
-
-The file is in WAL mode: it can be read while a sweep writes. `results_version` says which runs may be compared.
+`gainful.experiments.store_schema` has its tables. The file is in WAL mode: it can be read while a sweep writes.
+`results_version` says which runs may be compared.
 """
 
 from __future__ import annotations
@@ -21,49 +11,27 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 from gainful.errors import StoreError
 from gainful.experiments.configuration import RESULTS_VERSION, Configuration, hash_of
+from gainful.experiments.store_schema import (
+    APPLICATION_ID,
+    CHECKSUMS_SINCE,
+    MIGRATIONS,
+    SCHEMA_VERSION,
+    TABLES,
+    create,
+    damage,
+    data_checksum,
+    insert,
+)
 from gainful.experiments.wire_format import RunResult
 
 STORE_FILE = "runs.sqlite"
-APPLICATION_ID = 0x6761696E
-SCHEMA_VERSION = 1
-
-_SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE specs (number INTEGER PRIMARY KEY, at REAL NOT NULL, text TEXT NOT NULL);
-CREATE TABLE configurations (
-    number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, environment TEXT NOT NULL,
-    environment_parameters TEXT NOT NULL, agent TEXT NOT NULL, agent_parameters TEXT NOT NULL,
-    horizon INTEGER NOT NULL, checkpoints TEXT NOT NULL, environment_label TEXT NOT NULL, agent_label TEXT NOT NULL
-);
-CREATE TABLE planned (
-    key TEXT PRIMARY KEY, configuration INTEGER NOT NULL REFERENCES configurations, seed INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE environments (key TEXT PRIMARY KEY, facts TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE runs (
-    run_id TEXT PRIMARY KEY, key TEXT NOT NULL, configuration INTEGER NOT NULL REFERENCES configurations,
-    seed INTEGER NOT NULL, results_version INTEGER NOT NULL, finished_at REAL NOT NULL, tries INTEGER NOT NULL,
-    gain REAL, gain_source TEXT NOT NULL, span REAL, span_is_oracle INTEGER NOT NULL, n_states INTEGER NOT NULL,
-    n_actions INTEGER NOT NULL, episodes INTEGER NOT NULL, vacuous INTEGER NOT NULL, guarantee TEXT NOT NULL,
-    guarantee_holds INTEGER NOT NULL, final_regret REAL, final_pseudo_regret REAL, seconds REAL NOT NULL,
-    planning_seconds REAL NOT NULL, acting_seconds REAL NOT NULL, version TEXT NOT NULL, "commit" TEXT,
-    python TEXT NOT NULL, platform TEXT NOT NULL, packages TEXT NOT NULL, data BLOB NOT NULL
-);
-CREATE INDEX runs_by_key ON runs (key);
-CREATE TABLE failures (
-    number INTEGER PRIMARY KEY, run_id TEXT NOT NULL, key TEXT NOT NULL, at REAL NOT NULL, try INTEGER NOT NULL,
-    kind TEXT NOT NULL, message TEXT NOT NULL, traceback TEXT NOT NULL
-);
-"""
-
-# from version n to n + 1, each run in one transaction
-_MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
 
 
 class Store:
@@ -86,15 +54,8 @@ class Store:
                 if new:
                     connection.execute("PRAGMA journal_mode = WAL")
                     with store.transaction():
-                        for statement in _SCHEMA.split(";\n"):
-                            if statement.strip():
-                                connection.execute(statement)
-                        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+                        create(connection)
                 store._check()
-                damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-                if damage != "ok":
-                    raise StoreError(f"{path} is damaged: {damage}", name=str(path), hint=_RESCUE)
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
                 store._migrate()
@@ -119,14 +80,6 @@ class Store:
             store = cls(path, connection)
             try:
                 store._check()
-                if store._schema < SCHEMA_VERSION:
-                    raise StoreError(
-                        f"{path} has version {store._schema} of the format",
-                        name=str(path),
-                        found=store._schema,
-                        expected=f"version {SCHEMA_VERSION}",
-                        hint="gainful run brings it up to date",
-                    )
             except BaseException:
                 connection.close()
                 raise
@@ -168,6 +121,12 @@ class Store:
                 name=str(self.path),
                 hint="move it away, or choose another folder",
             )
+        if self._schema < 1:
+            raise StoreError(
+                f"{self.path} is damaged: it has version {self._schema} of the format",
+                name=str(self.path),
+                hint=_RESCUE,
+            )
         if self._schema > SCHEMA_VERSION:
             raise StoreError(
                 f"{self.path} has version {self._schema} of the format",
@@ -176,11 +135,16 @@ class Store:
                 expected=f"version {SCHEMA_VERSION} or lower",
                 hint="upgrade gainful",
             )
+        problem = str(self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+        if problem == "ok":
+            problem = damage(self._connection) if self._schema >= CHECKSUMS_SINCE else ""
+        if problem:
+            raise StoreError(f"{self.path} is damaged: {problem}", name=str(self.path), hint=_RESCUE)
 
     def _migrate(self) -> None:
         while (found := self._schema) < SCHEMA_VERSION:
             with self.transaction():
-                _MIGRATIONS[found](self._connection)
+                MIGRATIONS[found](self._connection)
                 self._connection.execute(f"PRAGMA user_version = {found + 1}")
 
     def close(self) -> None:
@@ -221,14 +185,17 @@ class Store:
             "planned.key FROM planned JOIN configurations ON configurations.number = planned.configuration "
             "ORDER BY configurations.number, seed"
         )
-        asked = (
-            (Configuration(e, json.loads(ep), a, json.loads(ap), T, tuple(json.loads(grid)), seed), key)
-            for e, ep, a, ap, T, grid, seed, key in found
-        )
+        asked = [(self._configuration(*row), key) for *row, key in found]
         return [
             next((one for one in (c, *c.earlier_meanings()) if one.key == key), c) if c.key != key else c
             for c, key in asked
         ]
+
+    def _configuration(self, e: str, ep: str, a: str, ap: str, T: int, grid: str, seed: int) -> Configuration:
+        try:
+            return Configuration(e, json.loads(ep), a, json.loads(ap), T, tuple(json.loads(grid)), seed)
+        except (TypeError, ValueError) as error:  # a store of version 1 has no checksums
+            raise StoreError(f"{self.path} is damaged: {error}", name=str(self.path), hint=_RESCUE) from error
 
     def as_asked_before(self, configurations: Iterable[Configuration]) -> list[Configuration]:
         """The same runs with the defaults of the version that began this sweep, where it has such runs.
@@ -244,40 +211,70 @@ class Store:
             found.append(c)
         return found
 
-    def plan(self, text: str, title: str, runs: Iterable[tuple[Configuration, str, str]]) -> None:
-        """Add runs (configuration, environment label, agent label) to those that are planned; labels are updated."""
+    def plan(
+        self,
+        text: str,
+        title: str,
+        runs: Iterable[tuple[Configuration, str, str]],
+        extras: Mapping[str, dict[str, Any]] | None = None,
+    ) -> None:
+        """Add runs (configuration, environment label, agent label) to those that are planned; labels are updated.
+
+        `extras` are plain values to keep with a configuration, by its key without the seed (`without_seed`).
+        """
         with self.transaction():
             last = self._connection.execute("SELECT text FROM specs ORDER BY number DESC LIMIT 1").fetchone()
             if last is None or last[0] != text:
-                self._connection.execute("INSERT INTO specs (at, text) VALUES (?, ?)", (time.time(), text))
-            self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('title', ?)", (title,))
+                self._insert("specs", number=self._next_number("specs"), at=time.time(), text=text)
+            self._insert("meta", "INSERT OR REPLACE", key="title", value=title)
             numbers: dict[str, int] = {}
             for configuration, environment_label, agent_label in runs:
                 key = without_seed(configuration)
                 if key not in numbers:
-                    c = configuration
-                    (numbers[key],) = self._connection.execute(
-                        "INSERT INTO configurations (key, environment, environment_parameters, agent, "
-                        "agent_parameters, horizon, checkpoints, environment_label, agent_label) "
-                        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
-                        "ON CONFLICT (key) DO UPDATE SET environment_label = excluded.environment_label, "
-                        "agent_label = excluded.agent_label RETURNING number",
-                        (
-                            key,
-                            c.environment,
-                            _text(c.environment_parameters),
-                            c.agent,
-                            _text(c.agent_parameters),
-                            c.horizon,
-                            json.dumps(c.checkpoints),
-                            environment_label,
-                            agent_label,
-                        ),
-                    ).fetchone()
-                self._connection.execute(
-                    "INSERT OR IGNORE INTO planned VALUES (?, ?, ?)",
-                    (configuration.key, numbers[key], configuration.seed),
+                    extra = _text((extras or {}).get(key, {}))
+                    numbers[key] = self._plan_configuration(configuration, key, environment_label, agent_label, extra)
+                self._insert(
+                    "planned",
+                    "INSERT OR IGNORE",
+                    key=configuration.key,
+                    configuration=numbers[key],
+                    seed=configuration.seed,
                 )
+
+    def _plan_configuration(self, c: Configuration, key: str, environment: str, agent: str, extra: str) -> int:
+        """Store a configuration, or renew its labels; its number."""
+        found = self._connection.execute("SELECT number FROM configurations WHERE key = ?", (key,)).fetchone()
+        number = int(found[0]) if found else self._next_number("configurations")
+        self._insert(
+            "configurations",
+            "INSERT OR REPLACE",
+            number=number,
+            key=key,
+            environment=c.environment,
+            environment_parameters=_text(c.environment_parameters),
+            agent=c.agent,
+            agent_parameters=_text(c.agent_parameters),
+            horizon=c.horizon,
+            checkpoints=json.dumps(c.checkpoints),
+            environment_label=environment,
+            agent_label=agent,
+            extra=extra,
+        )
+        return number
+
+    def _insert(self, table: str, verb: str = "INSERT", /, **row: Any) -> None:
+        insert(self._connection, table, row, verb)
+
+    def _next_number(self, table: str) -> int:
+        return int(self._connection.execute(f"SELECT coalesce(max(number), 0) + 1 FROM {table}").fetchone()[0])
+
+    def extras(self) -> dict[str, dict[str, Any]]:
+        """What `plan` was given to keep with configurations, by their keys without the seed; without empty objects."""
+        if self._schema < CHECKSUMS_SINCE:
+            return {}
+        return {
+            key: json.loads(text) for key, text in self._rows("SELECT key, extra FROM configurations") if text != "{}"
+        }
 
     @property
     def title(self) -> str:
@@ -298,7 +295,7 @@ class Store:
     def keep_facts(self, key: str, facts: dict[str, Any]) -> None:
         """Store gain, its source and span of an environment."""
         with self.transaction():
-            self._connection.execute("INSERT OR REPLACE INTO environments VALUES (?, ?)", (key, _text(facts)))
+            self._insert("environments", "INSERT OR REPLACE", key=key, facts=_text(facts))
 
     # ------------------------------------------------------------------ what was found
 
@@ -316,47 +313,33 @@ class Store:
             (number,) = self._connection.execute(
                 "SELECT configuration FROM planned WHERE key = ?", (configuration.key,)
             ).fetchone()
-            v = values
-            self._connection.execute(
-                f"INSERT OR IGNORE INTO runs VALUES ({', '.join('?' * 28)})",
-                (
-                    v["run_id"],
-                    configuration.key,
-                    number,
-                    configuration.seed,
-                    v["results_version"],
-                    time.time(),
-                    tries,
-                    gain,
-                    v["gain_source"],
-                    v["span"],
-                    v["span_is_oracle"],
-                    v["n_states"],
-                    v["n_actions"],
-                    v["episodes"],
-                    v["vacuous"],
-                    v["guarantee"],
-                    v["guarantee_holds"],
-                    regret,
-                    pseudo_regret,
-                    v["seconds"],
-                    v["planning_seconds"],
-                    v["acting_seconds"],
-                    v["version"],
-                    v["commit"],
-                    v["python"],
-                    v["platform"],
-                    v["packages"],
-                    result.data,
-                ),
-            )
+            taken = {name: values[name] for name in TABLES["runs"] if name in values}
+            row = taken | {
+                "key": configuration.key,
+                "configuration": number,
+                "seed": configuration.seed,
+                "finished_at": time.time(),
+                "tries": tries,
+                "final_regret": regret,
+                "final_pseudo_regret": pseudo_regret,
+                "data": result.data,
+                "data_checksum": data_checksum(result.data),
+            }
+            self._insert("runs", "INSERT OR IGNORE", **row)
 
     def keep_failure(self, run_id: str, key: str, attempt: int, kind: str, message: str, traceback: str) -> None:
         """Store a failed try of a run."""
         with self.transaction():
-            self._connection.execute(
-                "INSERT INTO failures (run_id, key, at, try, kind, message, traceback) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (run_id, key, time.time(), attempt, kind, message, traceback),
+            self._insert(
+                "failures",
+                number=self._next_number("failures"),
+                run_id=run_id,
+                key=key,
+                at=time.time(),
+                kind=kind,
+                message=message,
+                traceback=traceback,
+                **{"try": attempt},
             )
 
     def progress(self) -> list[dict[str, Any]]:
@@ -395,7 +378,8 @@ class Store:
 
     def runs(self, *, older: bool = False, data: bool = True) -> Iterator[dict[str, Any]]:
         """The finished runs with their labels, in the order of the spec; `older` for other results versions."""
-        columns = [row[1] for row in self._rows("PRAGMA table_info(runs)") if data or row[1] != "data"]
+        left_out = {"checksum"} if data else {"checksum", "data", "data_checksum"}
+        columns = [row[1] for row in self._rows("PRAGMA table_info(runs)") if row[1] not in left_out]
         fields = ", ".join(f'runs."{name}"' for name in columns)
         query = (
             "SELECT environment, environment_parameters, agent, agent_parameters, horizon, environment_label, "
@@ -414,7 +398,21 @@ class Store:
         )
         with _explained_errors(self.path):
             for row in self._connection.execute(query, (RESULTS_VERSION,)):
-                yield dict(zip(names, row, strict=True))
+                found = dict(zip(names, row, strict=True))
+                checksum = found.pop("data_checksum", None)
+                if checksum is not None and checksum != data_checksum(found["data"]):
+                    raise damaged_run(self.path, found["run_id"], "the checksum of its result is wrong")
+                yield found
+
+
+def damaged_run(where: str | Path, run_id: str, problem: str) -> StoreError:
+    """The error for a stored run that is not as it was written."""
+    return StoreError(
+        f"{where}: run {run_id} is damaged: {problem}",
+        name=str(where),
+        found=run_id,
+        hint="restore a copy, or delete it from the table runs and run again, which makes it anew to the same bits",
+    )
 
 
 _RESCUE = (

@@ -468,10 +468,14 @@ class _SweepRunner:
         """Store the result or the failure of a run; return whether to try it again."""
         task, state = event.task, self.state
         if isinstance(event, RunFinished):
-            result = RunResult.from_bytes(event.data)
-            problem = _made_by_other_code(task, result)
-            if problem:
-                event = RunFailed(task, "ResultsVersionError", problem, "", lost=False)
+            try:
+                result = RunResult.from_bytes(event.data)
+            except ValueError as error:  # damaged on its way
+                event = RunFailed(task, "DamagedResultError", str(error), "", lost=True)
+            else:
+                problem = _made_by_other_code(task, result)
+                if problem:
+                    event = RunFailed(task, "ResultsVersionError", problem, "", lost=False)
         if isinstance(event, RunFinished):
             self.store.keep(configuration, result, self.attempts[task.run_id])
             with contextlib.suppress(OSError):

@@ -1,8 +1,9 @@
 """The formats of bytes: results (a JSON header and named arrays, compressed), and frames in pipes.
 
-A *packed* result is zlib(header length as 4 bytes little-endian, header JSON in UTF-8, arrays one after the other). The
-header is {"values": {...}, "arrays": [[name, dtype, shape], ...]}, dtypes as NumPy writes them, little-endian. Nothing
-is ever unpickled.
+A *packed* result is "GFR2", the CRC-32 of everything behind it as 4 bytes little-endian, and zlib(header length as 4
+bytes little-endian, header JSON in UTF-8, arrays one after the other). Version 1 was the last part alone. The header is
+{"values": {...}, "arrays": [[name, dtype, shape], ...]}, dtypes as NumPy writes them, little-endian. Nothing is ever
+unpickled.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+RESULT_MAGIC = b"GFR2"
 _HEADER_LENGTH = struct.Struct("<I")
 _FRAME_LENGTH = struct.Struct("<Q")
+_CHECKSUM = struct.Struct("<I")
 
 
 def pack(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:
@@ -25,13 +28,14 @@ def pack(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:
     plain = {name: np.ascontiguousarray(a, dtype=a.dtype.newbyteorder("<")) for name, a in arrays.items()}
     described = [[name, a.dtype.str, list(a.shape)] for name, a in plain.items()]
     header = json.dumps({"values": values, "arrays": described}, allow_nan=False, sort_keys=True).encode()
-    return zlib.compress(_HEADER_LENGTH.pack(len(header)) + header + b"".join(a.tobytes() for a in plain.values()), 6)
+    body = zlib.compress(_HEADER_LENGTH.pack(len(header)) + header + b"".join(a.tobytes() for a in plain.values()), 6)
+    return RESULT_MAGIC + _CHECKSUM.pack(zlib.crc32(body)) + body
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The values and arrays that `pack` was given; ValueError for anything else."""
     try:
-        raw = zlib.decompress(data)
+        raw = zlib.decompress(_checked_body(data))
         (length,) = _HEADER_LENGTH.unpack_from(raw)
         header = json.loads(raw[4 : 4 + length].decode())
         at, arrays = 4 + length, {}
@@ -42,10 +46,23 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
             size = int(np.prod(shape, dtype=np.int64))
             arrays[name] = np.frombuffer(raw, dtype=kind, count=size, offset=at).reshape(shape)
             at += size * kind.itemsize
+        if at != len(raw) or not isinstance(header["values"], dict):
+            raise ValueError("its header does not describe what follows")
         values: dict[str, Any] = header["values"]
-    except (zlib.error, struct.error, KeyError, TypeError, UnicodeDecodeError) as error:
+    except Exception as error:  # what was damaged may make zlib, json and NumPy raise almost anything
         raise ValueError(f"not a packed result: {error}") from error
     return values, arrays
+
+
+def _checked_body(data: bytes) -> bytes:
+    """The compressed part of a packed result; a ValueError if its checksum is wrong."""
+    if not data.startswith(RESULT_MAGIC):
+        return data  # version 1, whose only checksum is zlib's
+    at = len(RESULT_MAGIC)
+    body = data[at + _CHECKSUM.size :]
+    if zlib.crc32(body) != _CHECKSUM.unpack_from(data, at)[0]:
+        raise ValueError("its checksum is wrong")
+    return body
 
 
 @dataclass(frozen=True)
