@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gainful.agents.fixed import Fixed
     from gainful.agents.kl_scal_plus import KLSCALPlus
     from gainful.agents.kl_ucrl import KLUCRL
+    from gainful.agents.learned_policy import LearnedPolicy, learned_policy
     from gainful.agents.mbie_eb import MBIEEB
     from gainful.agents.opt_psrl import OptPSRL
     from gainful.agents.optimistic_q import OptimisticQ
@@ -91,6 +92,8 @@ _HOME = {
     "TUCRL": "gainful.agents.tucrl",
     "UCRL2": "gainful.agents.ucrl2",
     "UCRL2B": "gainful.agents.ucrl2b",
+    "LearnedPolicy": "gainful.agents.learned_policy",
+    "learned_policy": "gainful.agents.learned_policy",
     "load_agent": "gainful.agents.files",
     "OptimisticQ": "gainful.agents.optimistic_q",
     "EpsilonGreedyQ": "gainful.agents.epsilon_greedy_q",
@@ -125,6 +128,7 @@ __all__ = [
     "Evaluation",
     "Fixed",
     "KLSCALPlus",
+    "LearnedPolicy",
     "OptPSRL",
     "OptimisticQ",
     "Partition",
@@ -144,6 +148,7 @@ __all__ = [
     "finite_horizon_value_iteration",
     "fit_log",
     "hitting_times",
+    "learned_policy",
     "live",
     "load_agent",
     "open_agent",

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import gainful as gf
-from gainful.cli.learn import sketch
 from gainful.cli.main import run
+from gainful.cli.sketch import sketch
 from gainful.progress import live_line
 
 
@@ -92,9 +93,29 @@ def test_a_straight_line_is_drawn_straight() -> None:
     ]
 
 
+def test_a_curve_with_negative_values_is_drawn_on_both_sides_of_zero() -> None:
+    assert sketch([1, 10, 100], [1.0, 0.0, -1.0], width=5, height=3) == [
+        "        1 ┤•",
+        "        0 ┤  •",
+        "       -1 ┤    •",
+        "          └─────",
+        "           1 100",
+    ]
+
+
+def test_what_a_curve_leaves_out_is_said() -> None:
+    *picture, zeros = sketch([1, 10, 100], [0.0, 1.0, 10.0], width=5, height=3)
+    assert zeros == "(1 of 3 points is 0, which a logarithmic axis does not have)"
+    assert sum(line.count("•") for line in picture) == 2
+    *picture, unknown = sketch([1, 10, 100, 1000], [math.nan, math.nan, 1.0, 10.0], width=5, height=3)
+    assert unknown == "(2 of 4 points are unknown, and not drawn)"
+    assert sum(line.count("•") for line in picture) == 2
+
+
 def test_a_flat_or_empty_curve_is_said_in_words() -> None:
-    assert sketch([1, 10], [-1.0, -2.0]) == ["(there is no regret to draw)"]
-    assert sketch([1, 10], [2.0, 2.0]) == ["(regret does not change)"]
+    assert sketch([1, 10], [2.0, 2.0]) == ["(2 all along)"]
+    assert sketch([1, 10], [0.0, 0.0]) == ["(0 all along)"]
+    assert sketch([1, 10], [math.nan, math.nan]) == ["(nothing is known to draw)"]
 
 
 def test_a_run_in_a_file_is_continued_and_gives_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,6 +243,118 @@ def test_a_gymnasium_environment_without_a_table_is_lived_in(capsys: pytest.Capt
     assert set(found["regret"]) == {None}
     assert run([*command, "--gain", "0", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["regret"][-1] == -found["rewards"][-1]
+
+
+MACHINE = """state,action,next_state,probability,cost
+new,run,new,0.9,1
+new,run,worn,0.1,1
+worn,run,worn,0.7,3
+worn,run,broken,0.3,3
+worn,service,new,1,6
+broken,repair,new,1,40
+"""
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> str:
+    path = tmp_path / "machine.csv"
+    path.write_text(MACHINE)
+    return str(path)
+
+
+def test_the_policy_learned_is_told_in_the_users_words_and_costs(
+    machine: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["learn", machine, "--horizon", "2e4"]) == 0
+    out = capsys.readouterr().out
+    assert "average cost     1.4" in out
+    assert "optimal          1.45455 per step" in out
+    assert "learned policy   1.45455 per step if it is kept: optimal" in out
+    assert [line.split()[:2] for line in out.splitlines() if line.startswith(("new ", "worn ", "broken "))] == [
+        ["new", "run"],
+        ["worn", "service"],
+        ["broken", "repair"],
+    ]
+    assert "the policy is settled" in out
+    assert "-1.4" not in out
+
+
+def test_json_and_the_saved_file_have_all_of_it(
+    machine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, agent = tmp_path / "learned.json", tmp_path / "machine.agent"
+    words = ["learn", machine, "--horizon", "2e4", "--save", str(file), "--save-agent", str(agent), "--json"]
+    assert run(words) == 0
+    found = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    saved = json.loads(file.read_text())
+    assert saved == found
+    simulated = gf.simulate(
+        gf.KLSCALPlus(3, 3, reward_min=-40.0, reward_max=-1.0, allowed=gf.MDP.from_table(machine).allowed),
+        gf.MDP.from_table(machine),
+        20_000,
+        checkpoints=[18_000],
+    )
+    costs = -simulated.rewards
+    assert found["objective"] == "cost"
+    assert found["gain"] == pytest.approx(16 / 11, rel=1e-7, abs=0)
+    assert found["average"] == pytest.approx(costs[-1] / 20_000, rel=1e-12, abs=0)
+    assert found["average_at_the_end"] == pytest.approx((costs[-1] - costs[0]) / 2_000, rel=1e-12, abs=0)
+    assert found["costs"][-1] == costs[-1]
+    assert "rewards" not in found
+    policy = {row["state"]: row for row in found["policy"]}
+    assert {s: row["action"] for s, row in policy.items()} == {"new": "run", "worn": "service", "broken": "repair"}
+    assert sum(row["visits"] for row in found["policy"]) == 20_000
+    assert policy["worn"]["sure"] > 0.99
+    assert policy["worn"]["lead"] > 0.0
+    assert found["next"]
+    assert gf.load_agent(agent).t == 20_000
+
+
+def test_rates_are_learned_per_unit_of_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "queue.csv"
+    path.write_text(
+        "state,action,next_state,rate,cost_rate\nidle,slow,busy,1,0\nbusy,slow,idle,1.5,3\nbusy,fast,idle,4,4.5\n"
+    )
+    for command in ("solve", "learn"):
+        assert run([command, str(path)]) == 1
+        assert "a table of rates is read with --rates" in capsys.readouterr().err
+    assert run(["learn", str(path), "--rates", "--horizon", "2e4"]) == 0
+    out = capsys.readouterr().out
+    assert "optimal          0.9 per unit of time" in out
+    assert run(["learn", str(path), "--rates", "--horizon", "2e4", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["gain"] == pytest.approx(0.9, rel=1e-7, abs=0)
+    assert found["average"] == pytest.approx(found["costs"][-1] / 20_000 / found["step_duration"], rel=1e-12, abs=0)
+
+
+def test_many_states_are_the_most_visited_ones_and_a_count(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["learn", "riverswim", "--horizon", "2000", "--max-states-shown", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "… and 4 more states" in out
+    assert out.count("river ") + out.count(" bank ") == 2 + out.split("what next")[1].count("river ")
+
+
+def test_a_checkpoint_of_a_run_begun_without_the_last_tenth_is_continued(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "run"
+    mdp = gf.environments.riverswim(6)
+    gf.simulate(gf.KLSCALPlus(6, 2), mdp, 5000, checkpoint_file=file)
+    assert run(["learn", "riverswim", "--horizon", "5000", "--checkpoint", str(file)]) == 0
+    assert "last 10.9%" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [("no/such/folder/learned.json", "is no folder"), ("learned.csv", "do not fit into one table")],
+)
+def test_a_file_that_cannot_be_written_is_refused_before_the_run(
+    file: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["learn", "riverswim", "--save", str(tmp_path / file)]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.out == ""
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Protocol
 import typer
 
 from gainful.cli import console, failures
-from gainful.cli.learn import WHICH_AGENT
+from gainful.cli.next_steps import WHICH_AGENT
 
 
 class Described(Protocol):

@@ -23,6 +23,14 @@ Bins = Annotated[
     int | None,
     typer.Option(min=1, metavar="N", help="Cells per axis, for continuous states.", show_default=False),
 ]
+Rates = Annotated[
+    bool,
+    typer.Option(
+        "--rates",
+        help="Read the table as a continuous-time process: rate instead of probability, reward or cost at each "
+        "jump, reward_rate or cost_rate per unit of time.",
+    ),
+]
 Jobs = Annotated[
     int | None,
     typer.Option(

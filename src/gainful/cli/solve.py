@@ -43,14 +43,7 @@ def solve(
     states_shown: Annotated[
         int, typer.Option("--max-states-shown", min=0, metavar="N", help="How many states of the policy to list.")
     ] = 20,
-    rates: Annotated[
-        bool,
-        typer.Option(
-            "--rates",
-            help="Read the table as a continuous-time process: rate instead of probability, reward or cost at each "
-            "jump, reward_rate or cost_rate per unit of time.",
-        ),
-    ] = False,
+    rates: options.Rates = False,
     gymnasium: Annotated[
         bool, typer.Option("--gymnasium", help="Always read ENV as the id of a Gymnasium environment.")
     ] = False,

@@ -70,12 +70,14 @@ def _rates_without_a_table(source: object) -> InvalidArgumentError:
     )
 
 
-def read_environment(source: str, settings: Sequence[str] = ()) -> Any:
+def read_environment(source: str, settings: Sequence[str] = (), *, rates: bool = False) -> Any:
     """As `read_source`, but also a continuous environment, or a Gymnasium environment without a table."""
     import gymnasium
 
     from gainful.environments import registry
 
+    if rates:
+        return read_source(source, settings, rates=True)
     if source in registry.continuous_names():
         return registry.make_continuous(source, **read_settings(settings))
     if source in registry.names() or Path(source).exists() or _GYMNASIUM_ID.fullmatch(source) is None:

@@ -224,6 +224,8 @@ class Source:
             hint = "; ".join(near) if near else "rename or add the column" + ("s" if len(missing) > 1 else "")
             if len(have) == 1 and ";" in have[0]:
                 hint = "the columns seem to be separated by ';': write the file with commas"
+            if missing == ["probability"] and "rate" in have:
+                hint = "a table of rates is read with --rates, in Python with MDP.from_rates"
             raise InvalidMDPError(
                 f"{self.title}: column{'s' if len(missing) > 1 else ''} {listed} missing; found {found}",
                 name=missing[0],

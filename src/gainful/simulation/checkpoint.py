@@ -13,6 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gainful.agents.files import agent_state, take_state
 from gainful.archive import Format, read_archive, write_archive
 from gainful.errors import InvalidRunError
@@ -41,7 +44,7 @@ class Checkpoint:
             "agent": type(simulation.agent).__name__,
             "settings": simulation.agent.settings(),
             "seed": simulation.seed,
-            "grid": hashlib.sha256(simulation.checkpoints.tobytes()).hexdigest(),
+            "grid": _grid_digest(simulation.checkpoints),
             "horizon": int(simulation.checkpoints[-1]),
             "environment": simulation.fingerprint,
             "lived": simulation.steps_before,
@@ -103,6 +106,18 @@ class Checkpoint:
                     found=found.get(key),
                     hint="give another checkpoint_file, or delete this one to start anew",
                 )
+
+
+def begun_with(path: str | Path, checkpoints: NDArray[np.int64]) -> bool:
+    """Whether there is a file at `path` of a run with these checkpoints; InvalidRunError if it is damaged."""
+    if not Path(path).exists():
+        return False
+    header, _ = read_archive(RUN_FILE, path)
+    return bool(header.get("identity", {}).get("grid") == _grid_digest(checkpoints))
+
+
+def _grid_digest(checkpoints: NDArray[np.int64]) -> str:
+    return hashlib.sha256(checkpoints.tobytes()).hexdigest()
 
 
 _WORDS = {
