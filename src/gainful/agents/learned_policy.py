@@ -57,6 +57,16 @@ class LearnedPolicy:
     favoured : ndarray of int, shape (S,)
         The action with the largest Q among those tried, the policy's own at a tie; -1 where none was tried, or the
         estimated model has no answer.
+
+    Examples
+    --------
+    >>> import gainful as gf
+    >>> agent = gf.UCRL2(n_states=1, n_actions=2)
+    >>> for _ in range(50):
+    ...     agent.observe(0, 0, 0.4, 0)
+    ...     agent.observe(0, 1, 0.6, 0)
+    >>> gf.learned_policy(agent).favoured
+    array([1])
     """
 
     actions: NDArray[np.int64]
