@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gainful.agents.uccrl import UCCRL
     from gainful.agents.ucrl2 import UCRL2
     from gainful.agents.ucrl2b import UCRL2B
+    from gainful.estimation.fit import LogFit, fit
     from gainful.experiments.results import results
     from gainful.experiments.run_frames import summary
     from gainful.experiments.sweep import run_experiment
@@ -97,6 +98,8 @@ _HOME = {
     "load_agent": "gainful.agents.files",
     "OptimisticQ": "gainful.agents.optimistic_q",
     "EpsilonGreedyQ": "gainful.agents.epsilon_greedy_q",
+    "LogFit": "gainful.estimation.fit",
+    "fit": "gainful.estimation.fit",
     "results": "gainful.experiments.results",
     "summary": "gainful.experiments.run_frames",
     "DurableAgent": "gainful.live.durable_agent",
@@ -129,6 +132,7 @@ __all__ = [
     "Fixed",
     "KLSCALPlus",
     "LearnedPolicy",
+    "LogFit",
     "OptPSRL",
     "OptimisticQ",
     "Partition",
@@ -146,6 +150,7 @@ __all__ = [
     "evaluate",
     "extended_value_iteration",
     "finite_horizon_value_iteration",
+    "fit",
     "fit_log",
     "hitting_times",
     "learned_policy",

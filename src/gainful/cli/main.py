@@ -10,6 +10,7 @@ import typer
 
 from gainful.cli import audit as audit_command
 from gainful.cli import failures
+from gainful.cli import fit as fit_command
 from gainful.cli import learn as learn_command
 from gainful.cli import list as list_command
 from gainful.cli import live as live_command
@@ -31,6 +32,7 @@ app = typer.Typer(
 )
 app.command("solve", no_args_is_help=True)(solve_command.solve)
 app.command("learn", no_args_is_help=True)(learn_command.learn)
+app.command("fit", no_args_is_help=True)(fit_command.fit)
 app.command("run", no_args_is_help=True)(run_command.run)
 app.command("status", no_args_is_help=True)(run_command.status)
 app.command("report", no_args_is_help=True)(report_command.report)

@@ -113,10 +113,11 @@ def _numbers(
 ) -> NDArray[np.int64]:
     """A column of states or actions as numbers 0 … n-1."""
     found = source.labels(column)
+    argument = "actions" if column == "action" else "states"
     if labels is None:
         if found.dtype != np.int64:
             whole = np.array([_whole(x) for x in found], dtype=np.int64)
-            _check(source, column, whole < 0, f"an integer in 0 … {n - 1}; give labels their numbers with states=")
+            _check(source, column, whole < 0, f"an integer in 0 … {n - 1}; give labels their numbers with {argument}=")
             found = whole
         _check(source, column, (found < 0) | (found >= n), f"an integer in 0 … {n - 1}")
         return found
@@ -125,7 +126,7 @@ def _numbers(
     for label, i in table.items():
         if isinstance(i, bool) or not isinstance(i, int | np.integer) or not 0 <= i < n:  # type: ignore[redundant-expr]
             raise InvalidArgumentError(
-                f"{column}s", i, f"0 … {n - 1}", problem=f"label '{label}' of column '{column}' has number {i!r}"
+                argument, i, f"0 … {n - 1}", problem=f"label '{label}' of column '{column}' has number {i!r}"
             )
     numbers = np.array([table.get(str(x), -1) for x in found], dtype=np.int64)
     _check(source, column, numbers < 0, f"one of the {len(table)} labels given")

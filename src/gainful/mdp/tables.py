@@ -81,6 +81,7 @@ def from_table(
         Naming the file, line (or row) and column of the first error.
     """
     source = read_table(table)
+    _refuse_log(source)
     source.require(*LABEL_COLUMNS, "probability")
     values = source.one_of("reward", "cost")
     source.require(values)
@@ -128,6 +129,21 @@ def from_table(
         user_rewards=True,
     )
     return mdp
+
+
+def _refuse_log(source: Source) -> None:
+    """InvalidMDPError for a table of what happened, which has no probabilities."""
+    have = set(source.columns())
+    if "probability" in have or "rate" in have or not {"state", "action"} <= have or not have & {"reward", "cost"}:
+        return
+    if "next_state" not in have and not have & {"unit", "time"}:
+        return
+    raise InvalidMDPError(
+        f"{source.title}: no column 'probability': this looks like a log of what happened",
+        name="probability",
+        found=source.columns(),
+        hint=f"estimate a model from it: gainful fit {source.title} --save model.csv, or gf.fit(log).mdp in Python",
+    )
 
 
 def to_table(mdp: MDP) -> pd.DataFrame:
@@ -366,7 +382,7 @@ def _read_text(path: Path, title: str, separator: str) -> Source:
                 keep_default_na=False,
                 low_memory=False,
                 **_exact_numbers(),
-                dtype=dict.fromkeys(LABEL_COLUMNS, str),
+                dtype=dict.fromkeys((*LABEL_COLUMNS, "unit"), str),
                 na_values={c: [""] for c in _NUMBER_COLUMNS},
             )
     except pd.errors.EmptyDataError as error:
@@ -541,7 +557,7 @@ def _order(
 
     `labels` fixes the order; `least` is a number of integers known to exist, whether all are in the table or not.
     """
-    numbers = _integers(unique, source.is_text)
+    numbers = integer_names(unique, source.is_text)
     if labels is not None:
         fixed = [str(x) for x in labels]
         where = pd.Index(fixed).get_indexer(pd.Index([str(x) for x in unique]))
@@ -562,7 +578,7 @@ def _order(
     return np.arange(len(unique)), [str(x) for x in unique]
 
 
-def _integers(unique: Any, is_text: bool) -> NDArray[np.int64] | None:
+def integer_names(unique: Any, is_text: bool) -> NDArray[np.int64] | None:
     """The distinct names as integers, if that is what they are; text only counts as written canonically (no 007)."""
     values = np.asarray(unique)
     if values.dtype.kind in "iu":

@@ -1,0 +1,103 @@
+"""`gainful fit`: a log of transitions to an estimated model, with how sure each number is."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gainful.cli import console, failures, options
+
+if TYPE_CHECKING:
+    from gainful.estimation.fit import LogFit
+
+
+def fit(
+    log: Annotated[
+        str,
+        typer.Argument(
+            metavar="LOG",
+            help="A log (.csv, .tsv, .parquet, also compressed): state, action, reward or cost, next_state, one "
+            "transition per row in order of time; or unit, time, state, action, reward or cost, where the next state "
+            "is in the unit's next row.",
+            show_default=False,
+        ),
+    ],
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the estimated model: a table with counts and intervals (.csv, .csv.gz, .parquet), or, under "
+            "any other name, the format of mdp.save. 'gainful solve FILE' reads it.",
+            show_default=False,
+        ),
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            metavar="NAME=COLUMN",
+            help="The log's own name of a column: --column state=condition; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    ends: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|drop|restart",
+            help="What to do with states that the log enters and never leaves: 'restart' goes on to the first state of "
+            "the next trajectory, 'drop' leaves the transitions into them out, 'auto' drops them if each is entered "
+            "once, as where a log just stops.",
+        ),
+    ] = "auto",
+    confidence: Annotated[str, typer.Option(metavar="NUMBER", help="The level of each interval.")] = "0.95",
+    replicates: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Resampled models behind the intervals of gains; 0 for none.")
+    ] = 200,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the resampling.")] = 0,
+    states_shown: Annotated[
+        int, typer.Option("--max-states-shown", min=0, metavar="N", help="How many states of the policy to list.")
+    ] = 20,
+    rows: Annotated[
+        bool, typer.Option("--rows", help="List every transition with its count, probability and interval, too.")
+    ] = False,
+    as_json: options.AsJson = False,
+    debug: failures.Debug = False,  # noqa: ARG001
+) -> None:
+    """Estimate a decision process from a log, with counts, intervals and what was never tried.
+
+    Then solve it: the best gain and policy of the estimate, with a bootstrap interval. For example:
+
+    \b
+    gainful fit log.csv
+    gainful fit machines.parquet --column unit=machine --save model.csv
+    gainful fit episodes.csv --ends restart --json
+    """  # noqa: D301
+    from gainful.cli.fit_page import as_data, page
+    from gainful.cli.source import read_number, read_settings
+    from gainful.estimation.fit import fit as fit_model
+
+    level = read_number("--confidence", confidence, "0.95")
+    names = {name: str(value) for name, value in read_settings(columns or (), "--column").items()}
+    with console.progress("reading and resampling the log"):
+        fitted = fit_model(log, columns=names, ends=ends, confidence=level, replicates=replicates, seed=seed)  # type: ignore[arg-type]
+    if save is not None:
+        save_model(fitted, save)
+        print(f"wrote {save}; next: gainful solve {save}", file=sys.stderr)
+    if as_json:
+        console.write([json.dumps(as_data(fitted), indent=2, ensure_ascii=False, allow_nan=False), "\n"])
+        return
+    console.show(*page(fitted, states_shown, rows))
+
+
+def save_model(fitted: LogFit, path: Path) -> None:
+    """Write the model in the format that the name asks for."""
+    from gainful.atomic_files import TABLE_SUFFIXES, write_table
+
+    if path.name.lower().endswith(TABLE_SUFFIXES):
+        write_table(fitted.transitions, path)
+    else:
+        fitted.mdp.save(path)
