@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gainful.estimation.log_table import Integers, TransitionLog
+from gainful.estimation.log_table import Integers, NumberedLog
 from gainful.mdp.model import MDP, RewardLaw
 
 Values = NDArray[np.float64]
@@ -18,7 +18,7 @@ Values = NDArray[np.float64]
 class LogCounts:
     """What a log says of each pair and transition; entries are sorted by pair and next state."""
 
-    log: TransitionLog
+    log: NumberedLog
     indptr: Integers
     """Rows over pairs s*A + a; a pair that was never tried is an empty row."""
     next_state: Integers
@@ -72,7 +72,7 @@ class LogCounts:
         return counts, sums
 
 
-def count_log(log: TransitionLog) -> LogCounts:
+def count_log(log: NumberedLog) -> LogCounts:
     """Count the transitions of a log."""
     S, A, pair = log.n_states, log.n_actions, log.pair
     keys, entry, count = np.unique(pair * S + log.next_state, return_inverse=True, return_counts=True)
@@ -98,7 +98,7 @@ def count_log(log: TransitionLog) -> LogCounts:
 
 
 def _law_of_rewards(
-    log: TransitionLog, entry: Integers, n_entries: int, squares: Values
+    log: NumberedLog, entry: Integers, n_entries: int, squares: Values
 ) -> tuple[RewardLaw, Values | None]:
     """How rewards come about: fixed for each pair, fixed for each transition, 0 or 1, or else only a mean is known."""
     first = np.zeros(n_entries)

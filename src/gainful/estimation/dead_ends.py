@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from gainful.arguments import choice
 from gainful.errors import InvalidMDPError
-from gainful.estimation.log_table import TransitionLog
+from gainful.estimation.log_table import NumberedLog
 
 Ends: TypeAlias = Literal["auto", "drop", "restart"]
 
 _NAMES_SHOWN = 5
 
 
-def without_dead_ends(log: TransitionLog, ends: Ends) -> TransitionLog:
+def without_dead_ends(log: NumberedLog, ends: Ends) -> NumberedLog:
     """The log on the states in which it shows what some action does, with a note of what was left out or redirected.
 
     "drop" leaves out the transitions into states that are never left, and then into those that this makes so;
@@ -48,7 +48,7 @@ def without_dead_ends(log: TransitionLog, ends: Ends) -> TransitionLog:
     return _on_acted_states(replace(kept, notes=(*kept.notes, note)))
 
 
-def _entering_dead_ends(log: TransitionLog) -> NDArray[np.bool_]:
+def _entering_dead_ends(log: NumberedLog) -> NDArray[np.bool_]:
     """Which transitions enter a state without a transition out of it that stays in the log."""
     lost = np.zeros(log.n_transitions, dtype=bool)
     while True:
@@ -60,7 +60,7 @@ def _entering_dead_ends(log: TransitionLog) -> NDArray[np.bool_]:
         lost |= more
 
 
-def _restarted(log: TransitionLog) -> TransitionLog:
+def _restarted(log: NumberedLog) -> NumberedLog:
     """Transitions into states that are never left go to the first state of the next trajectory, in a circle."""
     left = np.zeros(log.n_states, dtype=bool)
     left[log.state] = True
@@ -73,7 +73,7 @@ def _restarted(log: TransitionLog) -> TransitionLog:
     return replace(log, next_state=target, notes=(*log.notes, note))
 
 
-def _on_acted_states(log: TransitionLog) -> TransitionLog:
+def _on_acted_states(log: NumberedLog) -> NumberedLog:
     """The same log with the states renumbered that it acts in; others keep no number."""
     acted = np.zeros(log.n_states, dtype=bool)
     acted[log.state] = True
@@ -93,12 +93,12 @@ def _on_acted_states(log: TransitionLog) -> TransitionLog:
     )
 
 
-def _renumbered_units(log: TransitionLog) -> TransitionLog:
+def _renumbered_units(log: NumberedLog) -> NumberedLog:
     units, unit = np.unique(log.unit, return_inverse=True)
     return replace(log, unit=unit.reshape(-1), n_units=int(units.size))
 
 
-def _ambiguous(log: TransitionLog, entered: NDArray[np.int64]) -> InvalidMDPError:
+def _ambiguous(log: NumberedLog, entered: NDArray[np.int64]) -> InvalidMDPError:
     number = int(entered.sum())
     return InvalidMDPError(
         f"{log.title}: {number:,} transitions enter states that the log never leaves ({_named(log, entered)}), so what "
@@ -110,7 +110,7 @@ def _ambiguous(log: TransitionLog, entered: NDArray[np.int64]) -> InvalidMDPErro
     )
 
 
-def _named(log: TransitionLog, entered: NDArray[np.int64]) -> str:
+def _named(log: NumberedLog, entered: NDArray[np.int64]) -> str:
     """The states that are never left, the most frequent ones first, with how often they are entered."""
     order = np.argsort(-entered, kind="stable")[:_NAMES_SHOWN]
     names = [

@@ -23,7 +23,7 @@ MOST_PAIRS = 1 << 28
 
 
 @dataclass(frozen=True)
-class TransitionLog:
+class NumberedLog:
     """Transitions in the order of the log, with the trajectory that each one belongs to."""
 
     title: str
@@ -53,7 +53,7 @@ class TransitionLog:
         """s*A + a of each transition."""
         return self.state * self.n_actions + self.action
 
-    def only(self, rows: NDArray[np.bool_]) -> TransitionLog:
+    def only(self, rows: NDArray[np.bool_]) -> NumberedLog:
         """The log without the rows outside the mask; states and actions keep their numbers."""
         chosen = {name: getattr(self, name)[rows] for name in ("state", "action", "reward", "next_state", "unit")}
         return replace(self, **chosen)
@@ -65,13 +65,13 @@ def read_transition_log(
     states: Sequence[Any] | None = None,
     actions: Sequence[Any] | None = None,
     columns: Mapping[str, str] | None = None,
-) -> TransitionLog:
+) -> NumberedLog:
     """A log as transitions; every failure is an InvalidMDPError that names the file, the line and the column.
 
     `states` and `actions` list all labels in the order of their numbers; `columns` gives the log's own names of
     columns: {"state": "condition"}.
     """
-    if isinstance(log, TransitionLog):
+    if isinstance(log, NumberedLog):
         return log
     source = _renamed(read_table(_as_columns(log)), columns or {})
     source.require("state", "action")
@@ -102,7 +102,7 @@ def read_transition_log(
         )
     if not timed:
         unit = _chained(state, target)
-    return TransitionLog(
+    return NumberedLog(
         title=source.title,
         state=state,
         action=action,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.estimation.counts import LogCounts
-from gainful.estimation.log_table import Integers, TransitionLog
+from gainful.estimation.log_table import Integers, NumberedLog
 from gainful.mdp.model import MDP
 
 Values = NDArray[np.float64]
@@ -18,7 +18,7 @@ ENOUGH_UNITS = 20
 _NUMBERS_AT_ONCE = 1 << 22
 
 
-def clusters_of(log: TransitionLog) -> tuple[Integers, str]:
+def clusters_of(log: NumberedLog) -> tuple[Integers, str]:
     """The cluster of each row of the log, and what a cluster is, in words.
 
     Rows of one trajectory depend on each other, so they are resampled together: whole trajectories where there are at
