@@ -5,15 +5,23 @@ Run as `python -m tests.power_cuts.workloads NAME DISK OPTIONS`, with tests/powe
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import random
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from gainful.atomic_files import make_folder, write_file
+from gainful.experiments.execution import Task, execute
+from gainful.experiments.spec import read_spec
+from gainful.experiments.store import Store
+from gainful.experiments.sweep import SilentWatcher, SweepProgress, run_experiment
+from gainful.experiments.wire_format import RunResult
 from gainful.live import DurableAgent, open_agent
 from tests.live.lives import CONFIG, bits, reward_at, state_at
 from tests.power_cuts.recording import MARKS
@@ -80,7 +88,61 @@ def _call(agent: DurableAgent, chance: random.Random, mark: Marks) -> None:
     mark(state=digest(agent), after=agent.sequence)
 
 
-WORKLOADS = {"live": live}
+# ---------------------------------------------------------------------- a sweep
+
+RESULTS = Path("results/of a sweep")
+SPEC = """
+horizon = 2000
+checkpoints = 5
+[[environments]]
+name = "riverswim"
+[[agents]]
+name = "scal-plus"
+parameters = { span = 5.0 }
+bonus_scales = [0.1]
+"""
+
+
+def finish_sweep(folder: Path, seeds: int, mark: Callable[..., None]) -> None:
+    """Make the runs that are missing in a folder, each from its checkpoint, in this process."""
+    spec = read_spec(f"seeds = {seeds}" + SPEC)
+    with contextlib.suppress(FileExistsError):
+        make_folder(folder)
+    with Store.open(folder) as store:
+        configurations = store.as_asked_before(spec.configurations())
+        store.plan(spec.text, "cut", [(c, "riverswim", "scal-plus") for c in configurations])
+        mark(planned=len(configurations))
+        with contextlib.suppress(FileExistsError):
+            make_folder(folder / "checkpoints")
+        write_file(folder / "checkpoints" / "token", b"token")
+        for c in configurations:
+            if c.run_id in store.finished():
+                continue
+            file = folder / "checkpoints" / c.run_id
+            task = Task(c.run_id, json.loads(c.to_json()), 0.5, "given", None, str(file), 0.0, "token")
+            store.keep(c, RunResult.from_bytes(execute(task)), 1)
+            mark(stored=c.run_id)
+            file.unlink(missing_ok=True)
+
+
+def sweep(disk: Path, *, seeds: list[int]) -> None:
+    """A sweep that is made longer and resumed."""
+    for number in seeds:
+        finish_sweep(disk / RESULTS, number, Marks(disk))
+
+
+def experiment(disk: Path, *, spec: str) -> None:
+    """`gf.run_experiment` with a worker process of its own."""
+    mark = Marks(disk)
+
+    class Watcher(SilentWatcher):
+        def progressed(self, sweep: SweepProgress) -> None:
+            mark(finished=sweep.stored + sweep.finished)
+
+    run_experiment(spec, disk / RESULTS, jobs=1, checkpoint_every=0.001, watcher=Watcher())
+
+
+WORKLOADS: dict[str, Callable[..., None]] = {"live": live, "sweep": sweep, "experiment": experiment}
 
 if __name__ == "__main__":
     name, disk, options = sys.argv[1:]

@@ -1,7 +1,7 @@
 """The store of an experiment: one SQLite file, one transaction per finished run.
 
-`gainful.experiments.store_schema` has its tables. The file is in WAL mode: it can be read while a sweep writes.
-`results_version` says which runs may be compared.
+`gainful.experiments.store_schema` has its tables. The file is in WAL mode: it can be read while a sweep writes. Every
+transaction is synced before it counts. `results_version` says which runs may be compared.
 """
 
 from __future__ import annotations
@@ -47,17 +47,16 @@ class Store:
         """Open for writing, and create the file if it does not exist. The caller holds the folder's lock."""
         path = Path(folder) / STORE_FILE
         with _explained_errors(path):
-            new = not path.exists() or path.stat().st_size == 0
             connection = sqlite3.connect(path, isolation_level=None, timeout=30.0)
             store = cls(path, connection)
             try:
-                if new:
+                connection.execute("PRAGMA synchronous = FULL")  # a stored run survives a power cut
+                if store._empty:
                     connection.execute("PRAGMA journal_mode = WAL")
                     with store.transaction():
                         create(connection)
                 store._check()
                 connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = NORMAL")
                 store._migrate()
             except BaseException:
                 connection.close()
@@ -70,15 +69,13 @@ class Store:
         path = Path(folder)
         path = path / STORE_FILE if path.is_dir() or not path.exists() else path
         if not path.exists():
-            raise StoreError(
-                f"{folder}: there is no experiment here (no {STORE_FILE})",
-                name=str(folder),
-                hint=f"gainful run SPEC --out {folder} starts one",
-            )
+            raise _nothing_stored(folder, f"no {STORE_FILE}")
         with _explained_errors(path):
             connection = cls._connect_to_read(path)
             store = cls(path, connection)
             try:
+                if store._empty:
+                    raise _nothing_stored(folder, f"{STORE_FILE} was begun, and nothing was stored in it")
                 store._check()
             except BaseException:
                 connection.close()
@@ -108,6 +105,12 @@ class Store:
             else:
                 return connection
         raise AssertionError
+
+    @property
+    def _empty(self) -> bool:
+        """Whether the file is new, or its creation was cut off before the first table."""
+        (number,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        return not number and not self._schema
 
     @property
     def _schema(self) -> int:
@@ -418,6 +421,14 @@ def damaged_run(where: str | Path, run_id: str, problem: str) -> StoreError:
 _RESCUE = (
     "restore a copy, or move the file away and run again (what SQLite can still read of it: sqlite3 FILE .recover)"
 )
+
+
+def _nothing_stored(folder: str | Path, reason: str) -> StoreError:
+    return StoreError(
+        f"{folder}: there is no experiment here ({reason})",
+        name=str(folder),
+        hint=f"gainful run SPEC --out {folder} starts one",
+    )
 
 
 @contextmanager
