@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from gainful.experiments.store import Store
+from gainful.experiments.store import STORE_FILE, Store
+from gainful.experiments.store_schema import seal
 from gainful.experiments.wire_format import unpack
 
 SPEC = """
@@ -84,3 +88,11 @@ def workers_of(driver: subprocess.Popen[str]) -> list[psutil.Process]:
         ]
     except psutil.NoSuchProcess:
         return []
+
+
+@contextmanager
+def edited(folder: Path) -> Iterator[sqlite3.Connection]:
+    """Change a store by hand; its checksums are those of the changed rows afterwards."""
+    with sqlite3.connect(folder / STORE_FILE) as connection:
+        yield connection
+        seal(connection)

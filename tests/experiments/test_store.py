@@ -18,7 +18,7 @@ from gainful.errors import StoreError
 from gainful.experiments.configuration import RESULTS_VERSION, Configuration
 from gainful.experiments.execution import Task, execute
 from gainful.experiments.store import STORE_FILE, Store, without_seed
-from gainful.experiments.store_schema import SCHEMA_VERSION, TABLES, row_checksum
+from gainful.experiments.store_schema import SCHEMA_VERSION, seal
 from gainful.experiments.wire_format import RunResult, pack, unpack
 from tests.bits import V1
 
@@ -107,13 +107,6 @@ def test_a_gain_that_nobody_knows(tmp_path: Path) -> None:
         (row,) = store.runs()
     assert (row["gain"], row["final_regret"], row["final_pseudo_regret"]) == (None, None, None)
     assert np.isnan(unpack(row["data"])[1]["pseudo_regret"]).all()
-
-
-def seal(connection: sqlite3.Connection) -> None:
-    """Give every stored run the checksum of what is there now."""
-    names = ", ".join(f'"{name}"' for name in TABLES["runs"])
-    for row in connection.execute(f"SELECT {names} FROM runs").fetchall():
-        connection.execute("UPDATE runs SET checksum = ? WHERE run_id = ?", (row_checksum("runs", row), row[0]))
 
 
 def test_runs_of_another_results_version_are_shown_and_never_mixed(folder: Path) -> None:

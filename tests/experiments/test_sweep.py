@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -21,10 +20,10 @@ from gainful.errors import ExperimentError, InvalidArgumentError, StoreError
 from gainful.experiments.estimate import Workload
 from gainful.experiments.pool import RunFailed
 from gainful.experiments.results import export, results
-from gainful.experiments.store import STORE_FILE, Store
+from gainful.experiments.store import Store
 from gainful.experiments.sweep import SilentWatcher, SweepProgress, run_experiment
 from gainful.experiments.wire_format import pack, unpack
-from tests.experiments.sweeps import SPEC, bits, finished, started, workers_of, written
+from tests.experiments.sweeps import SPEC, bits, edited, finished, started, workers_of, written
 
 RUNS = 21
 LONG = """
@@ -298,7 +297,7 @@ def test_a_disk_that_fills_up_loses_nothing(whole: Path, tmp_path: Path) -> None
 def test_runs_of_an_older_version_are_kept_and_made_anew(whole: Path, tmp_path: Path) -> None:
     spec, out = written(tmp_path), tmp_path / "out"
     run_experiment(spec, out, jobs=2)
-    with sqlite3.connect(out / STORE_FILE) as connection:
+    with edited(out) as connection:
         connection.execute("UPDATE runs SET results_version = 0, run_id = 'x' || run_id WHERE seed = 1")
     outcome = run_experiment(spec, out, jobs=2)
     assert (outcome.ran, outcome.complete) == (7, True)
@@ -312,7 +311,7 @@ def test_a_sweep_begun_before_expected_regret_existed_resumes_with_nan_for_its_o
     shutil.copytree(whole, tmp_path / "out")
     with Store.read(tmp_path / "out") as opened:
         rows = [(*unpack(row["data"]), row["run_id"]) for row in opened.runs()]
-    with sqlite3.connect(tmp_path / "out" / STORE_FILE) as store:
+    with edited(tmp_path / "out") as store:
         for values, arrays, run_id in rows:
             kept = {name: array for name, array in arrays.items() if name != "expected_regret"}
             store.execute("UPDATE runs SET data = ? WHERE run_id = ?", (pack(values, kept), run_id))

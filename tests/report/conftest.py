@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,11 +10,11 @@ from typing import Any
 import pytest
 
 from gainful.cli.main import run
-from gainful.experiments.store import STORE_FILE
 from gainful.experiments.sweep import run_experiment
 from gainful.report.page import write_report
 from tests.browser import chromium
 from tests.cli.conftest import Outcome
+from tests.experiments.sweeps import edited
 
 TITLE = "</script><script>alert(1)</script>"
 QUOTES = """SCAL+ "it's" & <img src=x onerror=alert(2)>"""
@@ -70,7 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("experiment") / "out"
     outcome = run_experiment(SPEC, out, jobs=1)
     assert outcome.complete
-    with sqlite3.connect(out / STORE_FILE) as store:  # a spec refuses such braces, a store may hold them
+    with edited(out) as store:  # a spec refuses such braces, a store may hold them
         store.execute("UPDATE configurations SET agent_label = ? WHERE agent_label = 'latex'", (LATEX,))
     return out
 

@@ -20,6 +20,7 @@ from gainful.report.collect import collect
 from gainful.report.drawing import drawing_of
 from gainful.report.page import save_page
 from gainful.report.tables import headline
+from tests.experiments.sweeps import edited
 from tests.report.conftest import RIVER, Look, Reporter
 
 
@@ -189,7 +190,7 @@ def test_two_horizons_of_one_label_are_two_lines(tmp_path: Path) -> None:
     run_experiment(text, tmp_path / "out", jobs=1)
     more = text + '[[agents]]\nname = "psrl"\nlabel = "Q"\nhorizon = 800\n'
     run_experiment(more, tmp_path / "out", jobs=1)
-    with sqlite3.connect(tmp_path / "out" / STORE_FILE) as store:
+    with edited(tmp_path / "out") as store:
         store.execute("UPDATE configurations SET agent_label = 'P'")
     (environment,) = collect(tmp_path / "out").environments
     assert [g.agent for g in environment.groups] == ["P (T = 500)", "P (T = 800)"]
@@ -201,7 +202,7 @@ def test_runs_without_plans_or_episodes_still_make_a_page(folder: Path, tmp_path
     shutil.copytree(folder, tmp_path / "copy")
     with Store.read(tmp_path / "copy") as opened:
         rows = [(*unpack(row["data"]), row["run_id"]) for row in opened.runs()]
-    with sqlite3.connect(tmp_path / "copy" / STORE_FILE) as store:
+    with edited(tmp_path / "copy") as store:
         for values, arrays, run_id in rows:
             kept = {name: arrays[name] for name in ("steps", "rewards", "pseudo_regret")}
             store.execute("UPDATE runs SET data = ? WHERE run_id = ?", (pack(values, kept), run_id))
@@ -220,7 +221,7 @@ def without_expected_regret(folder: Path, seeds: tuple[int, ...]) -> None:
     """Make the runs of these seeds what earlier versions stored."""
     with Store.read(folder) as opened:
         rows = [(*unpack(row["data"]), row["run_id"]) for row in opened.runs() if row["seed"] in seeds]
-    with sqlite3.connect(folder / STORE_FILE) as store:
+    with edited(folder) as store:
         for values, arrays, run_id in rows:
             kept = {name: array for name, array in arrays.items() if name != "expected_regret"}
             store.execute("UPDATE runs SET data = ? WHERE run_id = ?", (pack(values, kept), run_id))

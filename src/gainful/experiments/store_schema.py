@@ -208,6 +208,11 @@ def _add_checksums(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE runs ADD COLUMN data_checksum BLOB NOT NULL DEFAULT x''")
     for table in TABLES:
         connection.execute(f"ALTER TABLE {table} ADD COLUMN checksum BLOB NOT NULL DEFAULT x''")
+    seal(connection)
+
+
+def seal(connection: sqlite3.Connection) -> None:
+    """Give every row, result and definition the checksum of what is there now."""
     for run_id, data in connection.execute("SELECT run_id, data FROM runs"):
         connection.execute("UPDATE runs SET data_checksum = ? WHERE run_id = ?", (data_checksum(data), run_id))
     for table, columns in TABLES.items():
