@@ -42,6 +42,9 @@ _CONFIRMED = "tests/agents/test_scal_plus.py::test_the_certified_precision_of_ea
 _LOCAL = "tests/agents/test_scal_plus_local.py::test_every_local_plan_is_confirmed_by_a_full_sweep"
 _KL_AGENT, _KL_SETS = "agents/kl_scal_plus.py", "optimism/kl_scal_plus.py"
 _KL_EQUATIONS = "tests/agents/test_kl_scal_plus.py::test_the_plan_uses_the_sets_of_the_equations"
+_EXTENDED, _INNER = "planning/extended.py", "planning/inner_maximum.py"
+_SETS_AGAIN = "tests/audit/test_sets.py::test_the_plan_of_a_slow_dense_audit"
+_EVI = "tests/planning/test_extended.py::"
 _BEFORE = "tests/agents/test_scal_plus.py::test_an_action_is_tested_before_it_is_executed"
 
 MUTANTS = (

@@ -19,6 +19,7 @@ from gainful.agents.scal_plus import SCALPlus
 from gainful.agents.ucrl2 import UCRL2
 from gainful.agents.ucrl2b import UCRL2B
 from gainful.audit.findings import Finding
+from gainful.audit.trace import TraceAuditor
 from gainful.audit.truth import Truth
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
@@ -263,11 +264,17 @@ def audit_run(
     began = time.process_time()
     simulation = new_simulation(agent, environment, steps, seed, gain=known.gain)
     log = agent.log
-    auditor = auditor_class(agent, known)(agent, known, simulation)
-    agent.on_episode = auditor.see
+    auditor, trace = auditor_class(agent, known)(agent, known, simulation), TraceAuditor(agent, simulation)
+
+    def see(view: EpisodeView) -> None:
+        trace.see(view)
+        auditor.see(view)
+
+    agent.on_episode = see
     try:
         simulation.finish(progress)
         found, shown = auditor.findings()
+        found = found | trace.findings()
     finally:  # an agent whose run was stopped can be used like any other
         agent.on_episode = None
         agent.log = log

@@ -21,7 +21,17 @@ from gainful.agents.ucrl2 import UCRL2
 from gainful.agents.ucrl2b import UCRL2B
 from gainful.audit.episodes import episode_rule
 from gainful.audit.findings import Finding, Floats, compared, not_applicable
-from gainful.audit.rows import ANCHOR, TrueRows
+from gainful.audit.kl_rows import PairValues, SetsInUse, optimistic_values
+from gainful.audit.rows import ANCHOR, TrueRows, counted_rows
+from gainful.audit.set_plans import (
+    NO_STATE,
+    EntryBounds,
+    PairRows,
+    PlanCheck,
+    ball_maxima,
+    check_plan,
+    interval_maxima,
+)
 from gainful.audit.tightness import optimism_gap
 from gainful.audit.truth import Truth
 from gainful.errors import InvalidArgumentError
@@ -157,16 +167,22 @@ def formula_errors(agent: ExtendedAgent, plan: EpisodePlan, seen: Seen, widths: 
     else:
         wrong = np.maximum(wrong, interval_errors(agent, plan, seen, widths, t))
     if isinstance(agent, TUCRL):
-        known = seen.states(agent.n_states)
-        truncated = tucrl_truncated(seen.visits, t, agent.n_states, agent.n_actions)
-        own = np.repeat(known, agent.n_actions) & possible
-        if not known.any():
-            known[:], truncated[:] = True, False
-        elif truncated[own].all():
-            truncated[:] = True
+        truncated, known = truncation(agent, seen, t)
         wrong = np.maximum(wrong, used.truncated.reshape(-1) != truncated)
         wrong = np.maximum(wrong, np.repeat(used.reachable != known, agent.n_actions))
     return np.where(possible, wrong, 0.0)
+
+
+def truncation(agent: ExtendedAgent, seen: Seen, t: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """(S*A,) the pairs that TUCRL truncates, and (S,) the states that they may move to; other agents: none, all."""
+    S, A = agent.n_states, agent.n_actions
+    known = seen.states(S)
+    if not isinstance(agent, TUCRL) or not known.any():
+        return np.zeros(S * A, dtype=bool), np.ones(S, dtype=bool)
+    truncated = tucrl_truncated(seen.visits, t, S, A)
+    if truncated[np.repeat(known, A) & agent.allowed.reshape(-1)].all():
+        truncated[:] = True
+    return truncated, known
 
 
 def interval_errors(agent: ExtendedAgent, plan: EpisodePlan, seen: Seen, widths: Widths, t: int) -> Floats:
@@ -177,16 +193,50 @@ def interval_errors(agent: ExtendedAgent, plan: EpisodePlan, seen: Seen, widths:
     filler = np.repeat(np.arange(visited.size), np.diff(rows.indptr))[~here]
     np.maximum.at(wrong, filler, off(used.lower[~here], 0.0) + off(used.upper[~here], 1.0))
     np.maximum.at(wrong, seen.pair, off(used.upper[here], np.minimum(1.0, seen.p + widths.entries)))
-    lower = np.maximum(0.0, seen.p - widths.entries)
+    bounds = entry_bounds(agent, seen, widths, t)
     if isinstance(agent, SCAL):
-        eta = scal_floor(t, agent.span, agent.reward_range)
-        others = np.where(seen.next_state != ANCHOR, lower, 0.0)
-        sums = np.bincount(seen.pair, weights=others, minlength=visited.size)
-        room = np.where(sums > 1.0 - eta, (1.0 - eta) / np.maximum(sums, 1e-300), 1.0)  # 1: left as they are
-        lower = np.where(seen.next_state != ANCHOR, lower * room[seen.pair], lower)
-        wrong = np.maximum(wrong, off(used.floor, eta) + (used.floor_state != ANCHOR))
-    np.maximum.at(wrong, seen.pair, off(used.lower[here], lower))
+        wrong = np.maximum(wrong, off(used.floor, bounds.floor) + (used.floor_state != bounds.floor_state))
+    np.maximum.at(wrong, seen.pair, off(used.lower[here], bounds.lower))
     return wrong
+
+
+def entry_bounds(agent: ExtendedAgent, seen: Seen, widths: Widths, t: int) -> EntryBounds:
+    """The intervals of the equations: p̄ ± widths in [0, 1], and SCAL's η_k on s̄ with the room that it needs."""
+    lower, upper = np.maximum(0.0, seen.p - widths.entries), np.minimum(1.0, seen.p + widths.entries)
+    unseen = np.minimum(1.0, widths.unseen)
+    if not isinstance(agent, SCAL):
+        return EntryBounds(lower, upper, unseen, 0.0, NO_STATE)
+    eta = scal_floor(t, agent.span, agent.reward_range)
+    others = np.where(seen.next_state != ANCHOR, lower, 0.0)
+    sums = np.bincount(seen.pair, weights=others, minlength=seen.visits.size)
+    room = np.where(sums > 1.0 - eta, (1.0 - eta) / np.maximum(sums, 1e-300), 1.0)  # 1: left as they are
+    lower = np.where(seen.next_state != ANCHOR, lower * room[seen.pair], lower)
+    return EntryBounds(lower, upper, unseen, eta, ANCHOR)
+
+
+# ---------------------------------------------------------------------- the plan against the set
+
+
+def planned_again(agent: ExtendedAgent, view: EpisodeView, seen: Seen, widths: Widths) -> PlanCheck:
+    """The plan of an episode, checked with r̃ + max p·v of the equations' sets."""
+    S, A, r_max, t = agent.n_states, agent.n_actions, agent.reward_range, view.step
+    v, possible = view.plan.values, agent.allowed.reshape(-1)
+    rewards = np.where(seen.visits > 0, np.minimum(r_max, seen.mean + widths.rewards), r_max)
+    low, high = np.empty(S * A), np.empty(S * A)
+    if isinstance(agent, KLUCRL):
+        sets = SetsInUse(rewards, np.where(seen.visits > 0, widths.radius, np.inf), possible)
+        found = PairValues(low, high, np.zeros(S * A))
+        optimistic_values(tuple(counted_rows(view.statistics)), tuple(sets), v, view.plan.actions, tuple(found))
+    else:
+        rows = PairRows(seen.ptr, seen.next_state, seen.p, seen.visits, *truncation(agent, seen, t))
+        order = np.argsort(-v)
+        if widths.radius.size:
+            ball_maxima(tuple(rows), widths.radius, v, order, low)
+        else:
+            interval_maxima(tuple(rows), tuple(entry_bounds(agent, seen, widths, t)), v, order, low)
+        low = high = np.where(possible, rewards + low, -np.inf)
+    span = agent.span if isinstance(agent, SCAL) else np.inf
+    return check_plan(low.reshape(S, A), high.reshape(S, A), v, view.plan.actions, span)
 
 
 def off(used: Any, expected: Any) -> Floats:
@@ -280,6 +330,8 @@ class SetRecord:
     """The planner's bracket of the gain."""
     span: float
     """sp(v_k)."""
+    plan: PlanCheck
+    """Tv_k - v_k and the actions' values, computed again."""
     formula: Nearest
     """The largest error of the set in use."""
     reward: Nearest
@@ -327,7 +379,9 @@ class SetsAuditor:
             "rows-in-set",
             "optimism",
             *(("span",) if isinstance(agent, SCAL) else ()),
+            "certificate",
             "precision",
+            "greedy",
             "episode-rule",
             "episode-count",
         )
@@ -361,6 +415,7 @@ class SetsAuditor:
                 low=low,
                 high=high,
                 span=float(np.ptp(plan.values)),
+                plan=planned_again(agent, view, seen, widths),
                 formula=Nearest(float(wrong.max()), 0.0, int(np.argmax(wrong))),
                 reward=nearest(np.abs(self._true_r - seen.mean), widths.rewards, seen.visits > 0),
                 row=self._nearest_row(seen, widths),
@@ -436,6 +491,7 @@ class SetsAuditor:
             "rows-in-set": self._at_pairs([record.row for record in records], promised, step, 1e-12),
             "optimism": self._optimism(promised, step),
             "precision": compared(width, r_max / np.sqrt(step), step, rounding=1e-12 * r_max),
+            **self._plans(step),
             **self._episodes(step),
         }
         if isinstance(agent, SCAL):
@@ -460,12 +516,28 @@ class SetsAuditor:
             )
         if truncates.all():
             return not_applicable("in every episode truncation forbids a transition that the true MDP has")
-        high = np.array([record.high for record in self._records])
+        high = np.array([record.plan.optimistic for record in self._records]) + agent.reward_min
         if isinstance(agent, SCAL):
             high = high + np.minimum(agent.span, agent.reward_range / step)
         at = np.flatnonzero(promised & ~truncates)
         gain = np.full(at.size, truth.gain_low)
-        return compared(gain, high[at], step[at], episodes=at + 1, rounding=1e-9 * agent.reward_range)
+        return compared(gain, high[at], step[at], episodes=at + 1, rounding=self._rounding()[at])
+
+    def _rounding(self) -> Floats:
+        """Of one application of the operator, computed twice."""
+        return np.array([1e-9 * (self.agent.reward_range + record.span) for record in self._records])
+
+    def _plans(self, step: Floats) -> dict[str, Finding]:
+        """The planner's bracket against Tv - v, and the actions played against the best ones."""
+        records, base = self._records, self.agent.reward_min
+        outside = [max(r.low - base - r.plan.least, r.plan.most - (r.high - base)) for r in records]
+        lost = [r.plan.most - r.plan.played for r in records]
+        places = {"states": [r.plan.state for r in records], "actions": [r.plan.action for r in records]}
+        epsilon, rounding = self.agent.reward_range / np.sqrt(step), self._rounding()
+        return {
+            "certificate": compared(outside, 0.0, step, rounding=rounding),
+            "greedy": compared(lost, epsilon, step, rounding=rounding, **places),
+        }
 
     def _episodes(self, step: Floats) -> dict[str, Finding]:
         """The rule that ends episodes, and their number."""

@@ -175,10 +175,19 @@ _ALL = (
     ),
     Statement(
         "greedy",
-        "the action played in s is worth r̃ + klmax(p̄, v_k, ρ) ≥ v_k(s) + max(Tv_k − v_k) − ε_k",
-        f"{_KL}, proposition 6",
+        "the action played in s is worth r̃ + max p·v_k over its set ≥ v_k(s) + max(Tv_k − v_k) − ε_k",
+        f"{_KL}, proposition 6; {_EACH}",
     ),
 )
 
-STATEMENTS: dict[str, Statement] = {statement.name: statement for statement in _ALL}
+_TRACE = "the run repeated from the environment's draws"
+
+_ALL_AND_TRACE = (
+    *_ALL,
+    Statement("clock", "the agent plans at the step that the environment has reached", _TRACE),
+    Statement("execution", "the action executed is the plan's, or was drawn from its mixture", _TRACE),
+    Statement("data", "the transitions and rewards planned from are those of the run", _TRACE),
+)
+
+STATEMENTS: dict[str, Statement] = {statement.name: statement for statement in _ALL_AND_TRACE}
 """By name, in the order in which they are shown."""
