@@ -17,6 +17,9 @@ LQG = ("lqg", "--bins", "10")
 UCRL2 = ("--agent", "ucrl2")
 SHARP = ("--agent-set", "bonus=sharp")
 KL = ("--agent", "kl-scal-plus")
+UCRL2B, SCAL, TUCRL, KL_UCRL = (("--agent", name) for name in ("ucrl2b", "scal", "tucrl", "kl-ucrl"))
+NARROW = ("--agent-set", "width_scale=0.02")
+"""Sets that exclude something after a few hundred steps."""
 C_KL = ("--agent", "c-kl-scal-plus", "--span", "auto")
 
 
@@ -43,8 +46,10 @@ _LOCAL = "tests/agents/test_scal_plus_local.py::test_every_local_plan_is_confirm
 _KL_AGENT, _KL_SETS = "agents/kl_scal_plus.py", "optimism/kl_scal_plus.py"
 _KL_EQUATIONS = "tests/agents/test_kl_scal_plus.py::test_the_plan_uses_the_sets_of_the_equations"
 _EXTENDED, _INNER = "planning/extended.py", "planning/inner_maximum.py"
-_SETS_AGAIN = "tests/audit/test_sets.py::test_the_plan_of_a_slow_dense_audit"
-_EVI = "tests/planning/test_extended.py::"
+_TABULAR, _COUNTERS, _POINTS = "simulation/tabular.py", "simulation/counters.py", "simulation/continuous.py"
+_STEPPED = "tests/simulation/test_tabular.py::test_stepped_and_compiled_runs_are_equal_to_the_bit"
+_STEPPED_POINTS = "tests/simulation/test_continuous.py::test_stepped_and_compiled_runs_are_equal_to_the_bit"
+_INTERVALS = "tests/planning/test_intervals.py::test_the_best_row_matches_a_linear_programme"
 _BEFORE = "tests/agents/test_scal_plus.py::test_an_action_is_tested_before_it_is_executed"
 
 MUTANTS = (
@@ -281,6 +286,147 @@ MUTANTS = (
         (("(reward_max + 0.5 * span) * lipschitz", "(reward_max + span) * lipschitz"),),
         ("certificate",),
         "tests/agents/test_c_kl_scal_plus.py::test_smoothness_moves_the_gain_and_nothing_else",
+        (*LQG, *C_KL),
+    ),
+    Mutant(
+        "UCRL2 plays the worst action",
+        "agents/extended.py",
+        (('actions=plan.details["greedy"].copy()', 'actions=self.n_actions - 1 - plan.details["greedy"]'),),
+        ("greedy",),
+        "tests/reference/test_reference.py::test_ucrl2b_makes_the_same_run_as_the_dense_one",
+        (*RIVER, *UCRL2),
+    ),
+    Mutant(
+        "the whole ℓ₁ radius moves",
+        "planning/l1.py",
+        (("free = 0.5 * radius[k]", "free = radius[k]"), ("free, moved = 0.5 * radius[k]", "free, moved = radius[k]")),
+        ("certificate",),
+        "tests/planning/test_l1.py::test_the_best_row_of_the_ball_matches_a_linear_programme",
+        (*RIVER, *UCRL2, *NARROW),
+    ),
+    Mutant(
+        "UCRL2B stops after one sweep with a false bracket",
+        "planning/set_sweeps.py",
+        (
+            (
+                "        if high - low + 2.0 * slack <= limits.precision:",
+                "        if n == 0:\n            return 1, low, low + 0.5 * limits.precision, slack, True\n"
+                "        if high - low + 2.0 * slack <= limits.precision:",
+            ),
+        ),
+        ("certificate",),
+        "tests/planning/test_extended.py::test_the_rows_in_details_earn_the_bracket",
+        (*RIVER, *UCRL2B),
+    ),
+    Mutant(
+        "nothing for states never seen",
+        "planning/intervals.py",
+        (("free, bound, m = free_mass[k], unseen[k], level[k]", "free, bound, m = free_mass[k], 0.0, level[k]"),),
+        ("certificate",),
+        _INTERVALS,
+        (*RIVER, *UCRL2B),
+    ),
+    Mutant(
+        "UCRL2B's range term with 3 for 6",
+        "optimism/bernstein.py",
+        (("BERNSTEIN_RANGE_CONSTANT = 6.0", "BERNSTEIN_RANGE_CONSTANT = 3.0"),),
+        ("set-formula",),
+        "tests/agents/test_ucrl2b.py::test_the_width_is_the_equation",
+        (*RIVER, *UCRL2B),
+    ),
+    Mutant(
+        "SCAL without η_k",
+        _INNER,
+        (("if intervals.floor > 0.0 and", "if intervals.floor > 2.0 and"),),
+        ("certificate",),
+        "tests/planning/test_intervals.py::test_the_floor_is_kept",
+        (*RIVER, *SCAL, *NARROW),
+    ),
+    Mutant(
+        "SCAL cuts at twice the span",
+        _EXTENDED,
+        (("else checked_span(span)", "else 2.0 * checked_span(span)"),),
+        ("span",),
+        "tests/agents/test_scal.py::test_the_span_is_kept_also_where_the_sets_are_narrower_than_the_perturbation",
+        (*RIVER, *SCAL, *NARROW, "--span", "1.5"),
+    ),
+    Mutant(
+        "TUCRL truncates nothing",
+        _INNER,
+        (("level = truncated.reshape(-1).astype(np.uint8)", "level = 0 * truncated.reshape(-1).astype(np.uint8)"),),
+        ("certificate",),
+        "tests/planning/test_intervals.py::test_truncated_pairs_stay_on_the_reachable_states",
+        ("weakly-communicating-toy", *TUCRL, *NARROW),
+    ),
+    Mutant(
+        "TUCRL goes on after a new state",
+        "agents/tucrl.py",
+        (("self.plan_over(models, t, stop_on_new_state=True)", "self.plan_over(models, t)"),),
+        ("episode-rule",),
+        "tests/agents/test_tucrl.py::test_a_new_state_ends_the_episode",
+        (*RIVER, *TUCRL),
+    ),
+    Mutant(
+        "KL-UCRL with half its radius",
+        "planning/kl.py",
+        (("if f < radius:", "radius = 0.5 * radius\n        if f < radius:"),),
+        ("certificate",),
+        "tests/planning/test_kl.py::test_the_best_row_reaches_the_dual_bound",
+        (*RIVER, *KL_UCRL),
+    ),
+    Mutant(
+        "another action in a tenth of the steps",
+        _TABULAR,
+        (
+            (
+                "action: Any = np.uint64(policy.actions[state])",
+                "action: Any = np.uint64(policy.actions[state] if t % 10 else 0)",
+            ),
+        ),
+        ("execution",),
+        _STEPPED,
+    ),
+    Mutant(
+        "a clock that is four times slow",
+        _TABULAR,
+        (
+            (
+                "self.agent.t = self.steps_before + int(now[STEP])",
+                "self.agent.t = self.steps_before + int(now[STEP]) // 4",
+            ),
+        ),
+        ("clock",),
+        _STEPPED,
+    ),
+    Mutant(
+        "half of every reward is lost",
+        _COUNTERS,
+        (("inner = reward - low", "inner = 0.5 * (reward - low)"),),
+        ("data",),
+        _STEPPED,
+    ),
+    Mutant(
+        "every transition is counted as the first of its row",
+        _COUNTERS,
+        (("counters.counter[at + at + SEEN + rank] +=", "counters.counter[at + at + SEEN] +="),),
+        ("data",),
+        _STEPPED,
+        (*RIVER, *KL),
+    ),
+    Mutant(
+        "half of every reward among points is lost",
+        _POINTS,
+        (("inner = reward - policy.reward_min", "inner = 0.5 * (reward - policy.reward_min)"),),
+        ("data",),
+        _STEPPED_POINTS,
+        LQG,
+    ),
+    Mutant(
+        "another action in a tenth of the steps among points",
+        _POINTS,
+        (("action = policy.actions[state]", "action = policy.actions[state] if t % 10 else 0"),),
+        ("execution",),
+        _STEPPED_POINTS,
         (*LQG, *C_KL),
     ),
 )

@@ -10,6 +10,7 @@ import pytest
 import gainful as gf
 from gainful.audit import audit
 from gainful.audit.sharp import STATEMENTS_OF_THEOREM_11, SharpAuditor
+from gainful.audit.trace import STATEMENTS_ABOUT_THE_TRACE
 from gainful.audit.truth import Truth
 from gainful.simulation.simulate import new_simulation
 from gainful.simulation.tabular import TabularSimulation
@@ -69,7 +70,7 @@ def test_domination_is_that_of_dense_arrays() -> None:
 def test_nothing_is_violated_with_the_theorems_constants(replanning: Any) -> None:
     found = audit(lambda seed: riverswim(seed, replanning=replanning), gf.environments.riverswim(6), 3_000, runs=60)
     assert {verdict.verdict for verdict in found.verdicts.values()} == {"certified"}
-    assert tuple(found.verdicts) == STATEMENTS_OF_THEOREM_11
+    assert tuple(found.verdicts) == (*STATEMENTS_OF_THEOREM_11, *STATEMENTS_ABOUT_THE_TRACE)
     assert found["mean-regret-bound"].allowed == pytest.approx(0.15, rel=1e-12, abs=0)
     assert found["optimism"].allowed == 0.05
     bound = found.regret_curves()["bound"]
@@ -103,7 +104,7 @@ def test_on_cells_domination_is_checked_at_points() -> None:
 
     found = audit(make, env, 2_000, runs=2)
     assert found.ok
-    assert tuple(found.verdicts) == (*STATEMENTS_OF_THEOREM_11, "cells")
+    assert tuple(found.verdicts) == (*STATEMENTS_OF_THEOREM_11, "cells", *STATEMENTS_ABOUT_THE_TRACE)
     assert all(verdict.runs == 2 and verdict.failed_runs == 0 for verdict in found.verdicts.values())
     assert found["bias-domination"].worst is not None
     assert found["bias-domination"].worst.found > 0.0

@@ -340,8 +340,6 @@ class SetRecord:
     """The true row that is nearest to the edge of its set."""
     truncates: bool
     """Whether TUCRL forbids a transition that the true MDP has."""
-    known: int
-    """The number of states visited so far."""
 
 
 class ExecutionRecord(NamedTuple):
@@ -354,6 +352,7 @@ class ExecutionRecord(NamedTuple):
     """Whether some pair was executed max{1, N} times."""
     steps: int
     new_states: int
+    """States reached for the first time; one that was left again counts twice."""
 
 
 class SetsAuditor:
@@ -392,6 +391,8 @@ class SetsAuditor:
         self._records: list[SetRecord] = []
         self._executed: list[ExecutionRecord] = []
         self._before = np.zeros(pairs, dtype=np.int64)
+        self._known = np.zeros(agent.n_states, dtype=bool)
+        """The states visited before the present episode."""
         self._marks = np.geomspace(1.0, float(max(2, simulation.checkpoints[-1])), SHOWN - 1)
         self._last: EpisodeView | None = None
         self._tightness: dict[str, list[Any]] = {"step": [], "mean": [], "largest": []}
@@ -406,6 +407,7 @@ class SetsAuditor:
         known[int(self.simulation.clock[0])] = True
         if self._records:
             self._close(seen.visits, known)
+        self._known = known
         widths = widths_of(agent, seen, t)
         wrong = formula_errors(agent, plan, seen, widths, t)
         low, high = plan.gain_bounds
@@ -420,7 +422,6 @@ class SetsAuditor:
                 reward=nearest(np.abs(self._true_r - seen.mean), widths.rewards, seen.visits > 0),
                 row=self._nearest_row(seen, widths),
                 truncates=self._truncates(plan),
-                known=int(known.sum()),
             )
         )
         self._last = view
@@ -464,7 +465,9 @@ class SetsAuditor:
         nu = visits - self._before
         ratio = nu / np.maximum(1, self._before)
         at = int(np.argmax(ratio))
-        new = int(known.sum()) - self._records[-1].known
+        reached = known & ~self._known
+        left = reached & (visits.reshape(known.size, -1).sum(axis=1) > 0)  # a new state must end the episode at once
+        new = int(reached.sum() + left.sum())
         full = bool(np.any(ratio == 1.0))
         self._executed.append(ExecutionRecord(float(ratio[at]), at, full, int(nu.sum()), new))
         self._before = visits

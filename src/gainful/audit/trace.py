@@ -27,7 +27,7 @@ from gainful.simulation.transition_table import BERNOULLI, DETERMINISTIC, Reward
 STATEMENTS_ABOUT_THE_TRACE = ("clock", "execution", "data")
 MOST_COUNTERS = 1 << 22
 """Pairs times cells up to which the transitions among cells are counted one by one; beyond, visits and rewards are."""
-FIRST_ROOM = 1 << 12
+FIRST_LOGGED = 1 << 12
 
 
 class Tally(NamedTuple):
@@ -339,7 +339,7 @@ class PointsTrace:
         self.x: NDArray[np.float64] = env.start.copy()
         self._least, self._range = agent.reward_min, agent.reward_range
         self._keeps = bool(getattr(agent, "doubling", False))
-        self._log = self._new_log(FIRST_ROOM if self._keeps else 0)
+        self._log = self._new_log(FIRST_LOGGED if self._keeps else 0)
         self._uniforms = np.empty(env.draws)
         self._take_cells()
 
@@ -409,7 +409,7 @@ class TraceAuditor:
     def __init__(self, agent: Any, simulation: Any) -> None:
         from gainful.simulation.tabular import TabularSimulation
 
-        self._core, self._simulation = getattr(agent, "core", agent), simulation
+        self._agent, self._simulation = agent, simulation
         self._trace: Trace
         if isinstance(simulation, TabularSimulation):
             self._trace = MDPTrace(simulation.mdp, simulation.seed, agent)
@@ -419,6 +419,11 @@ class TraceAuditor:
         self._clock: list[tuple[int, int]] = []
         """The first step of each episode by the agent's clock, and the steps made before it."""
         self._errors: list[TraceErrors] = []
+
+    @property
+    def _core(self) -> Any:
+        """The agent, or the one on cells within it, which a refinement replaces."""
+        return getattr(self._agent, "core", self._agent)
 
     def see(self, view: EpisodeView) -> None:
         """Repeat the episode before, and compare the data of the one that begins."""
