@@ -111,16 +111,40 @@ def positive_scale(name: str, value: Any) -> float:
 
 
 def whole_below(name: str, value: Any, end: int) -> int:
-    """An integer in 0 … end - 1; a whole number of any type is accepted."""
+    """An integer in 0 … end - 1; a whole number of any type is accepted.
+
+    A truth value is not: `True` is more likely a mistake than state 1.
+    """
     if type(value) is int and 0 <= value < end:
         return value
     try:
+        if isinstance(value, bool) or _kind(value) == "b":
+            raise TypeError("a truth value")
         number = int(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgumentError(name, value, f"an integer in 0 … {end - 1}") from error
     if number != value or not 0 <= number < end:
         raise InvalidArgumentError(name, value, f"an integer in 0 … {end - 1}")
     return number
+
+
+def plain_number(value: Any) -> float:
+    """A number of any type as a float; a TypeError for text, which `float` would read.
+
+    >>> plain_number(np.float32(0.5)), plain_number(True)
+    (0.5, 1.0)
+    >>> plain_number("0")
+    Traceback (most recent call last):
+    TypeError: text
+    """
+    if isinstance(value, (str, bytes, bytearray, memoryview)) or _kind(value) in "USOV":
+        raise TypeError("text")
+    return float(value)
+
+
+def _kind(value: Any) -> str:
+    """The kind of a NumPy scalar or array: "b" for truth values, "U" for text; "-" for anything else."""
+    return str(getattr(getattr(value, "dtype", None), "kind", "-"))
 
 
 def real(

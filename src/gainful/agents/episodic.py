@@ -18,7 +18,7 @@ from gainful.agents.guarantee import Guarantee
 from gainful.agents.labels import AgentLabels
 from gainful.agents.showing import ShownAgent
 from gainful.agents.statistics import AgentCounts, Statistics, count_transitions, execution_limit, named
-from gainful.arguments import finite, whole_below
+from gainful.arguments import finite, plain_number, whole_below
 from gainful.errors import InvalidArgumentError, describe
 from gainful.rng import Key, Role, draw, draws, stream_key, uniform
 
@@ -529,7 +529,7 @@ class EpisodicAgent(ShownAgent):
                 problem=f"action {a} at step {self.t + 1}: state {s} does not have it",
             )
         try:
-            r = reward if type(reward) is float else float(reward)
+            r = reward if type(reward) is float else plain_number(reward)
         except (TypeError, ValueError, OverflowError) as error:
             problem = f"reward {describe(reward)} at step {self.t + 1}"
             raise InvalidArgumentError("reward", reward, "a number", problem=problem) from error

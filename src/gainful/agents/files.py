@@ -12,6 +12,7 @@ from gainful.agents import registry
 from gainful.agents.agent import Agent
 from gainful.agents.episodic import EPISODE_RECORD, EpisodeLog, EpisodePlan, EpisodicAgent
 from gainful.agents.labels import AgentLabels
+from gainful.agents.saved_arrays import check_saved
 from gainful.archive import Format, read_archive, write_archive
 from gainful.arguments import settings_before
 from gainful.errors import InvalidAgentError
@@ -177,18 +178,18 @@ def _without(prefix: str, arrays: Arrays) -> Arrays:
 
 
 def _check_arrays(agent: EpisodicAgent, header: Header, arrays: Arrays) -> None:
-    pairs = agent.n_states * agent.n_actions
-    for name, shape, dtype in (
-        ("remaining", (pairs,), np.int64),
-        ("visits_before", (pairs,), np.int64),
-        ("visited", (agent.n_states,), np.bool_),
-    ):
-        if arrays[name].shape != shape or arrays[name].dtype != dtype:
-            raise ValueError(f"array '{name}' has shape {arrays[name].shape} and dtype {arrays[name].dtype}")
+    visits = agent.statistics.visits
+    check_saved(arrays, "remaining", visits)
+    check_saved(arrays, "visits_before", visits, low=0, high=visits)
+    check_saved(arrays, "visited", np.empty(agent.n_states, dtype=np.bool_))
     if arrays["records"].dtype != EPISODE_RECORD or arrays["records"].ndim != 1:
         raise ValueError(f"records have dtype {arrays['records'].dtype} and shape {arrays['records'].shape}")
-    if int(header["t"]) != int(agent.statistics.visits.sum()):
-        raise ValueError(f"{header['t']} steps, but {agent.statistics.visits.sum()} visits")
+    if int(header["t"]) != int(visits.sum()):
+        raise ValueError(f"{header['t']} steps, but {visits.sum()} visits")
+    if not -1 <= int(header["planned_at"]) <= int(header["t"]) + 1:
+        raise ValueError(f"planned at step {header['planned_at']} of {header['t']}")
+    if visits.reshape(agent.allowed.shape)[~agent.allowed].any():
+        raise ValueError("an action was counted in a state that does not have it")
 
 
 def _plan(agent: EpisodicAgent, kept: dict[str, Any], arrays: Arrays) -> EpisodePlan:

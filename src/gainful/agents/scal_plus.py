@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.saved_arrays import check_saved
 from gainful.agents.statistics import Statistics
 from gainful.arguments import finite
 from gainful.errors import InvalidArgumentError
@@ -305,6 +306,9 @@ class SCALPlus(EpisodicAgent):
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Restore the arrays that `own_arrays` returned."""
-        if arrays["values"].shape != (self.n_states,) or not np.isfinite(arrays["values"]).all():
-            raise ValueError(f"array 'values' has shape {arrays['values'].shape}, or is not finite")
+        check_saved(arrays, "values", np.empty(self.n_states))
+        for name in arrays.keys() & {"rewards", "band"}:
+            check_saved(arrays, name, np.empty(arrays[name].shape))
+        if "numbers" in arrays:
+            check_saved(arrays, "numbers", np.empty(arrays["numbers"].shape, dtype=np.int64), low=0, high=self.t + 1)
         self._planner.restore(arrays, self.statistics)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gainful._compiled import inlined, kernel
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent, one_hot
+from gainful.agents.saved_arrays import check_saved
 from gainful.agents.statistics import Statistics
 from gainful.errors import InvalidArgumentError
 from gainful.rng import draw, uniform
@@ -134,8 +135,7 @@ class StepwiseAgent(EpisodicAgent):
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Restore the tables."""
         for name in ("q", "target", "numbers"):
-            if arrays[name].shape != getattr(self, name).shape:
-                raise ValueError(f"array '{name}' has shape {arrays[name].shape}")
+            check_saved(arrays, name, getattr(self, name))
             setattr(self, name, arrays[name])
 
 

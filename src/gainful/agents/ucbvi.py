@@ -12,6 +12,7 @@ from gainful._compiled import kernel
 from gainful.agents.empirical import empirical_rows
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.saved_arrays import check_saved
 from gainful.agents.sets import SetConstants, Sums, sums_of
 from gainful.agents.statistics import Statistics
 from gainful.arguments import number_of, positive_scale
@@ -106,13 +107,11 @@ class UCBVI(EpisodicAgent):
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Restore the present block."""
-        table, block = arrays["table"], arrays["block"]
         length = self.episode_length if self.current is not None else 0
-        if table.shape != (length, self.n_states) or block.shape != (1,):
-            raise ValueError(f"array 'table' has shape {table.shape} and 'block' {block.shape}")
-        if table.size and not (table.min() >= 0 and table.max() < self.n_actions):
-            raise ValueError("an action of 'table' is out of range")
-        self._table, self._block = table.copy(), int(block[0])
+        actions = np.empty((length, self.n_states), dtype=np.int64)
+        check_saved(arrays, "table", actions, low=0, high=self.n_actions - 1)
+        check_saved(arrays, "block", np.empty(1, dtype=np.int64), low=0, high=self.t)
+        self._table, self._block = arrays["table"].copy(), int(arrays["block"][0])
 
     @property
     def guarantee(self) -> Guarantee:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from gainful.arguments import whole_below
 from gainful.errors import JournalError
 from gainful.live.receipts import Decision
 from gainful.live.records import RecordKind
 from gainful.live.requests import receive, remember_answer
 from gainful.live.session import JournalSession
-from gainful.live.validation import checked_number, checked_point
+from gainful.live.validation import checked_point
 
 _DECISION = int(RecordKind.DECISION)
 _NO_ACTION = bytes(4)
@@ -30,7 +31,7 @@ class DecisionMaker:
             where = checked_point(machine.agent, state)
             packed_state = layout.state.pack(*where)
         else:
-            where = checked_number("state", state, machine.core.n_states)
+            where = whole_below("state", state, machine.core.n_states)
             packed_state = layout.state.pack(where)
         request, known = receive(machine.ledger, layout, request_id, _DECISION, packed_state + _NO_ACTION)
         if known is not None:

@@ -8,19 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.agents.partitioned import PartitionedAgent
-from gainful.arguments import whole_below
+from gainful.arguments import plain_number, whole_below
 from gainful.errors import InvalidArgumentError, describe
 from gainful.live.batch_counting import cells_of
 from gainful.live.records import TransitionColumns
-
-
-def checked_number(name: str, value: Any, n: int) -> int:
-    """A state or action in 0 … n-1. A bool is rejected: it is more likely a mistake than state 1."""
-    if type(value) is int and 0 <= value < n:
-        return value
-    if isinstance(value, (bool, np.bool_)):
-        raise InvalidArgumentError(name, value, f"an integer in 0 … {n - 1}")
-    return whole_below(name, value, n)
 
 
 def checked_point(agent: PartitionedAgent, state: Any) -> NDArray[np.float64]:
@@ -40,9 +31,9 @@ def checked_transition(
     """State, action, reward and next state that the agent would accept, in plain types."""
     s: Any
     core = agent.core
-    a = checked_number("action", action, core.n_actions)
+    a = whole_below("action", action, core.n_actions)
     if core is agent:
-        cell = s = checked_number("state", state, core.n_states)
+        cell = s = whole_below("state", state, core.n_states)
     else:
         s = checked_point(agent, state)
         cell = agent.partition.index(s)
@@ -59,13 +50,11 @@ def checked_outcome(agent: Any, reward: Any, next_state: Any) -> tuple[float, An
     core = agent.core
     to: Any
     if core is agent:
-        to = checked_number("next_state", next_state, core.n_states)
+        to = whole_below("next_state", next_state, core.n_states)
     else:
         to = checked_point(agent, next_state)
     try:
-        if isinstance(reward, (str, bytes)):  # float would read it
-            raise TypeError("text")
-        r = float(reward) + 0.0  # -0.0 is 0.0
+        r = plain_number(reward) + 0.0  # -0.0 is 0.0
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgumentError(
             "reward", reward, "a number", problem=f"reward {describe(reward)} at step {core.t + 1}"
