@@ -100,7 +100,7 @@ class Forgetful(gf.SCALPlus):
 
     def act(self, state: int) -> int:
         self.calls = getattr(self, "calls", 0) + 1
-        return (super().act(state) + self.calls) % self.n_actions
+        return int(super().act(state) + self.calls) % self.n_actions
 
 
 class Clipping(gf.SCALPlus):

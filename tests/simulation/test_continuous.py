@@ -91,7 +91,7 @@ class Counting(gf.SCALPlus):
 
     def act(self, state: int) -> int:
         self.asked.append(state)
-        return super().act(state)
+        return int(super().act(state))
 
 
 KINDS: dict[str, Callable[[ContinuousEnvironment], Any]] = {

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gainful._compiled import kernel
+from gainful.agents.for_models import TabularAgentForModels
 from gainful.agents.guarantee import Guarantee
-from gainful.agents.labels import AgentLabels
+from gainful.agents.labels import AgentLabels, action_number, state_number
 from gainful.agents.showing import ShownAgent
 from gainful.agents.statistics import AgentCounts, Statistics, count_transitions, execution_limit, named
 from gainful.arguments import finite, plain_number, whole_below
@@ -136,7 +137,7 @@ class EpisodeView:
     statistics: Statistics
 
 
-class EpisodicAgent(ShownAgent):
+class EpisodicAgent(ShownAgent, TabularAgentForModels):
     """An agent on numbered states that plans once per episode; a subclass implements `plan`.
 
     An episode ends when the action chosen in the current state has been executed in it max{1, ⌊f·N_k(s,a)⌋} times, N_k
@@ -220,13 +221,13 @@ class EpisodicAgent(ShownAgent):
         """The tabular agent that has the clock, the statistics and the plan: this one."""
         return self
 
-    def cell(self, state: int) -> int:
+    def cell(self, state: Any) -> int:
         """Check a state.
 
         Parameters
         ----------
-        state : int
-            The state, from 0; a whole number of any type.
+        state : int or str
+            The state, from 0, as a whole number of any type; or its label.
 
         Returns
         -------
@@ -238,7 +239,7 @@ class EpisodicAgent(ShownAgent):
         InvalidArgumentError
             If this agent has no such state.
         """
-        return whole_below("state", state, self.n_states)
+        return state_number(self.labels, "state", state, self.n_states)
 
     def cells(self, states: NDArray[Any]) -> NDArray[np.int64]:
         """Return the numbers of many states, which are the states themselves.
@@ -385,19 +386,19 @@ class EpisodicAgent(ShownAgent):
 
         save_agent(self, path)
 
-    def predict(self, state: int) -> int:
+    def predict(self, state: Any) -> Any:
         """The greedy action of the present policy; begins no episode and learns nothing.
 
         Parameters
         ----------
-        state : int
-            The state, from 0.
+        state : int or str
+            The state, from 0, or its label.
 
         Returns
         -------
-        int
+        int or str
             The most probable action of the present policy, ties to the lowest; before the first plan the lowest action
-            that the state has.
+            that the state has. A label if the state was given by its label and actions have labels.
 
         Examples
         --------
@@ -405,7 +406,8 @@ class EpisodicAgent(ShownAgent):
         >>> gf.UCRL2(2, 2).predict(1)
         0
         """
-        return int(np.argmax(self.policy_at(np.array([self.cell(state)]))[0]))
+        action = int(np.argmax(self.policy_at(np.array([self.cell(state)]))[0]))
+        return self.action_label(action) if isinstance(state, str) else action
 
     def policy_at(self, states: NDArray[np.int64]) -> NDArray[np.float64]:
         """Probabilities of the actions in many states, by the present policy; see `predict`.
@@ -425,20 +427,20 @@ class EpisodicAgent(ShownAgent):
         chosen = self.allowed[states].argmax(axis=1) if plan is None else plan.actions[states]
         return one_hot(chosen, self.n_actions)
 
-    def act(self, state: int) -> int:
+    def act(self, state: Any) -> Any:
         """Choose the action to take in `state`; a new episode begins first if one is due.
 
         A repeated call before the next `observe` returns the same action.
 
         Parameters
         ----------
-        state : int
-            The state, from 0.
+        state : int or str
+            The state, from 0, or its label.
 
         Returns
         -------
-        int
-            The action, from 0.
+        int or str
+            The action, from 0; its label if the state was given by its label and actions have labels.
 
         Raises
         ------
@@ -447,6 +449,8 @@ class EpisodicAgent(ShownAgent):
         NotConvergedError
             If a plan was due and could not be made.
         """
+        if isinstance(state, str):
+            return self.action_label(self.act(self.cell(state)))
         s = whole_below("state", state, self.n_states)
         if self.current is None or self.interrupted or self.t >= self.current.last_step:
             self.begin_episode()
@@ -499,28 +503,44 @@ class EpisodicAgent(ShownAgent):
         draws(~self.key, np.uint64(n), key)
         return np.uint64(key[0])
 
-    def observe(self, state: int, action: int, reward: float, next_state: int) -> None:
+    def action_label(self, action: int) -> Any:
+        """Give the label of an action.
+
+        Parameters
+        ----------
+        action : int
+            A valid action.
+
+        Returns
+        -------
+        str or int
+            Its label; the action itself if actions have none.
+        """
+        labels = self.labels
+        return action if labels is None or labels.actions is None else labels.actions[action]
+
+    def observe(self, state: Any, action: Any, reward: float, next_state: Any) -> None:
         """Learn from a transition: any valid one, whether or not the agent chose it.
 
         Parameters
         ----------
-        state : int
-            The state in which the action was taken.
-        action : int
-            The action taken.
+        state : int or str
+            The state in which the action was taken, or its label.
+        action : int or str
+            The action taken, or its label.
         reward : float
-            The reward received, in [reward_min, reward_max].
-        next_state : int
-            The state reached.
+            The reward received, in [reward_min, reward_max]; the negative of a cost.
+        next_state : int or str
+            The state reached, or its label.
 
         Raises
         ------
         InvalidArgumentError
             If the transition is not possible for this agent, which then stays as it was.
         """
-        s = whole_below("state", state, self.n_states)
-        a = whole_below("action", action, self.n_actions)
-        to = whole_below("next state", next_state, self.n_states)
+        s = state_number(self.labels, "state", state, self.n_states)
+        a = action_number(self.labels, action, self.n_actions)
+        to = state_number(self.labels, "next state", next_state, self.n_states)
         if not self.allowed[s, a]:
             raise InvalidArgumentError(
                 "action",

@@ -163,8 +163,9 @@ def take_state(agent: Agent, header: Header, arrays: Arrays) -> None:
     core.t, core.planned_at = int(header["t"]), int(header["planned_at"])
     core.interrupted = bool(header["interrupted"])
     core.current = None if header["plan"] is None else _plan(core, header["plan"], arrays)
-    n_states = core.n_states if agent.dim == 0 else None
-    agent.labels = AgentLabels.from_json(header.get("labels"), n_states, core.n_actions)
+    if header.get("labels") is not None:  # an older file has none, and the agent keeps those that it was made with
+        n_states = core.n_states if agent.dim == 0 else None
+        agent.labels = AgentLabels.from_json(header["labels"], n_states, core.n_actions)
     agent.restore(_without("own_", arrays))
 
 

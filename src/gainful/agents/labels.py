@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
+
+from gainful.arguments import whole_below
+from gainful.errors import InvalidArgumentError, describe, nearest_name
+
+MOST_COMPARED, LONGEST_COMPARED, MOST_LISTED = 200, 100, 10
+"""Labels, and characters of one, up to which the nearest one is looked for; labels that a message lists."""
 
 Objective: TypeAlias = Literal["reward", "cost"]
 
@@ -12,6 +19,9 @@ Objective: TypeAlias = Literal["reward", "cost"]
 @dataclass(frozen=True)
 class AgentLabels:
     """Labels of states and actions, and the sign of rewards.
+
+    A string is always a label, and an integer always a number: with the labels "1", "2", "3" the first state is "1" or
+    0. An answer has the form of the question: a label in, a label out.
 
     Parameters
     ----------
@@ -29,6 +39,42 @@ class AgentLabels:
     states: tuple[str, ...] | None = None
     actions: tuple[str, ...] | None = None
     objective: Objective = "reward"
+
+    @classmethod
+    def of(cls, environment: Any) -> AgentLabels | None:
+        """The labels and the sign of a model or an environment; None if it has only numbers, and rewards.
+
+        Parameters
+        ----------
+        environment : MDP, ContinuousEnvironment or any other
+            An object that may have `state_labels`, `action_labels` and `units`.
+
+        Returns
+        -------
+        AgentLabels or None
+        """
+        units = getattr(environment, "units", None)
+        made = cls(
+            getattr(environment, "state_labels", None) or None,
+            getattr(environment, "action_labels", None) or None,
+            "reward" if units is None else units.objective,
+        )
+        return None if made == cls() else made
+
+    @property
+    def sign(self) -> float:
+        """+1 for rewards, -1 for costs."""
+        return 1.0 if self.objective == "reward" else -1.0
+
+    @cached_property
+    def state_numbers(self) -> Mapping[str, int]:
+        """The number of every state's label; empty if states have none."""
+        return {label: i for i, label in enumerate(self.states or ())}
+
+    @cached_property
+    def action_numbers(self) -> Mapping[str, int]:
+        """The number of every action's label; empty if actions have none."""
+        return {label: i for i, label in enumerate(self.actions or ())}
 
     def to_json(self) -> dict[str, Any]:
         """The labels in plain values, as files have them."""
@@ -63,6 +109,50 @@ class AgentLabels:
             raise ValueError(f"the objective is {objective!r}, not 'reward' or 'cost'")
         states = _checked_names("states", kept.get("states"), n_states)
         return cls(states, _checked_names("actions", kept.get("actions"), n_actions), objective)
+
+
+def state_number(labels: AgentLabels | None, name: str, value: Any, n_states: int) -> int:
+    """The number of a state that is given by its number or its label; `name` is what a message calls it."""
+    if type(value) is int and 0 <= value < n_states:
+        return value
+    if isinstance(value, str):
+        return label_number(None if labels is None else labels.state_numbers, name, value)
+    return whole_below(name, value, n_states)
+
+
+def action_number(labels: AgentLabels | None, value: Any, n_actions: int) -> int:
+    """The number of an action that is given by its number or its label."""
+    if type(value) is int and 0 <= value < n_actions:
+        return value
+    if isinstance(value, str):
+        return label_number(None if labels is None else labels.action_numbers, "action", value)
+    return whole_below("action", value, n_actions)
+
+
+def label_number(numbers: Mapping[str, int] | None, name: str, label: str) -> int:
+    """The number of a label, or an InvalidArgumentError that suggests the nearest one."""
+    found = None if numbers is None else numbers.get(label)
+    if found is not None:
+        return found
+    kind = name.split("[")[0].removeprefix("next_").removeprefix("next ").removesuffix("s")
+    if not numbers:
+        raise InvalidArgumentError(
+            name,
+            label,
+            "a number",
+            problem=f"{name} is {describe(label)}, and the {kind}s of this agent have no labels",
+        )
+    raise InvalidArgumentError(name, label, hint=_hint(label, numbers), problem=f"there is no {kind} {describe(label)}")
+
+
+def _hint(label: str, numbers: Mapping[str, int]) -> str:
+    """The nearest label, if it is quickly found, or the first ones."""
+    few = len(numbers) <= MOST_COMPARED and len(label) <= LONGEST_COMPARED
+    near = nearest_name(label, numbers) if few else ""
+    if near:
+        return f"did you mean {near!r}?"
+    shown = ", ".join(repr(one[:LONGEST_COMPARED]) for one in list(numbers)[:MOST_LISTED])
+    return f"labels are {shown}{', …' if len(numbers) > MOST_LISTED else ''}"
 
 
 def _checked_names(name: str, found: Any, n: int | None) -> tuple[str, ...] | None:

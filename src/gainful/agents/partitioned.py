@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from gainful.agents.episodic import NEVER, EpisodePlan, EpisodeView, EpisodicAgent
 from gainful.agents.files import save_agent
+from gainful.agents.for_models import CellAgentForEnvironments
 from gainful.agents.guarantee import Guarantee
-from gainful.agents.labels import AgentLabels
+from gainful.agents.labels import AgentLabels, action_number
 from gainful.agents.refinement import TransitionLog
 from gainful.agents.showing import ShownAgent
 from gainful.agents.smoothness import Smoothness
@@ -20,7 +21,7 @@ from gainful.agents.statistics import Statistics
 from gainful.partition import Partition
 
 
-class PartitionedAgent(ShownAgent):
+class PartitionedAgent(ShownAgent, CellAgentForEnvironments):
     """An agent whose states are points: `core`, a tabular agent, sees the cells of `partition`.
 
     The policy of a cell is that of every point in it. The clock, the statistics, the plan and the records are those of
@@ -192,7 +193,8 @@ class PartitionedAgent(ShownAgent):
         if self.core.t >= self.refines_at:
             self.refine()
             cell = self.cell(state)
-        return self.core.act(cell)
+        action: int = self.core.act(cell)
+        return action
 
     def begin_episode(self, plan: EpisodePlan | None = None, seconds: float = 0.0) -> None:
         """Begin an episode.
@@ -223,15 +225,15 @@ class PartitionedAgent(ShownAgent):
         """
         return self.core.decide(self.cell(state), n)
 
-    def observe(self, state: ArrayLike, action: int, reward: float, next_state: ArrayLike) -> None:
+    def observe(self, state: ArrayLike, action: Any, reward: float, next_state: ArrayLike) -> None:
         """Learn from a transition: any valid one, whether or not the agent chose it.
 
         Parameters
         ----------
         state : array_like
             The point at which the action was taken.
-        action : int
-            The action taken.
+        action : int or str
+            The action taken, or its label.
         reward : float
             The reward received, in [reward_min, reward_max].
         next_state : array_like
@@ -242,9 +244,10 @@ class PartitionedAgent(ShownAgent):
         InvalidArgumentError
             If the transition is not possible for this agent, which then stays as it was.
         """
-        self.core.observe(self.cell(state), action, reward, self.cell(next_state))
+        a = action_number(self.labels, action, self.n_actions)
+        self.core.observe(self.cell(state), a, reward, self.cell(next_state))
         if self.log is not None:
-            self.log.append(state, int(action), float(reward), next_state)
+            self.log.append(state, a, float(reward), next_state)
 
     def predict(self, observation: ArrayLike) -> int:
         """The greedy action of the present policy at a point; begins no episode and learns nothing.
@@ -260,7 +263,8 @@ class PartitionedAgent(ShownAgent):
             The most probable action of the present policy, ties to the lowest; before the first plan the lowest action
             that the cell has.
         """
-        return self.core.predict(self.cell(observation))
+        action: int = self.core.predict(self.cell(observation))
+        return action
 
     def policy(self, points: ArrayLike) -> NDArray[np.float64]:
         """Probabilities of the actions at many points, by the present policy; see `predict`.
