@@ -13,7 +13,7 @@ from gainful.partition import Partition
 if TYPE_CHECKING:
     from gainful.mdp.model import MDP
 
-DEFAULT_BINS = 10
+BINS_WITHOUT_FORMULA = 10
 """Cells per axis if neither the user nor a formula gives their number."""
 LEAST_REWARD_RANGE = 1e-9
 """The range of rewards of a model in which all rewards are the same."""
@@ -173,7 +173,7 @@ def cells_for(env: Any, bins: int | None, horizon: float | None) -> Partition:
     """Equal cells on the box of an environment."""
     space = getattr(env, "observation_space", None)
     if space is not None:
-        return Partition.from_box(space, bins or DEFAULT_BINS)
+        return Partition.from_box(space, bins or BINS_WITHOUT_FORMULA)
     if not hasattr(env, "low"):
         raise InvalidArgumentError(
             "env",
@@ -184,4 +184,4 @@ def cells_for(env: Any, bins: int | None, horizon: float | None) -> Partition:
         )
     if bins is None and horizon is not None and env.lipschitz is not None and env.holder is not None:
         bins = bins_for_horizon(int(horizon), env.n_actions, env.lipschitz, env.holder, env.dim)
-    return Partition.uniform(bins=bins or DEFAULT_BINS, dim=env.dim, low=env.low, high=env.high)
+    return Partition.uniform(bins=bins or BINS_WITHOUT_FORMULA, dim=env.dim, low=env.low, high=env.high)
