@@ -11,9 +11,15 @@ import pytest
 os.environ["NUMBA_CACHE_DIR"] = str(Path(__file__).parent / ".cache" / f"numba-{version('numba')}")
 
 
+LONG_EXAMPLES = {"gainful.experiments.tune.tune"}
+"""Examples in docstrings that take more than 5 s of CPU."""
+
+
 @pytest.hookimpl(tryfirst=True)  # before markers choose
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`make test` looks at one page in a browser; `make test-all` looks at all."""
+    """`make test` looks at one page in a browser and leaves out long examples; `make test-all` looks at all."""
     for item in items:
+        if item.name in LONG_EXAMPLES:
+            item.add_marker(pytest.mark.slow)
         if {"look", "browser"} & set(getattr(item, "fixturenames", ())) and item.name != "test_every_chart_is_drawn":
             item.add_marker(pytest.mark.slow)

@@ -12,7 +12,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 
 
-LONG = ("choosing_c.md", "own_environment.md", "audit.md")
+LONG = ("tune.md", "choosing_c.md", "own_environment.md", "audit.md")
 
 
 @pytest.mark.parametrize(

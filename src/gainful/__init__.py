@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gainful.experiments.results import results
     from gainful.experiments.run_frames import summary
     from gainful.experiments.sweep import run_experiment
+    from gainful.experiments.tune import tune
     from gainful.live.durable_agent import DurableAgent
     from gainful.live.logs import fit_log
     from gainful.live.opening import open_agent
@@ -106,6 +107,7 @@ _HOME = {
     "fit_log": "gainful.live.logs",
     "open_agent": "gainful.live.opening",
     "run_experiment": "gainful.experiments.sweep",
+    "tune": "gainful.experiments.tune",
     "Run": "gainful.simulation.run",
     "simulate": "gainful.simulation.simulate",
     "simulate_many": "gainful.simulation.many",
@@ -172,6 +174,7 @@ __all__ = [
     "structure",
     "summary",
     "theory",
+    "tune",
 ]
 
 

@@ -18,6 +18,7 @@ from gainful.cli import report as report_command
 from gainful.cli import run as run_command
 from gainful.cli import serve as serve_command
 from gainful.cli import solve as solve_command
+from gainful.cli import tune as tune_command
 
 app = typer.Typer(
     name="gainful",
@@ -34,6 +35,7 @@ app.command("solve", no_args_is_help=True)(solve_command.solve)
 app.command("learn", no_args_is_help=True)(learn_command.learn)
 app.command("fit", no_args_is_help=True)(fit_command.fit)
 app.command("run", no_args_is_help=True)(run_command.run)
+app.command("tune", no_args_is_help=True)(tune_command.tune)
 app.command("status", no_args_is_help=True)(run_command.status)
 app.command("report", no_args_is_help=True)(report_command.report)
 app.command("audit", no_args_is_help=True)(audit_command.audit)

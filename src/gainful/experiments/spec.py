@@ -250,17 +250,22 @@ def read_spec(source: str | Path | Mapping[str, Any]) -> Spec:
     """
     if isinstance(source, Mapping):
         return _checked(dict(source), "the spec", None)
+    name, text, data = read_toml(source)
+    spec = _checked(data, name, TomlPositions(text))
+    spec._text = text
+    return spec
+
+
+def read_toml(source: str | Path) -> tuple[str, str, dict[str, Any]]:
+    """The name of a spec in messages, its text, and what tomllib makes of it; the spec itself is not checked."""
     name, text = _text_of(source)
     try:
-        data = tomllib.loads(text)
+        return name, text, tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidSpecError(f"{name} is not valid TOML: {error}", name=name) from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits; brackets in brackets in ...
         what = "is nested too deeply" if isinstance(error, RecursionError) else "has a number with too many digits"
         raise InvalidSpecError(f"{name} {what}", name=name) from error
-    spec = _checked(data, name, TomlPositions(text))
-    spec._text = text
-    return spec
 
 
 def shipped() -> list[tuple[str, str]]:
@@ -316,7 +321,9 @@ def _text_of(source: str | Path) -> tuple[str, str]:
 
 def _checked(data: dict[str, Any], name: str, positions: TomlPositions | None) -> Spec:
     problems: list[tuple[KeyPath, str]] = []
-    head = {key: value for key, value in data.items() if key not in ("environments", "agents")}
+    head = {key: value for key, value in data.items() if key not in ("environments", "agents", "tune")}
+    if "tune" in data:
+        problems.append((("tune",), "this spec has something to tune; run it with gainful tune"))
     header = _validated(Header, head, (), problems, [*Spec.model_fields])
     entries: dict[str, dict[int, Any]] = {}
     mentioned: list[str] = []
