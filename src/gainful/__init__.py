@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gainful.agents.uccrl import UCCRL
     from gainful.agents.ucrl2 import UCRL2
     from gainful.agents.ucrl2b import UCRL2B
+    from gainful.estimation.evaluate_log import LogEvaluation, evaluate_log
     from gainful.estimation.fit import LogFit, fit
     from gainful.experiments.results import results
     from gainful.experiments.run_frames import summary
@@ -99,6 +100,8 @@ _HOME = {
     "load_agent": "gainful.agents.files",
     "OptimisticQ": "gainful.agents.optimistic_q",
     "EpsilonGreedyQ": "gainful.agents.epsilon_greedy_q",
+    "LogEvaluation": "gainful.estimation.evaluate_log",
+    "evaluate_log": "gainful.estimation.evaluate_log",
     "LogFit": "gainful.estimation.fit",
     "fit": "gainful.estimation.fit",
     "results": "gainful.experiments.results",
@@ -134,6 +137,7 @@ __all__ = [
     "Fixed",
     "KLSCALPlus",
     "LearnedPolicy",
+    "LogEvaluation",
     "LogFit",
     "OptPSRL",
     "OptimisticQ",
@@ -150,6 +154,7 @@ __all__ = [
     "environments",
     "errors",
     "evaluate",
+    "evaluate_log",
     "extended_value_iteration",
     "finite_horizon_value_iteration",
     "fit",

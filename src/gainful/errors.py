@@ -134,6 +134,14 @@ class ExperimentError(GainfulError, RuntimeError):
     """An experiment cannot continue, or does not match the contents of its folder; finished runs are safe."""
 
 
+class NotCoveredError(GainfulError, ValueError):
+    """A log has too little data, or none, of what a policy does; `pairs` lists (state, action, visits)."""
+
+    def __init__(self, problem: str = "", pairs: tuple[Any, ...] = (), **fields: Any) -> None:
+        super().__init__(problem, **fields)
+        self.pairs = pairs
+
+
 class TooLargeError(GainfulError, MemoryError):
     """A dense array was asked for that would not reasonably fit; the sparse form is what to use."""
 

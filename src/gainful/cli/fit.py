@@ -35,32 +35,12 @@ def fit(
             show_default=False,
         ),
     ] = None,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--column",
-            metavar="NAME=COLUMN",
-            help="The log's own name of a column: --column state=condition; may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    ends: Annotated[
-        str,
-        typer.Option(
-            metavar="auto|drop|restart",
-            help="What to do with states that the log enters and never leaves: 'restart' goes on to the first state of "
-            "the next trajectory, 'drop' leaves the transitions into them out, 'auto' drops them if each is entered "
-            "once, as where a log just stops.",
-        ),
-    ] = "auto",
-    confidence: Annotated[str, typer.Option(metavar="NUMBER", help="The level of each interval.")] = "0.95",
-    replicates: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Resampled models behind the intervals of gains; 0 for none.")
-    ] = 200,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the resampling.")] = 0,
-    states_shown: Annotated[
-        int, typer.Option("--max-states-shown", min=0, metavar="N", help="How many states of the policy to list.")
-    ] = 20,
+    columns: options.LogColumns = None,
+    ends: options.LogEnds = "auto",
+    confidence: options.Confidence = "0.95",
+    replicates: options.Replicates = 200,
+    seed: options.ResamplingSeed = 0,
+    states_shown: options.StatesShown = 20,
     rows: Annotated[
         bool, typer.Option("--rows", help="List every transition with its count, probability and interval, too.")
     ] = False,

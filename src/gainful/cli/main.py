@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from gainful.cli import audit as audit_command
+from gainful.cli import evaluate as evaluate_command
 from gainful.cli import failures
 from gainful.cli import fit as fit_command
 from gainful.cli import learn as learn_command
@@ -33,6 +34,7 @@ app = typer.Typer(
 )
 app.command("solve", no_args_is_help=True)(solve_command.solve)
 app.command("learn", no_args_is_help=True)(learn_command.learn)
+app.command("evaluate", no_args_is_help=True)(evaluate_command.evaluate)
 app.command("fit", no_args_is_help=True)(fit_command.fit)
 app.command("run", no_args_is_help=True)(run_command.run)
 app.command("tune", no_args_is_help=True)(tune_command.tune)

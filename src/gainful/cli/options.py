@@ -46,3 +46,29 @@ ExperimentFolder = Annotated[
     Path, typer.Argument(metavar="DIR", help="The folder of an experiment.", show_default=False)
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+StatesShown = Annotated[
+    int, typer.Option("--max-states-shown", min=0, metavar="N", help="How many states of the policy to list.")
+]
+LogColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="NAME=COLUMN",
+        help="A log's own name of a column: --column state=condition; may be repeated.",
+        show_default=False,
+    ),
+]
+LogEnds = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|drop|restart",
+        help="What to do with states that a log enters and never leaves: 'restart' goes on to the first state of the "
+        "next trajectory, 'drop' leaves the transitions into them out, 'auto' drops them if each is entered once, as "
+        "where a log just stops.",
+    ),
+]
+Confidence = Annotated[str, typer.Option(metavar="NUMBER", help="The level of each interval.")]
+Replicates = Annotated[
+    int, typer.Option(min=0, metavar="N", help="Resampled models behind the intervals of gains; 0 for none.")
+]
+ResamplingSeed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Of the resampling.")]

@@ -142,7 +142,8 @@ def _refuse_log(source: Source) -> None:
         f"{source.title}: no column 'probability': this looks like a log of what happened",
         name="probability",
         found=source.columns(),
-        hint=f"estimate a model from it: gainful fit {source.title} --save model.csv, or gf.fit(log).mdp in Python",
+        hint=f"estimate a model from it: gainful fit {source.title} --save model.csv, or gf.fit(log).mdp in "
+        "Python; the gain of a policy from it: gainful evaluate --log",
     )
 
 

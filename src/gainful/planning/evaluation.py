@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -17,10 +20,13 @@ from gainful.mdp.labels import label_column
 from gainful.mdp.model import MDP
 from gainful.mdp.structure import recurrent_classes
 from gainful.planning.plan import Plan
+from gainful.planning.policies import as_policy_array
 from gainful.planning.rounding import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from gainful.planning.shortfall import Shortfall
 
 Vector: TypeAlias = NDArray[np.float64]
 
@@ -55,6 +61,8 @@ class Evaluation:
         How far the numbers are from solving their equations: the larger of max|g + h - r - Ph| and max|g - Pg|.
     mdp : MDP
         The model that was evaluated.
+    policy : ndarray
+        The policy that was evaluated: (S,) actions or (S,A) probabilities.
 
     Examples
     --------
@@ -74,11 +82,19 @@ class Evaluation:
     gain_from_start: float
     residual: float
     mdp: MDP = field(repr=False)
+    policy: NDArray[Any] = field(repr=False)
 
     @property
     def span(self) -> float:
         """sp(bias) = max - min."""
         return float(self.bias.max() - self.bias.min())
+
+    @cached_property
+    def shortfall(self) -> Shortfall:
+        """How far the policy is from optimal, and in which states; MultichainError if no gain is optimal everywhere."""
+        from gainful.planning.shortfall import shortfall_of
+
+        return shortfall_of(self)
 
     @property
     def unichain(self) -> bool:
@@ -140,7 +156,7 @@ class Evaluation:
         )
 
 
-def evaluate(mdp: MDP, policy: Plan | ArrayLike) -> Evaluation:
+def evaluate(mdp: MDP, policy: Plan | ArrayLike | Mapping[Any, Any] | Path) -> Evaluation:
     r"""The exact gain, bias and stationary distribution of a stationary policy; any chain structure.
 
     Solves, P* being the limit of the averages of P^t, ::
@@ -157,13 +173,15 @@ def evaluate(mdp: MDP, policy: Plan | ArrayLike) -> Evaluation:
     ----------
     mdp : MDP
         The process.
-    policy : Plan or array_like
-        (S,) actions (indices or labels), (S,A) probabilities, or a Plan.
+    policy : Plan, mapping, array_like, data frame or file
+        A Plan; {"new": "run", "worn": {"run": 0.5, "fix": 0.5}}; (S,) actions (indices or labels); (S,A)
+        probabilities; or a table with the columns state and action, and probability if actions are mixed, as a data
+        frame or a file (.csv, .tsv, .parquet, or .json as the commands print it).
 
     Returns
     -------
     Evaluation
-        `residual` shows the accuracy reached.
+        `residual` shows the accuracy reached; `shortfall` how far the policy is from optimal, and where.
 
     Raises
     ------
@@ -175,8 +193,18 @@ def evaluate(mdp: MDP, policy: Plan | ArrayLike) -> Evaluation:
     >>> mdp = MDP([[[0.9, 0.1]], [[0.5, 0.5]]], [[1.0], [0.0]])
     >>> round(evaluate(mdp, [0, 0]).gain_from_start, 6)
     0.833333
+
+    Swimming left in the third state of the river loses 0.43 per step, all of it there:
+
+    >>> import gainful as gf
+    >>> river = gf.environments.riverswim(6)
+    >>> policy = {s: "left" if s == 2 else "right" for s in range(6)}
+    >>> lost = evaluate(river, policy).shortfall
+    >>> round(lost.total, 4), lost.to_frame().loc[0, "state"]
+    (0.4286, 'river 2')
     """
-    P, r = chain_of(mdp, checked_policy(mdp, policy))
+    checked = checked_policy(mdp, policy)
+    P, r = chain_of(mdp, checked)
     found = evaluate_chain(P, r)
     units = mdp.units
     start = mdp.start
@@ -184,7 +212,7 @@ def evaluate(mdp: MDP, policy: Plan | ArrayLike) -> Evaluation:
     by_class = units.reward(found.class_gains) / units.step_duration
     gain = units.reward(found.gain) / units.step_duration
     bias = units.amount(found.bias)
-    for array in (gain, bias, visits, by_class, found.transient, *found.classes, *found.class_stationary):
+    for array in (checked, gain, bias, visits, by_class, found.transient, *found.classes, *found.class_stationary):
         array.flags.writeable = False
     return Evaluation(
         gain=gain,
@@ -197,15 +225,16 @@ def evaluate(mdp: MDP, policy: Plan | ArrayLike) -> Evaluation:
         gain_from_start=units.gain(float(weights @ found.class_gains)),
         residual=found.residual,
         mdp=mdp,
+        policy=checked,
     )
 
 
-def checked_policy(mdp: MDP, policy: Plan | ArrayLike) -> NDArray[np.int64] | Vector:
+def checked_policy(mdp: MDP, policy: Any) -> NDArray[np.int64] | Vector:
     """`policy` as (S,) allowed actions or (S,A) probabilities, or an error that names the first bad state."""
     S, A = mdp.n_states, mdp.n_actions
     if isinstance(policy, Plan):
         policy = policy.policy if policy.actions is None else policy.actions
-    table = np.asarray(policy)
+    table = np.asarray(as_policy_array(mdp, policy))
     if table.ndim == 1 and table.dtype.kind in "UO":
         table = np.array([mdp.action_index(a) for a in table], dtype=np.int64)
     if table.shape == (S,) and table.dtype.kind in "iu":

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from gainful.errors import PrecisionError
 from gainful.mdp.model import MDP, require_mdp
+from gainful.planning.plan import Plan
 from gainful.planning.solve import solve
 
 FIRST_EXPONENT, LAST_EXPONENT = -10, -6
@@ -51,10 +52,23 @@ def optimality_gaps(mdp: MDP) -> NDArray[np.float64]:
     (True, [0.42, 1.14, 1.76, 1.84, 1.86, 1.86])
     """
     require_mdp(mdp)
+    if _constant(mdp):
+        return np.where(mdp.allowed, 0.0, np.nan)
+    return gaps_at(mdp, *precise_plan(mdp))
+
+
+def _constant(mdp: MDP) -> bool:
+    """Whether every reward is the same."""
     low, high = mdp.reward_range
-    if not 10.0**FIRST_EXPONENT * (high - low) > 0.0:
-        return np.where(mdp.allowed, 0.0, np.nan)  # every reward is the same
+    return not 10.0**FIRST_EXPONENT * (high - low) > 0.0
+
+
+def precise_plan(mdp: MDP) -> tuple[Plan, float]:
+    """The optimal plan, as precise as float64 can certify, and its precision per step."""
+    low, high = mdp.reward_range
     duration = mdp.units.step_duration
+    if _constant(mdp):
+        return solve(mdp, precision=max(1e-8, 1e-10 * abs(high) / duration)), np.inf
     for exponent in range(FIRST_EXPONENT, LAST_EXPONENT + 1):
         precision = 10.0**exponent * (high - low)
         try:
@@ -64,8 +78,13 @@ def optimality_gaps(mdp: MDP) -> NDArray[np.float64]:
                 raise
         else:
             break
+    return best, precision
+
+
+def gaps_at(mdp: MDP, best: Plan, precision: float) -> NDArray[np.float64]:
+    """The gaps (S,A) at the gain and bias of a plan; those below the noise of its precision are 0."""
     h = mdp.units.amount(best.bias)  # of rewards to be maximised, as `q_values` needs it
-    gain = mdp.units.sign * best.gain * duration
+    gain = mdp.units.sign * best.gain * mdp.units.step_duration
     gaps = np.where(mdp.allowed, gain + h[:, None] - mdp.q_values(h), np.nan)
     gaps[gaps < NOISE_FACTOR * precision] = 0.0
     return gaps

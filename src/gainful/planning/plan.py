@@ -95,9 +95,20 @@ class Plan:
         str
             The label of the action, or the labels with their probabilities if the policy mixes actions there.
         """
-        return self._action_at(self.mdp.state_index(state))
+        return self.action_named(self.mdp.state_index(state))
 
-    def _action_at(self, s: int) -> str:
+    def action_named(self, s: int) -> str:
+        """Name the action of the state with index s, or the mixture of actions.
+
+        Parameters
+        ----------
+        s : int
+            The index of the state.
+
+        Returns
+        -------
+        str
+        """
         if self.actions is not None:
             return self.mdp.action_name(int(self.actions[s]))
         row = self.policy[s]
@@ -119,7 +130,7 @@ class Plan:
         return pd.DataFrame(
             {
                 "state": label_column(self.mdp.state_labels, self.mdp.n_states),
-                "action": [self._action_at(s) for s in range(self.mdp.n_states)],
+                "action": [self.action_named(s) for s in range(self.mdp.n_states)],
                 "bias": self.bias,
             }
         )
@@ -142,7 +153,7 @@ class Plan:
             "found by": f"{self.method}, {self.sweeps:,} sweep{'' if self.sweeps == 1 else 's'}",
         }
         shown = min(MOST_ROWS, self.mdp.n_states)
-        rows = [(self.mdp.state_name(s), self._action_at(s), f"{self.bias[s]:.6g}") for s in range(shown)]
+        rows = [(self.mdp.state_name(s), self.action_named(s), f"{self.bias[s]:.6g}") for s in range(shown)]
         return card(
             f"Plan of {self.mdp.name}" if self.mdp.name else "Plan",
             facts,
