@@ -39,10 +39,17 @@ class Format:
     """What to do with a file that is not an archive at all."""
     checked_since: int = 1
     """The first version whose files end with a checksum."""
+    damage: type[GainfulError] | None = None
+    """The error for a damaged file, if it is not `error`."""
+
+    @property
+    def damage_error(self) -> type[GainfulError]:
+        """The class of errors for files that are not as they were written."""
+        return self.damage or self.error
 
     def damaged(self, path: str | Path, detail: str) -> GainfulError:
         """The error for a file that is not as it was written."""
-        return self.error(
+        return self.damage_error(
             f"{path}: truncated or damaged: {detail}",
             name=str(path),
             hint=f"restore a copy, or save the {self.thing} again",
@@ -115,6 +122,19 @@ def _has_checksum(kind: Format, path: str | Path, file: BinaryIO) -> bool:
     return True
 
 
+def check_archive(kind: Format, path: Path) -> None:
+    """Raise `kind`'s error if a file is not as `write_archive` wrote it; by its checksum, without reading arrays."""
+    try:
+        with open(path, "rb") as file:
+            checked = _has_checksum(kind, path, file)
+    except OSError as error:
+        raise kind.error(
+            f"{path}: cannot be read: {error.strerror or error}", name=str(path), hint="check the path"
+        ) from error
+    if not checked:  # of an earlier version, or damaged at its end
+        read_archive(kind, path)
+
+
 def read_archive(kind: Format, path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Header and arrays of a file written by `write_archive`; `kind`'s error if a bit of it has changed."""
     if not isinstance(path, str | os.PathLike):
@@ -132,14 +152,14 @@ def _read(kind: Format, path: str | Path) -> tuple[dict[str, NDArray[Any]], bool
         with open(path, "rb") as file:
             magic = file.read(4)
             if not magic:
-                raise kind.error(
+                raise kind.damage_error(
                     f"{path}: the file is empty",
                     name=str(path),
                     found=b"",
                     expected=f"an {kind.thing} written by {kind.written_by}",
                 )
             if magic != b"PK\x03\x04":
-                raise kind.error(
+                raise kind.damage_error(
                     f"{path}: not a saved {kind.thing} (it is not an archive){kind.otherwise}",
                     name=str(path),
                     found=magic,

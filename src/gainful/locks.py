@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import sys
 import weakref
 from pathlib import Path
@@ -11,6 +13,8 @@ from typing import Any
 from gainful.errors import GainfulError
 
 LOCK_FILE = "lock"
+NOT_THROUGH_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+"""Flags of every file in a user's folder that is opened for writing: a symbolic link there is refused, not followed."""
 _held: weakref.WeakSet[FolderLock] = weakref.WeakSet()
 
 
@@ -37,15 +41,16 @@ class FolderLock:
     FolderLockedError
         If the folder is locked already.
     OSError
-        If the lock file cannot be opened or locked.
+        If the lock file cannot be opened or locked, or is not a plain file: a link could lead anywhere.
     """
 
     def __init__(self, folder: Path) -> None:
         self.pid, self._fd = os.getpid(), -1
         path = folder / LOCK_FILE
         while True:
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            self._fd = _opened(path, os.O_RDWR | os.O_CREAT)
             try:
+                _refuse_other_names(self._fd)
                 try_to_lock(self._fd)
             except (BlockingIOError, PermissionError) as error:
                 pid = _holder(self._fd)
@@ -77,7 +82,7 @@ class FolderLock:
 def writer_of(folder: Path) -> int | None:
     """The number of the process that holds the lock of `folder`, 0 if it is unknown; None if no process holds it."""
     try:
-        fd = os.open(folder / LOCK_FILE, os.O_RDWR)
+        fd = _opened(folder / LOCK_FILE, os.O_RDWR)
     except OSError:
         return None
     try:
@@ -89,15 +94,32 @@ def writer_of(folder: Path) -> int | None:
     return None
 
 
+def _opened(path: Path, flags: int) -> int:
+    """Open a lock file; an OSError that says so if it is a symbolic link."""
+    try:
+        return os.open(path, flags | NOT_THROUGH_LINKS | getattr(os, "O_NONBLOCK", 0), 0o644)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, f"{LOCK_FILE} is a symbolic link, and is not followed; remove it") from error
+        raise
+
+
+def _refuse_other_names(fd: int) -> None:
+    """An OSError unless an open file is plain and has this one name."""
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        raise OSError(errno.EINVAL, f"{LOCK_FILE} is not a plain file of its own; remove it")
+
+
 def _holder(fd: int) -> int:
     text = os.read(fd, 32).strip()
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def _is_at(fd: int, path: Path) -> bool:
     mine = os.fstat(fd)
     try:
-        there = os.stat(path)
+        there = os.lstat(path)
     except FileNotFoundError:
         return False
     return (mine.st_ino, mine.st_dev) == (there.st_ino, there.st_dev)

@@ -15,6 +15,7 @@ import numpy as np
 from gainful.agents.files import agent_state
 from gainful.errors import JournalError
 from gainful.live import DurableAgent, open_agent
+from gainful.live.end_marker import END_FILE, JournalEnd, pack_end
 from gainful.live.folder import SEGMENT_HEADER_SIZE, Folder, segment_header
 from gainful.live.journal import read_all
 from gainful.live.records import RecordLayout
@@ -100,4 +101,5 @@ def replayed_from_the_beginning(path: Path, first_snapshot: bytes, out: Path) ->
     for r in read_all(folder, description, layout):
         data += layout.pack(r.kind, r.flags, r.sequence, r.time, r.payload, r.request)
     new.segment(1).write_bytes(data)
+    (out / END_FILE).write_bytes(pack_end(description.salt, JournalEnd(1, len(data))))
     return opened(out)

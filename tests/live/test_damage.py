@@ -286,8 +286,6 @@ def test_recovery_from_the_snapshot_before_where_the_last_is_damaged(tmp_path: P
         state = bits(agent)
     newest = Folder(path).snapshots()[0][1]
     newest.write_bytes(newest.read_bytes()[:-200])
-    with pytest.raises(JournalError):
-        opened(path)
     found = recover(path, tmp_path / "out")
     assert found.observations == 60
     with opened(tmp_path / "out") as agent:

@@ -18,6 +18,7 @@ from gainful.atomic_files import write_file
 from gainful.errors import InvalidArgumentError, JournalError
 from gainful.live.agent_config import class_named, make_agent, plain_settings, statistics_digest
 from gainful.live.decision_ledger import DecisionLedger
+from gainful.live.end_marker import END_FILE, JournalEnd, pack_end
 from gainful.live.folder import DESCRIPTION_FILE, SEGMENT_HEADER_SIZE, AgentDescription, Folder, segment_header
 from gainful.live.logs import log_digest, read_log
 from gainful.live.records import FROM_HISTORY, RecordKind, RecordLayout, TransitionColumns
@@ -78,6 +79,7 @@ def create_agent(folder: Folder, wanted: AgentRequest) -> None:
         if rows is not None:
             data += _history_records(RecordLayout(description.salt, description.dim), rows)
         write_file(folder.segment(1), data)
+        write_file(folder.path / END_FILE, pack_end(description.salt, JournalEnd(1, len(data))))
         write_file(folder.description_file, description.to_bytes())
 
 
@@ -116,6 +118,7 @@ def _first_snapshot(agent: Any, description: AgentDescription) -> tuple[dict[str
     header = {
         "sequence": 0,
         "description": description.to_json(),
+        "journal": [1, SEGMENT_HEADER_SIZE],
         "live": {"decided": [-1, 0], "renew": False, "late_plans": 0, "late_outcomes": 0, "changes": []},
         "agent": {**agent_header, "settings": plain_settings(agent_header["settings"])},
     }

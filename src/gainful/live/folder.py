@@ -4,6 +4,7 @@ agent.json           what the agent is; written last when a folder is made: with
 journal-000001.log   segments of the journal, in order; a header of 32 bytes, then records (`gainful.live.records`)
 history-1-900.gz     records 1 … 900, compressed: what compaction makes of segments that a snapshot covers
 snapshot-900.npz     the whole state after record 900 (`gainful.archive`); the last two are kept
+end                  how far the journal reached when it was last synced (`gainful.live.end_marker`)
 lock                 held by the one writer
 unsynced             there after a failed sync, until the segments have been rewritten
 """
@@ -11,6 +12,7 @@ unsynced             there after a failed sync, until the segments have been rew
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +22,8 @@ from zlib import crc32
 from gainful.agents.labels import AgentLabels
 from gainful.checked_json import from_checked_json, to_checked_json
 from gainful.errors import AgentInUseError, InvalidArgumentError, JournalError
-from gainful.locks import LOCK_FILE, FolderLock, FolderLockedError
+from gainful.live.end_marker import END_FILE
+from gainful.locks import LOCK_FILE, NOT_THROUGH_LINKS, FolderLock, FolderLockedError
 
 DESCRIPTION_FILE = "agent.json"
 DESCRIPTION_FORMAT, DESCRIPTION_VERSION = "gainful-live", 2
@@ -62,6 +65,8 @@ class AgentDescription:
     """Where a class outside of gainful is defined, as "my_module:MyAgent"; empty for a class of gainful."""
     labels: dict[str, Any] | None = None
     """The user's words for states and actions, as `AgentLabels.to_json` has them."""
+    version: int = DESCRIPTION_VERSION
+    """The version of the format it was read from."""
 
     @property
     def salt(self) -> int:
@@ -74,7 +79,7 @@ class AgentDescription:
 
     def to_json(self) -> dict[str, Any]:
         """The description as the file, and every snapshot, has it."""
-        return {"format": DESCRIPTION_FORMAT, "version": DESCRIPTION_VERSION, **self.__dict__}
+        return {"format": DESCRIPTION_FORMAT, **self.__dict__, "version": DESCRIPTION_VERSION}
 
     @classmethod
     def from_json(cls, where: str | Path, kept: Any) -> AgentDescription:
@@ -92,7 +97,7 @@ class AgentDescription:
                 found=version,
                 hint="upgrade gainful",
             )
-        rest = {name: value for name, value in kept.items() if name not in ("format", "version")}
+        rest = {name: value for name, value in kept.items() if name != "format"}
         try:
             made = cls(**rest)
             if len(bytes.fromhex(made.identity)) != 16:
@@ -188,7 +193,7 @@ class Folder:
         """Note a failed sync: what the files seem to hold may not be on the disk, even if a later sync succeeds."""
         unsynced_folders.add(self.path.resolve())
         with contextlib.suppress(OSError):
-            (self.path / UNSYNCED_FILE).touch()
+            os.close(os.open(self.path / UNSYNCED_FILE, os.O_WRONLY | os.O_CREAT | NOT_THROUGH_LINKS, 0o666))
 
     @property
     def unsynced(self) -> bool:
@@ -208,7 +213,7 @@ class Folder:
 
 def _belongs(name: str) -> bool:
     temporary = name.startswith(".") and name.endswith(".tmp")
-    known = {DESCRIPTION_FILE, LOCK_FILE, SALVAGED_FILE, UNSYNCED_FILE}
+    known = {DESCRIPTION_FILE, END_FILE, LOCK_FILE, SALVAGED_FILE, UNSYNCED_FILE}
     return temporary or name in known or any(p.fullmatch(name) for p in (_SEGMENT, _HISTORY, _SNAPSHOT))
 
 

@@ -10,11 +10,14 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from zlib import crc32
 
 from gainful.atomic_files import sync_folder, write_file
 from gainful.errors import DamagedJournalError, JournalError
+from gainful.live.end_marker import EndMarker, JournalEnd, read_end
 from gainful.live.folder import SEGMENT_HEADER_SIZE, AgentDescription, Folder, segment_header
 from gainful.live.records import WITH_PREVIOUS, Record, RecordLayout, read_records
+from gainful.locks import NOT_THROUGH_LINKS
 
 
 class Journal:
@@ -29,8 +32,10 @@ class Journal:
         self.folder, self._identity, self.number = folder, identity, number
         self.trouble = ""
         self._path = folder.segment(number)
-        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND)
+        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | NOT_THROUGH_LINKS)
         self.size = os.fstat(self._fd).st_size
+        self._marker = EndMarker(folder.path, crc32(bytes.fromhex(identity)))
+        self._marker.write(self.end)
         self.bytes_written = 0
         """Bytes written by this object, over all segments."""
         self._prepared = 0  # the number of a segment made ready by `prepare`
@@ -43,6 +48,11 @@ class Journal:
         if sync_seconds:
             self._syncer = threading.Thread(target=self._sync_now_and_then, name="gainful-journal-sync", daemon=True)
             self._syncer.start()
+
+    @property
+    def end(self) -> JournalEnd:
+        """The segment that is written to, and its length."""
+        return JournalEnd(self.number, self.size)
 
     def append(self, data: bytes) -> None:
         """Write whole records; on return they are in the file (and durable if that is the policy).
@@ -91,7 +101,7 @@ class Journal:
         with self._guard:
             if self.trouble:
                 raise JournalError(self.trouble)
-            written = self.bytes_written
+            written, end = self.bytes_written, self.end
             if written == self._synced or self._fd < 0:
                 return
             try:
@@ -105,6 +115,7 @@ class Journal:
                 )
                 raise JournalError(self.trouble) from error
             self._synced = written
+            self._marker.write(end)
 
     def _sync_now_and_then(self) -> None:
         assert self._sync_seconds
@@ -124,7 +135,7 @@ class Journal:
         path = self.folder.segment(self._prepared)
         try:
             self.sync()  # under any policy: a later `sync` reaches the new segment alone
-            fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+            fd = os.open(path, os.O_WRONLY | os.O_APPEND | NOT_THROUGH_LINKS)
         except OSError as error:
             raise JournalError(
                 f"{path}: cannot be opened: {error.strerror or error}",
@@ -151,6 +162,7 @@ class Journal:
             with self._guard:
                 fd, self._fd = self._fd, -1
                 os.close(fd)
+                self._marker.close()
 
 
 # ---------------------------------------------------------------------- reading
@@ -197,6 +209,7 @@ def read_segments(
     folder: Folder, description: AgentDescription, layout: RecordLayout
 ) -> tuple[list[Segment], TornRecord | None]:
     """All segments, and the torn end of the last one; damage before the end is a DamagedJournalError."""
+    end, _ = read_end(folder.path, description.salt)  # before the segments, which may grow meanwhile
     found: list[Segment] = []
     torn: TornRecord | None = None
     expected = 0
@@ -218,7 +231,31 @@ def read_segments(
             torn = TornRecord(path, stretch.end, len(data) - stretch.end, last + 1)
         found.append(Segment(number, path, stretch.records, data[: stretch.end]))
         expected += len(stretch.records)
+    if end is not None:
+        check_end(folder, found, end, "when it was last synced")
     return found, torn
+
+
+def check_end(folder: Folder, segments: list[Segment], end: JournalEnd, when: str) -> None:
+    """Raise a DamagedJournalError if the journal is shorter than it was.
+
+    Segments are deleted in order, and the newest never, so that a later one must be there if this one is not.
+    """
+    intact = next((segment.records[-1].sequence for segment in reversed(segments) if segment.records), 0)
+    if not segments or segments[-1].number < end.segment:
+        raise damaged(
+            folder, folder.segment(end.segment), 0, intact, "it is missing", f"it had {end.length} bytes {when}"
+        )
+    found = next((segment for segment in segments if segment.number == end.segment), None)
+    if found is not None and len(found.data) < end.length:
+        raise damaged(
+            folder,
+            found.path,
+            len(found.data),
+            intact,
+            "whole records end here",
+            f"there were {end.length} bytes of them {when}",
+        )
 
 
 def _written_later(layout: RecordLayout, data: bytes, at: int, last: int) -> bool:
@@ -284,7 +321,7 @@ def make_durable(folder: Folder, segments: list[Segment], torn: TornRecord | Non
             if unsynced:
                 write_file(path, segment.data)  # as replayed; read again, it might be something else
                 continue
-            fd = os.open(path, os.O_RDWR)
+            fd = os.open(path, os.O_RDWR | NOT_THROUGH_LINKS)
             try:
                 if torn is not None and torn.path == path:
                     os.ftruncate(fd, torn.offset)
@@ -314,12 +351,7 @@ def read_all(folder: Folder, description: AgentDescription, layout: RecordLayout
             raise damaged(
                 folder, path, 0, expected - 1, f"it begins with record {first}, not {expected}", "records are missing"
             )
-        data = read_history(path)
-        stretch = read_records(layout, data, 0, first)
-        if stretch.problem or len(stretch.records) != last - first + 1:
-            problem = stretch.problem or f"{len(stretch.records)} records, expected {last - first + 1}"
-            raise damaged(folder, path, stretch.end, first + len(stretch.records) - 1, problem, "it was written whole")
-        yield from stretch.records
+        yield from history_records(folder, layout, first, last)
         expected = last + 1
     expected = gaps.get(expected, expected - 1) + 1
     for segment in read_segments(folder, description, layout)[0]:
@@ -339,6 +371,16 @@ def read_all(folder: Folder, description: AgentDescription, layout: RecordLayout
                 )
             yield record
             expected += 1
+
+
+def history_records(folder: Folder, layout: RecordLayout, first: int, last: int) -> list[Record]:
+    """The records of a history file; a DamagedJournalError if they are not all there."""
+    path = folder.history(first, last)
+    stretch = read_records(layout, read_history(path), 0, first)
+    if stretch.problem or len(stretch.records) != last - first + 1:
+        problem = stretch.problem or f"{len(stretch.records)} records, expected {last - first + 1}"
+        raise damaged(folder, path, stretch.end, first + len(stretch.records) - 1, problem, "it was written whole")
+    return stretch.records
 
 
 def read_history(path: Path) -> bytes:

@@ -16,6 +16,7 @@ from gainful.atomic_files import make_folder, write_file, write_table
 from gainful.errors import GainfulError, InvalidArgumentError, JournalError
 from gainful.live.agent_config import rebuild_agent
 from gainful.live.durable_agent import DurableAgent
+from gainful.live.end_marker import END_FILE, JournalEnd, pack_end, read_end
 from gainful.live.folder import (
     SALVAGED_FILE,
     SEGMENT_HEADER_SIZE,
@@ -25,6 +26,7 @@ from gainful.live.folder import (
     segment_header,
 )
 from gainful.live.journal_table import records_table
+from gainful.live.loading import END_MARKER_SINCE
 from gainful.live.records import Record, RecordLayout
 from gainful.live.snapshots import SNAPSHOT_FORMAT
 from gainful.locks import writer_of
@@ -168,6 +170,7 @@ def _plan_recovery(folder: Folder, problems: list[str]) -> _Plan:
     """Choose the snapshot from which the most records can be applied; `problems` is filled."""
     description = _description(folder, problems)
     records = _intact(folder, RecordLayout(description.salt, description.dim), problems)
+    _note_missing_end(folder, description, problems)
     usable = _snapshots(folder, description, problems)
     if not usable:
         raise JournalError(
@@ -196,7 +199,9 @@ def _write_recovered(folder: Folder, target: Path, plan: _Plan) -> None:
             data = b"".join(_raw(layout, records[n]) for n in range(first, end + 1))
             write_file(new.history(first, end), gzip.compress(data, 6, mtime=0))
         tail = b"".join(_raw(layout, records[n]) for n in range(start + 1, plan.last + 1))
-        write_file(new.segment(1), segment_header(description.identity) + tail)
+        data, number = segment_header(description.identity) + tail, _segment_after(folder.snapshot(start))
+        write_file(new.segment(number), data)
+        write_file(target / END_FILE, pack_end(description.salt, JournalEnd(number, len(data))))
         write_file(new.description_file, description.to_bytes())
         if plan.beyond:
             salvaged = records_table(layout, (records[n] for n in plan.beyond), None)
@@ -208,6 +213,27 @@ def _write_recovered(folder: Folder, target: Path, plan: _Plan) -> None:
             found=str(target),
             hint="check space and permissions, and try again",
         ) from error
+
+
+def _segment_after(snapshot: Path) -> int:
+    """The number of a segment that may follow a snapshot."""
+    header, _ = read_archive(SNAPSHOT_FORMAT, snapshot)
+    return int(header["journal"][0]) + 1 if "journal" in header else 1
+
+
+def _note_missing_end(folder: Folder, description: AgentDescription, problems: list[str]) -> None:
+    """Note what the end marker says was there and is not."""
+    end, problem = read_end(folder.path, description.salt)
+    if end is None:
+        if description.version >= END_MARKER_SINCE:
+            problems.append(f"{END_FILE}: {problem}")
+        return
+    sizes = {number: path.stat().st_size for number, path in folder.segments()}
+    name = folder.segment(end.segment).name
+    if max(sizes, default=0) < end.segment:
+        problems.append(f"{name}: is missing; it had {end.length} bytes when it was last synced")
+    elif sizes.get(end.segment, end.length) < end.length:
+        problems.append(f"{name}: {end.length - sizes[end.segment]} bytes are missing at its end")
 
 
 def _description(folder: Folder, problems: list[str]) -> AgentDescription:

@@ -7,9 +7,11 @@ import os
 import time
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 
+from gainful.atomic_files import write_file
 from gainful.errors import JournalError, PlanningError
-from gainful.live.folder import AgentDescription, Folder
+from gainful.live.folder import DESCRIPTION_VERSION, AgentDescription, Folder
 from gainful.live.journal import Journal
 from gainful.live.loading import load
 from gainful.live.receipts import JournalWarning
@@ -67,8 +69,17 @@ class JournalSession:
             every=self._every,
             last=loaded.covered,
             size=self.folder.snapshot(loaded.covered).stat().st_size,
+            unusable=loaded.unusable,
         )
+        self._upgrade_description()
         self.stale = False
+
+    def _upgrade_description(self) -> None:
+        """Give agent.json of an earlier version a checksum; the folder has everything else of this version now."""
+        if self.description.version < DESCRIPTION_VERSION:
+            self.description = replace(self.description, version=DESCRIPTION_VERSION)
+            with contextlib.suppress(OSError):  # the next opening tries again
+                write_file(self.folder.description_file, self.description.to_bytes())
 
     def make_ready(self) -> None:
         """Read the folder again if the session is stale; a JournalError if it is closed."""

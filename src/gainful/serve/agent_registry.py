@@ -30,6 +30,7 @@ from typing import Any
 from gainful.atomic_files import make_folder, sync_folder, write_file
 from gainful.errors import GainfulError, InvalidArgumentError, JournalError
 from gainful.live import DurableAgent, is_live, open_agent
+from gainful.live.end_marker import END_FILE
 from gainful.live.folder import DESCRIPTION_FILE, SEGMENT_HEADER_SIZE
 from gainful.locks import LOCK_FILE, FolderLock
 from gainful.serve.agent_slot import AgentSlot, OpenOptions
@@ -408,7 +409,7 @@ def _already_archived(record: AgentRecord, name: str, digest: str) -> ProblemErr
 # ---------------------------------------------------------------------- files
 
 _RECORD, _DESCRIPTION = re.escape(RECORD_FILE), re.escape(DESCRIPTION_FILE)
-_FIRST_FILES = r"snapshot-0\.npz|journal-000001\.log"
+_FIRST_FILES = rf"snapshot-0\.npz|journal-000001\.log|{END_FILE}"
 _TEMPORARY = r"\.[0-9a-f]{12}\.tmp"
 _UNFINISHED_JOURNAL = re.compile(rf"{_FIRST_FILES}|{LOCK_FILE}|\.({_FIRST_FILES}|{_DESCRIPTION}){_TEMPORARY}")
 _RECORD_FILES = re.compile(rf"{_RECORD}|\.{_RECORD}{_TEMPORARY}")
