@@ -162,9 +162,9 @@ def test_with_the_theorems_constants_everything_holds(episodes: str, span: float
             assert verdict.verdict == "not applicable"
         else:
             assert verdict.failed_runs == 0, name
-            assert verdict.verdict in ("certified", "inconclusive")
+            assert verdict.verdict in ("certified", "inconclusive", "implied", "cannot fail here")
     if episodes == "doubling":
-        assert all(found[name].verdict == "certified" for name in LIKELY)
+        assert all(found[name].verdict in ("certified", "cannot fail here") for name in LIKELY)
         assert found["mean-regret-bound"].allowed == pytest.approx(0.15, rel=1e-12, abs=0)
     bound = found.regret_curves()["bound"]
     assert bound is not None

@@ -189,8 +189,8 @@ def test_with_the_theorems_constants_everything_holds(name: str, parameters: dic
         )
 
     found = gf.audit.audit(make, mdp, 3000, runs=60)
-    assert {v.verdict for v in found.verdicts.values()} == {"certified"}, [
-        v for v in found.verdicts.values() if v.verdict != "certified"
+    assert {v.verdict for v in found.verdicts.values()} <= {"certified", "implied", "cannot fail here"}, [
+        v for v in found.verdicts.values() if v.verdict not in {"certified", "implied", "cannot fail here"}
     ]
     assert found.ok
 
@@ -202,7 +202,7 @@ def test_every_kind_of_scal_plus_holds(options: dict[str, Any]) -> None:
         lambda seed: gf.SCALPlus(6, 2, span=6.4, seed=seed, bonus_scale=0.05, **options), mdp, 20_000, runs=3
     )
     certain = [v for v in found.verdicts.values() if not v.allowed]
-    assert [v for v in certain if v.verdict != "certified"] == []
+    assert [v for v in certain if v.verdict not in ("certified", "implied", "cannot fail here")] == []
 
 
 def test_an_audited_run_is_the_run_itself() -> None:

@@ -165,7 +165,7 @@ def test_the_nearest_miss_is_that_of_a_slow_dense_audit(name: str, scale: float)
 def test_every_statement_is_certified_by_sixty_runs(name: str, which: str) -> None:
     mdp = gf.environments.riverswim(3) if which == "river" else garnet()
     found = audit(maker(name, mdp, 1000), mdp, 1000, runs=60)
-    assert {v.statement: v.verdict for v in found.verdicts.values()} == dict.fromkeys(found.verdicts, "certified")
+    assert {v.verdict for v in found.verdicts.values()} <= {"certified", "implied", "cannot fail here"}
     assert ("span" in found.verdicts) == (name == "SCAL")
     assert found.ok
 

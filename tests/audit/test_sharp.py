@@ -69,7 +69,7 @@ def test_domination_is_that_of_dense_arrays() -> None:
 @pytest.mark.parametrize("replanning", ["full", "local"])
 def test_nothing_is_violated_with_the_theorems_constants(replanning: Any) -> None:
     found = audit(lambda seed: riverswim(seed, replanning=replanning), gf.environments.riverswim(6), 3_000, runs=60)
-    assert {verdict.verdict for verdict in found.verdicts.values()} == {"certified"}
+    assert {verdict.verdict for verdict in found.verdicts.values()} <= {"certified", "implied", "cannot fail here"}
     assert tuple(found.verdicts) == (*STATEMENTS_OF_THEOREM_11, *STATEMENTS_ABOUT_THE_TRACE)
     assert found["mean-regret-bound"].allowed == pytest.approx(0.15, rel=1e-12, abs=0)
     assert found["optimism"].allowed == 0.05

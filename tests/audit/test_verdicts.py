@@ -5,8 +5,10 @@ import math
 import pytest
 from scipy.stats import binom
 
+import gainful as gf
+from gainful.audit import audit
 from gainful.audit.findings import Finding, Worst, compared, not_applicable
-from gainful.audit.verdicts import clopper_pearson, judge, word_for
+from gainful.audit.verdicts import Verdict, clopper_pearson, judge, with_implications, word_for
 
 
 @pytest.mark.parametrize(("failures", "runs"), [(0, 59), (1, 100), (5, 60), (60, 60)])
@@ -79,3 +81,38 @@ def test_without_a_promise_nothing_is_broken() -> None:
     assert not judge("optimism", runs, 0.05, "bonus_scale is 0.1").broken
     assert judge("optimism", runs, 0.05, "").broken
     assert judge("span", runs, 0.05, "bonus_scale is 0.1").broken  # whatever the constants are
+
+
+def found_in(names: dict[str, Finding]) -> dict[str, Verdict]:
+    return with_implications({name: judge(name, [(0, finding)], 0.05, "") for name, finding in names.items()})
+
+
+def test_a_statement_that_follows_from_others_that_held_says_so() -> None:
+    held, failed = Finding(3, 0, None), Finding(3, 1, None)
+    both = found_in({"span": held, "feasible": held})
+    assert (both["feasible"].verdict, both["feasible"].words, both["span"].verdict) == (
+        "implied",
+        "implied by span",
+        "certified",
+    )
+    assert found_in({"span": failed, "feasible": held})["feasible"].verdict == "certified"
+    assert found_in({"feasible": held})["feasible"].verdict == "certified"  # nobody looked at the span
+    assert found_in({"span": held, "feasible": failed})["feasible"].verdict == "violated"
+    assert found_in({"span": not_applicable("why"), "feasible": held})["feasible"].verdict == "certified"
+    assert found_in({"unichain": held})["unichain"].words == "implied by the definition of p̂"
+
+
+def test_a_statement_cannot_fail_where_all_that_is_possible_is_allowed_in_every_run() -> None:
+    sure, unsure = compared([1.0, 2.0], [5.0, 5.0], [1, 2], certain=[True, True]), compared([1.0], [5.0], [1])
+    assert judge("regret-bound", [(0, sure), (1, sure)], 0.05, "").verdict == "cannot fail here"
+    assert judge("regret-bound", [(0, sure), (1, unsure)], 0.05, "").verdict == "inconclusive"
+    assert not compared([1.0, 2.0], [5.0, 5.0], [1, 2], certain=[True, False]).certain
+    assert Finding.from_dict(sure.to_dict()) == sure
+
+
+def test_the_regret_bound_cannot_fail_on_a_short_riverswim() -> None:
+    found = audit(lambda seed: gf.SCALPlus(6, 2, span=7.0, seed=seed), gf.environments.riverswim(6), 1000, runs=2)
+    assert found["regret-bound"].verdict == found["decomposition"].verdict == "cannot fail here"
+    assert found["bonus-bias"].verdict == "inconclusive"
+    assert found["episode-count"].words == "implied by episode-rule"
+    assert found.ok

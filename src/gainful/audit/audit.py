@@ -13,7 +13,7 @@ import numpy as np
 from gainful.arguments import whole
 from gainful.audit.run import RunAudit, audit_run, truth_of
 from gainful.audit.truth import Truth
-from gainful.audit.verdicts import Verdict, judge
+from gainful.audit.verdicts import Verdict, judge, with_implications
 from gainful.errors import InvalidArgumentError
 from gainful.theory.regret import lower_bound, lower_bound_needs
 
@@ -64,10 +64,12 @@ class Audit:
     @cached_property
     def verdicts(self) -> dict[str, Verdict]:
         """The verdict on each statement, by name."""
-        return {
-            name: judge(name, [(run.seed, run.findings[name]) for run in self.runs], self.delta, self.void)
-            for name in self.runs[0].findings
-        }
+        return with_implications(
+            {
+                name: judge(name, [(run.seed, run.findings[name]) for run in self.runs], self.delta, self.void)
+                for name in self.runs[0].findings
+            }
+        )
 
     @property
     def ok(self) -> bool:

@@ -174,7 +174,8 @@ class CKLScalPlusAuditor(KLPlanAuditor):
             run = self.simulation.run()
             bound, at = self.bound(run.steps.astype(np.float64)), np.searchsorted(self.steps, run.steps, "right")
             regret = run.steps * self.truth.gain_low - run.rewards  # rewards are r(x_t,a_t)
-            found["mean-regret-bound"] = compared(regret, bound, run.steps, episodes=at)
+            certain = bound >= run.steps * (self.truth.gain_low - self.agent.reward_min)
+            found["mean-regret-bound"] = compared(regret, bound, run.steps, episodes=at, certain=certain)
             shown["bound"] = bound.tolist()
         if self._tables is not None:
             shown["points"] = {"per_cell": POINTS, "note": SAMPLED}

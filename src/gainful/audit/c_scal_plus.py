@@ -562,6 +562,7 @@ class CellsAuditor:
             reward_luck=np.zeros_like(step),  # r_t = r(x_t,a_t)
             constants=self._stage.constants,
             mixture=agent.core.mixture,
+            least_reward=agent.reward_min,
         )
         T = np.maximum(totals.after, 1.0)
         most = [episodes_at(T[i : i + 1], beginning.pairs)[0] for i, beginning in enumerate(self._beginnings)]

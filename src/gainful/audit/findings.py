@@ -78,6 +78,8 @@ class Finding:
         Its worst case; None if it was not checked.
     reason : str
         Why it is not applicable; empty if it is.
+    certain : bool
+        Whether it could not have failed in this run, because whatever was possible is allowed.
 
     Examples
     --------
@@ -90,6 +92,7 @@ class Finding:
     failures: int
     worst: Worst | None
     reason: str = ""
+    certain: bool = False
 
     @property
     def applicable(self) -> bool:
@@ -142,6 +145,8 @@ class Cases:
         What rounding may add to either side.
     states, actions : array or None
         The place if there is one; -1 for none.
+    certain : array of bool or None
+        Whether nothing that is possible exceeds what is allowed; None if that is not known.
     """
 
     found: Floats
@@ -149,6 +154,7 @@ class Cases:
     rounding: Floats
     states: NDArray[np.int64] | None = None
     actions: NDArray[np.int64] | None = None
+    certain: NDArray[np.bool_] | None = None
 
     @classmethod
     def of(cls, found: ArrayLike, allowed: ArrayLike, rounding: ArrayLike = 0.0, **places: Any) -> Cases:
@@ -160,7 +166,13 @@ class Cases:
     def finding(self, steps: ArrayLike) -> Finding:
         """The finding over all episodes; `steps` are their first steps."""
         return compared(
-            self.found, self.allowed, steps, states=self.states, actions=self.actions, rounding=self.rounding
+            self.found,
+            self.allowed,
+            steps,
+            states=self.states,
+            actions=self.actions,
+            rounding=self.rounding,
+            certain=self.certain,
         )
 
 
@@ -187,6 +199,7 @@ def compared(
     actions: ArrayLike | None = None,
     episodes: ArrayLike | None = None,
     rounding: ArrayLike = 0.0,
+    certain: ArrayLike | None = None,
 ) -> Finding:
     """Check found ≤ allowed, one number of each per episode, up to rounding; NaN on either side is a failure.
 
@@ -202,6 +215,8 @@ def compared(
         The number of the episode, from 1, where entries are not one per episode.
     rounding : array_like
         An absolute allowance in addition to the relative one, `ROUNDING`.
+    certain : array_like of bool, optional
+        For each entry whether nothing that is possible exceeds `allowed`.
 
     Examples
     --------
@@ -229,4 +244,4 @@ def compared(
     assert number is not None
     assert step is not None
     worst = Worst(float(left[i]), float(right[i]), number, step, at(states), at(actions), excess=float(excess[i]))
-    return Finding(left.size, int(np.sum(~holds)), worst)
+    return Finding(left.size, int(np.sum(~holds)), worst, certain=certain is not None and bool(np.all(certain)))

@@ -133,7 +133,8 @@ class KLScalPlusAuditor(KLPlanAuditor):
             run = self.simulation.run()
             T = run.steps.astype(np.float64)
             bound, at = self.bound(T), np.searchsorted(self.steps, run.steps, "right")
-            found["mean-regret-bound"] = compared(run.pseudo_regret, bound, run.steps, episodes=at)
+            certain = bound >= run.steps * (self.truth.gain - agent.reward_min)
+            found["mean-regret-bound"] = compared(run.pseudo_regret, bound, run.steps, episodes=at, certain=certain)
             log = np.log(6.0 * agent.n_states**2 * agent.n_actions * np.sqrt(T)) - math.log(agent.delta)
             shown["bound"] = (bound + agent.reward_range * np.sqrt(T * log)).tolist()  # of rewards received
         for name, reason in reasons.items():

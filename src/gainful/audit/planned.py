@@ -263,10 +263,11 @@ class PlannedEpisodes:
         """(K,S,A) N_k > 0."""
         return np.asarray(self.visits > 0)
 
-    def at_worst(self, found: Floats, allowed: Floats) -> Cases:
+    def at_worst(self, found: Floats, allowed: Floats, most: float) -> Cases:
         """The pair of each episode where found/allowed is largest; 0 ≤ 2c + r_max if there is none.
 
-        A pair never visited counts only if it fails: everything is allowed there, and nothing was found.
+        A pair never visited counts only if it fails: everything is allowed there, and nothing was found. `most` is the
+        largest that could have been found.
         """
         ratio = found / allowed
         ratio = self.where_possible(np.where(self.visited | (ratio > 1.0), ratio, -1.0), -1.0)
@@ -276,7 +277,8 @@ class PlannedEpisodes:
         left = np.where(none, 0.0, left)
         right = np.where(none, 2.0 * self.constants.span + self.constants.reward_range, right)
         A = self.constants.n_actions
-        return Cases.of(left, right, states=pair // A, actions=pair % A)
+        certain = over_pairs(np.logical_and, ~self.possible | ~self.visited | (allowed >= most))
+        return Cases.of(left, right, states=pair // A, actions=pair % A, certain=certain)
 
 
 def largest_of(keys: Floats, *others: Floats) -> tuple[NDArray[np.int64], list[Floats]]:

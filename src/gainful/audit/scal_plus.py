@@ -75,17 +75,20 @@ class TrueModel:
 
 def bonus_bias(e: PlannedEpisodes, true: TrueModel) -> Cases:
     """|r̄ - r + (p̂ - p)·h*| ≤ b_k for every pair."""
-    return e.at_worst(np.abs(e.mean_rewards - true.rewards + e.estimated_bias - true.expected_bias), e.b)
+    most = e.constants.reward_range + float(np.ptp(true.bias))
+    return e.at_worst(np.abs(e.mean_rewards - true.rewards + e.estimated_bias - true.expected_bias), e.b, most)
 
 
 def bonus_values(e: PlannedEpisodes, true: TrueModel) -> Cases:
     """|r̄ - r + (p̂ - p)·v_k| ≤ d_k for every pair."""
-    return e.at_worst(np.abs(e.mean_rewards - true.rewards + e.estimated_values - e.true_values), e.d)
+    most = e.constants.reward_range + e.constants.span
+    return e.at_worst(np.abs(e.mean_rewards - true.rewards + e.estimated_values - e.true_values), e.d, most)
 
 
 def bonus_all_values(e: PlannedEpisodes, true: TrueModel) -> Cases:
     """|r̄ - r| + (c/2)·‖p̂ - p‖₁ ≤ d_k for every pair: the inequality for all v of span c at once."""
-    return e.at_worst(np.abs(e.mean_rewards - true.rewards) + 0.5 * e.constants.span * e.distance, e.d)
+    most = e.constants.reward_range + e.constants.span
+    return e.at_worst(np.abs(e.mean_rewards - true.rewards) + 0.5 * e.constants.span * e.distance, e.d, most)
 
 
 def optimism_excess(e: PlannedEpisodes, true: TrueModel) -> Floats:
@@ -200,7 +203,7 @@ class ScalPlusAuditor:
         found |= bounded
         found["episode-rule"] = episode_rule(step, sums.ratio, sums.pair, sums.full, agent.n_actions)
         most = episodes_at(np.maximum(totals.after, 1.0), agent.n_states * agent.n_actions)
-        found["episode-count"] = compared(np.arange(1, step.size + 1), most, step)
+        found["episode-count"] = compared(np.arange(1, step.size + 1), most, step, certain=most >= totals.after)
         for name, reason in self._reasons().items():
             found[name] = not_applicable(reason)
         mean, largest = np.concatenate(self._excess, axis=1)

@@ -318,6 +318,8 @@ class Nearest(NamedTuple):
     found: float
     allowed: float
     pair: int
+    least: float = 0.0
+    """The least that is allowed at any pair visited."""
 
 
 @dataclass(frozen=True)
@@ -490,8 +492,12 @@ class SetsAuditor:
         width = [record.high - record.low for record in records]
         found = {
             "set-formula": self._at_pairs([record.formula for record in records], step > 0, step, 1e-12),
-            "rewards-in-set": self._at_pairs([record.reward for record in records], promised, step, 1e-12 * r_max),
-            "rows-in-set": self._at_pairs([record.row for record in records], promised, step, 1e-12),
+            "rewards-in-set": self._at_pairs(
+                [record.reward for record in records], promised, step, 1e-12 * r_max, most=r_max
+            ),
+            "rows-in-set": self._at_pairs(
+                [record.row for record in records], promised, step, 1e-12, most=self._farthest_row
+            ),
             "optimism": self._optimism(promised, step),
             "precision": compared(width, r_max / np.sqrt(step), step, rounding=1e-12 * r_max),
             **self._plans(step),
@@ -502,12 +508,20 @@ class SetsAuditor:
             found["span"] = compared(spans, agent.span, step, rounding=1e-12 * (agent.span + r_max))
         return {name: found[name] for name in self.names}, {"tightness": self._tightness}
 
-    def _at_pairs(self, cases: list[Nearest], which: NDArray[np.bool_], step: Floats, rounding: float) -> Finding:
-        """Compare found with allowed in some of the episodes, where a pair was visited."""
-        left, right, pair = np.array(cases).T
+    @property
+    def _farthest_row(self) -> float:
+        """No row is farther from p̄ than this, in the distance of the set: ℓ₁, KL(p̄, p) or that of one entry."""
+        return EVERYTHING if isinstance(self.agent, UCRL2) else np.inf if isinstance(self.agent, KLUCRL) else 1.0
+
+    def _at_pairs(
+        self, cases: list[Nearest], which: NDArray[np.bool_], step: Floats, rounding: float, most: float = np.inf
+    ) -> Finding:
+        """Compare found, never above `most`, with allowed in some of the episodes, where a pair was visited."""
+        left, right, pair, least = np.array(cases).T
         at, A = np.flatnonzero(which & (pair >= 0)), self.agent.n_actions
         places = {"states": pair[at] // A, "actions": pair[at] % A}
-        return compared(left[at], right[at], step[at], episodes=at + 1, rounding=rounding, **places)
+        certain = least[at] >= most
+        return compared(left[at], right[at], step[at], episodes=at + 1, rounding=rounding, certain=certain, **places)
 
     def _optimism(self, promised: NDArray[np.bool_], step: Floats) -> Finding:
         """The planned gain is at least g*, in the episodes in which that is guaranteed."""
@@ -552,13 +566,13 @@ class SetsAuditor:
             most = most + agent.n_states - 1  # each state but the first is new once
         return {
             "episode-rule": episode_rule(step, ratio, pair, full, agent.n_actions, new if tucrl else None),
-            "episode-count": compared(np.arange(1, step.size + 1), most, step),
+            "episode-count": compared(np.arange(1, step.size + 1), most, step, certain=most >= np.cumsum(steps)),
         }
 
 
 def nearest(found: Floats, allowed: Floats, which: NDArray[np.bool_]) -> Nearest:
     """Where found/allowed is largest among some pairs."""
     if not which.any():
-        return Nearest(0.0, 1.0, -1)
+        return Nearest(0.0, 1.0, -1, np.inf)
     k = int(np.argmax(np.where(which, found / np.maximum(allowed, 1e-300), -1.0)))
-    return Nearest(float(found[k]), float(allowed[k]), k)
+    return Nearest(float(found[k]), float(allowed[k]), k, float(allowed[which].min()))

@@ -22,6 +22,8 @@ class Statement:
         fail.
     events : int
         Where the proof adds up the probabilities of several events, a likely statement may fail in so many times δ.
+    implied_by : tuple of str
+        Statements from which it follows, whatever the agent does: if they hold it cannot fail.
     constants : bool
         Whether it is guaranteed for the theorem's constants only, that is for a bonus_scale or width_scale of 1.
 
@@ -37,10 +39,13 @@ class Statement:
     likely: bool = False
     constants: bool = False
     events: int = 1
+    implied_by: tuple[str, ...] = ()
 
 
 _QIAN = "Qian, Fruit, Pirotta & Lazaric"
 
+DEFINITION = "the definition of p̂"
+"""What some statements follow from that hold for the estimated model whatever was counted."""
 _PROOF = "the explicit bound"
 _EACH = "the paper of each algorithm"
 _KL = "docs/kl_scal_plus.md"
@@ -64,6 +69,7 @@ _ALL = (
         "|r̄ − r + (p̂ − p)·v_k| ≤ d_k for every pair",
         f"{_QIAN}, lemma bonus.inequality (b)",
         likely=True,
+        implied_by=("bonus-all-values", "span"),
     ),
     Statement(
         "bonus-all-values",
@@ -71,7 +77,13 @@ _ALL = (
         f"{_QIAN}, lemma bonus.inequality (b)",
         likely=True,
     ),
-    Statement("optimism", "the planned gain is at least g*", f"{_QIAN}, lemma optimism", likely=True, constants=True),
+    Statement(
+        "optimism",
+        "the upper end of the planned gain, max (T_c v_k − v_k) computed again, is at least g*",
+        f"{_QIAN}, lemma optimism",
+        likely=True,
+        constants=True,
+    ),
     Statement("span", "sp(v_k) ≤ c", "ScOpt, Fruit et al. 2018"),
     Statement(
         "certificate",
@@ -90,13 +102,20 @@ _ALL = (
         "feasible",
         "where the span constraint is active, the action mixed in is worth no more than the cut",
         "ScOpt, Fruit et al. 2018",
+        implied_by=("span",),
     ),
     Statement(
         "contraction",
         "the contraction coefficient is at most 1 − min (N(s,a,s̄)+1)/(N(s,a)+1)",
         f"{_QIAN}, sec. 3 (ergodic coefficient γ_k)",
+        implied_by=(DEFINITION,),
     ),
-    Statement("unichain", "the policy reaches s̄ from every state of the estimated MDP", f"{_QIAN}, sec. 3"),
+    Statement(
+        "unichain",
+        "the policy reaches s̄ from every state of the estimated MDP",
+        f"{_QIAN}, sec. 3",
+        implied_by=(DEFINITION,),
+    ),
     Statement(
         "episode-rule",
         "no pair is executed more than max{1, ⌊f_k·N_k⌋} times in an episode (f_k = 1: doubling), and one pair is "
@@ -107,11 +126,12 @@ _ALL = (
         "episode-count",
         "at most S·A·log₂(8T/SA) episodes in T ≥ SA steps, or what another rule than doubling allows",
         f"Jaksch, Ortner & Auer 2010, app. C.2; {_KL}, section 5",
+        implied_by=("episode-rule",),
     ),
-    Statement("term-bonus", "Σ ν·b is at most its term of the bound", _PROOF),
-    Statement("term-deviation", "Σ ν·d is at most its term of the bound", _PROOF),
-    Statement("term-precision", "Σ ν·ε is at most its term of the bound", _PROOF),
-    Statement("term-telescoping", "Σ v_k(s_end) − v_k(s_begin) is at most c per episode", _PROOF),
+    Statement("term-bonus", "Σ ν·b is at most its term of the bound", _PROOF, implied_by=("episode-rule",)),
+    Statement("term-deviation", "Σ ν·d is at most its term of the bound", _PROOF, implied_by=("episode-rule",)),
+    Statement("term-precision", "Σ ν·ε is at most its term of the bound", _PROOF, implied_by=("episode-rule",)),
+    Statement("term-telescoping", "Σ v_k(s_end) − v_k(s_begin) is at most c per episode", _PROOF, implied_by=("span",)),
     Statement(
         "term-martingale",
         "luck, Σ (p·v − v(s′)) + (r − r_t), is at most its term of the bound",

@@ -62,6 +62,8 @@ class RegretTotals:
 
     constants: ScalPlusConstants
     mixture: str
+    most_lost: float
+    """g* less the least reward: no regret after T steps exceeds T times that."""
     after: Floats
     """Steps made."""
     regret: Floats
@@ -82,6 +84,7 @@ class RegretTotals:
         reward_luck: Floats,
         constants: ScalPlusConstants,
         mixture: str,
+        least_reward: float = 0.0,
     ) -> RegretTotals:
         """Add the episodes up.
 
@@ -91,6 +94,7 @@ class RegretTotals:
         return cls(
             constants,
             mixture,
+            gain - least_reward,
             after=after,
             regret=after * gain - earned,
             bonus=np.cumsum(sums.bonus),
@@ -161,14 +165,19 @@ class RegretTotals:
             "term-precision": Cases.of(self.precision, bound["precision"]),
             "term-martingale": Cases.of(self.martingale, bound["martingale"], unsure),
             "term-telescoping": Cases.of(self.telescoping, c * np.arange(1, step.size + 1), 1e-9 * (c + r_max)),
-            "decomposition": Cases.of(self.regret, right, unsure + 1e-9 * (np.abs(right) + r_max)),
+            "decomposition": Cases.of(
+                self.regret,
+                right,
+                unsure + 1e-9 * (np.abs(right) + r_max),
+                certain=right >= self.after * self.most_lost,
+            ),
         }
         return {name: case.finding(step) for name, case in cases.items()}
 
     def regret_bound(self, regret: Floats, checkpoints: NDArray[np.int64], step: Floats) -> Finding:
         """The regret at the checkpoints of the run against the explicit bound."""
-        allowed = self.total_bound(checkpoints)
-        return compared(regret, allowed, checkpoints, episodes=np.searchsorted(step, checkpoints, "right"))
+        allowed, at = self.total_bound(checkpoints), np.searchsorted(step, checkpoints, "right")
+        return compared(regret, allowed, checkpoints, episodes=at, certain=allowed >= checkpoints * self.most_lost)
 
     def total_bound(self, checkpoints: NDArray[np.int64]) -> Floats:
         """The explicit bound at the checkpoints."""

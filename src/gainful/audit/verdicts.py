@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from gainful.audit.findings import Finding, Worst
-from gainful.audit.statements import STATEMENTS
+from gainful.audit.statements import DEFINITION, STATEMENTS
 
-Word: TypeAlias = Literal["certified", "violated", "inconclusive", "not applicable"]
+Word: TypeAlias = Literal["certified", "violated", "inconclusive", "not applicable", "cannot fail here", "implied"]
 CONFIDENCE = 0.95
 """The confidence of each one-sided bound."""
 
@@ -74,7 +74,8 @@ class Verdict:
     statement : str
         Its name in `STATEMENTS`.
     verdict : str
-        "certified", "violated", "inconclusive" or "not applicable".
+        "certified", "violated", "inconclusive" or "not applicable"; "cannot fail here" where everything possible was
+        allowed in every run, "implied" where it follows from other statements that held in every run.
     promised : bool
         Whether a theorem guarantees it for this agent; if not, the verdict only describes what happened.
     allowed : float
@@ -89,6 +90,8 @@ class Verdict:
         The worst case of all runs.
     reason : str
         Why it is not applicable; empty if it is.
+    implied_by : tuple of str
+        What it follows from, if the verdict is "implied".
 
     Examples
     --------
@@ -108,6 +111,12 @@ class Verdict:
     failures: int
     worst: Worst | None
     reason: str = ""
+    implied_by: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The verdict as it is shown: with what implies it."""
+        return f"implied by {' and '.join(self.implied_by)}" if self.implied_by else self.verdict
 
     @property
     def broken(self) -> bool:
@@ -139,9 +148,10 @@ def judge(name: str, findings: Sequence[tuple[int, Finding]], delta: float, void
     failed = sum(f.failures > 0 for _, f in used)
     cases = [(f.failures > 0, f.worst.excess, replace(f.worst, seed=seed)) for seed, f in used if f.worst is not None]
     worst = max(cases, key=lambda case: case[:2])[2] if cases else None
+    certain = bool(used) and not failed and all(f.certain for _, f in used)
     return Verdict(
         statement=name,
-        verdict=word_for(failed, len(used), allowed),
+        verdict="cannot fail here" if certain else word_for(failed, len(used), allowed),
         promised=not (void and statement.constants),
         allowed=allowed,
         runs=len(used),
@@ -152,3 +162,19 @@ def judge(name: str, findings: Sequence[tuple[int, Finding]], delta: float, void
         worst=worst,
         reason="" if used else next((f.reason for _, f in findings if f.reason), "no run was audited"),
     )
+
+
+def with_implications(verdicts: dict[str, Verdict]) -> dict[str, Verdict]:
+    """Mark the verdicts on statements that follow from others which held in every run, and so had no way to fail."""
+
+    def holds(name: str) -> bool:
+        return name == DEFINITION or (name in verdicts and verdicts[name].runs > 0 and not verdicts[name].failures)
+
+    found = {}
+    for name, verdict in verdicts.items():
+        reasons = STATEMENTS[name].implied_by
+        if reasons and verdict.verdict in ("certified", "inconclusive") and all(holds(reason) for reason in reasons):
+            found[name] = replace(verdict, verdict="implied", implied_by=reasons)
+        else:
+            found[name] = verdict
+    return found

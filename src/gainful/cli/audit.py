@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from gainful.audit.audit import Audit
     from gainful.experiments.auditing import Audits
 
-STYLES = {"certified": "green", "violated": "bold red", "inconclusive": "yellow", "not applicable": "dim"}
+STYLES = {"certified": "green", "violated": "bold red", "inconclusive": "yellow", "not applicable": "dim"} | {
+    "cannot fail here": "dim",
+    "implied": "dim",
+}
 
 
 def audit(
@@ -304,9 +307,7 @@ def _audit(one: Audit) -> list[Any]:
     for name in ("statement", "verdict", "failed runs", "95 % bounds", "checks", "worst case"):
         grid.add_column(name, justify="right" if name in ("failed runs", "95 % bounds", "checks") else "left")
     for verdict in one.verdicts.values():
-        word = verdict.verdict + (
-            "" if verdict.promised or verdict.verdict == "not applicable" else " (not guaranteed)"
-        )
+        word = verdict.words + ("" if verdict.promised or verdict.verdict == "not applicable" else " (not guaranteed)")
         style = STYLES[verdict.verdict]
         if verdict.verdict == "not applicable":
             reason = Text(console.printable(verdict.reason), style=style)

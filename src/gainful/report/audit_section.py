@@ -12,7 +12,10 @@ from typing import Any
 from gainful.audit.findings import Worst
 from gainful.report.writing import escaped, head, write_page
 
-VERDICT_MARKS = {"certified": "✓", "violated": "✗", "inconclusive": "?", "not applicable": "–"}
+VERDICT_MARKS = {"certified": "✓", "violated": "✗", "inconclusive": "?", "not applicable": "–"} | {
+    "implied": "→",
+    "cannot fail here": "∞",
+}
 TABLE_HEAD = (
     ("Statement", "word agent"),
     ("Verdict", "word"),
@@ -82,7 +85,9 @@ def _audit(one: dict[str, Any], unfolded: bool) -> str:
 
 def _row(v: dict[str, Any]) -> str:
     word = v["verdict"]
-    shown = word if v["promised"] or word == "not applicable" else f"{word}, not guaranteed"
+    because = v.get("implied_by") or ()  # audits stored by earlier versions have none
+    words = f"implied by {' and '.join(because)}" if because else word
+    shown = words if v["promised"] or word == "not applicable" else f"{words}, not guaranteed"
     kind = word.replace(" ", "-")
     about = escaped(f"{v['text']} ({v['source']})")
     cells = [
