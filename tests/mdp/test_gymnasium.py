@@ -259,5 +259,5 @@ def test_misuse_of_the_environment_is_named() -> None:
     with pytest.raises(InvalidArgumentError, match="state 5 is out of range"):
         env.reset(options={"state": 5})
     mdp = example()
-    with pytest.raises(InvalidArgumentError, match="render_mode is 'human', expected None or 'ansi'"):
+    with pytest.raises(InvalidArgumentError, match="render_mode is 'human', expected None, 'ansi' or 'rgb_array'"):
         mdp.to_gymnasium(render_mode="human")

@@ -10,6 +10,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from gainful.errors import InvalidArgumentError
+from gainful.frames import check_that_frames_can_be_drawn
+from gainful.mdp.frames import CellFrames, GraphFrames, caption_of, new_frames
 
 if TYPE_CHECKING:
     from gainful.mdp.model import MDP
@@ -29,15 +31,18 @@ class MDPEnv(gymnasium.Env[np.int64, np.int64]):
     ----------
     mdp : MDP
         The decision process.
-    render_mode : {None, "ansi"}
-        Whether `render` returns the last step as text.
+    render_mode : {None, "ansi", "rgb_array"}
+        Whether `render` returns the last step as text, or as a picture of the MDP: a graph of up to 40 states, cells
+        shaded by their best mean reward if there are more.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012 (declared so by Gymnasium)
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012 (so declared)
 
     def __init__(self, mdp: MDP, render_mode: str | None = None) -> None:
-        if render_mode not in (None, "ansi"):
-            raise InvalidArgumentError("render_mode", render_mode, "None or 'ansi'")
+        if render_mode not in (None, "ansi", "rgb_array"):
+            raise InvalidArgumentError("render_mode", render_mode, "None, 'ansi' or 'rgb_array'")
+        if render_mode == "rgb_array":
+            check_that_frames_can_be_drawn()
         self.mdp = mdp
         self.render_mode = render_mode
         self.observation_space = spaces.Discrete(mdp.n_states)
@@ -48,6 +53,7 @@ class MDPEnv(gymnasium.Env[np.int64, np.int64]):
         self._state: int | None = None
         self._last: tuple[int, int, float] | None = None
         self._table: GymnasiumTable | None = None
+        self._frames: GraphFrames | CellFrames | None = None
 
     @property
     def state(self) -> int | None:
@@ -105,15 +111,15 @@ class MDPEnv(gymnasium.Env[np.int64, np.int64]):
         self._last = (s, a, reward)
         return np.int64(self._state), reward, False, False, self._info()
 
-    def render(self) -> str | None:
-        """The last step as one line of text, with render_mode "ansi"."""
+    def render(self) -> Any:
+        """The last step as one line of text, or as a picture: (height, width, 3) of uint8; by `render_mode`."""
         if self.render_mode is None or self._state is None:
             return None
-        here = self.mdp.state_name(self._state)
-        if self._last is None:
-            return f"{here}\n"
-        s, a, reward = self._last
-        return f"{self.mdp.state_name(s)} --{self.mdp.action_name(a)} ({reward:g})--> {here}\n"
+        if self.render_mode == "ansi":
+            return f"{caption_of(self.mdp, self._state, self._last)}\n"
+        if self._frames is None:
+            self._frames = new_frames(self.mdp)
+        return self._frames.frame(self.mdp, self._state, self._last)
 
     def _info(self) -> dict[str, Any]:
         assert self._state is not None

@@ -12,9 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gainful.errors import InvalidArgumentError
-from gainful.mdp.model import MDP
-from gainful.planning.plan import Plan
-from gainful.plot.layout import (
+from gainful.mdp.layout import (
     NODE_RADIUS,
     GraphLayout,
     LabelGrid,
@@ -25,6 +23,8 @@ from gainful.plot.layout import (
     natural_shape,
     points_on,
 )
+from gainful.mdp.model import MDP
+from gainful.planning.plan import Plan
 from gainful.plot.maps import ink_on, linear_colours, map_of_cells, map_of_pairs
 from gainful.plot.style import (
     INK,

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.errors import InvalidArgumentError
+from gainful.mdp.layout import LabelGrid
 from gainful.mdp.model import MDP
 from gainful.planning.plan import Plan
-from gainful.plot.layout import LabelGrid
 from gainful.plot.style import (
     HAIR,
     INK,

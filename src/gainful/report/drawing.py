@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from gainful.environments import registry
 from gainful.errors import GainfulError
+from gainful.mdp.layout import NODE_RADIUS, GraphLayout, label_grid, natural_shape
 from gainful.mdp.model import MDP
-from gainful.plot.layout import NODE_RADIUS, GraphLayout, label_grid, natural_shape
 
 LARGEST_DRAWING = 60
 """States of the largest MDP whose plans are drawn."""

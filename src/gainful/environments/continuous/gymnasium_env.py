@@ -10,8 +10,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from gainful.environments.continuous.environment import ContinuousEnvironment
+from gainful.environments.continuous.frames import PointFrames
 from gainful.environments.registry import make_continuous
 from gainful.errors import InvalidArgumentError
+from gainful.frames import check_that_frames_can_be_drawn
 from gainful.rng import Role, stream_key
 
 
@@ -23,11 +25,14 @@ class ContinuousEnv(gymnasium.Env[NDArray[np.float64], np.int64]):
     unit cube, `info["action_label"]` what was done.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012 (declared so by Gymnasium)
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012 (so declared)
 
     def __init__(self, environment: ContinuousEnvironment, render_mode: str | None = None) -> None:
-        if render_mode not in (None, "ansi"):
-            raise InvalidArgumentError("render_mode", render_mode, "None or 'ansi'")
+        if render_mode not in (None, "ansi", "rgb_array"):
+            raise InvalidArgumentError("render_mode", render_mode, "None, 'ansi' or 'rgb_array'")
+        if render_mode == "rgb_array":
+            check_that_frames_can_be_drawn()
+        self._frames: PointFrames | None = None if render_mode != "rgb_array" else PointFrames(environment)
         self.environment = environment
         self.render_mode = render_mode
         self.observation_space = spaces.Box(environment.low, environment.high, dtype=np.float64)
@@ -58,6 +63,8 @@ class ContinuousEnv(gymnasium.Env[NDArray[np.float64], np.int64]):
                 )
             self._x = env.to_unit(point)
         self._t, self._last = 0, None
+        if self._frames is not None:
+            self._frames.start(env.from_unit(self._x))
         return env.from_unit(self._x), {"unit_state": self._x.copy()}
 
     def step(self, action: np.int64) -> tuple[NDArray[np.float64], float, bool, bool, dict[str, Any]]:
@@ -73,18 +80,24 @@ class ContinuousEnv(gymnasium.Env[NDArray[np.float64], np.int64]):
         reward, self._x = env.step(self._t, before, a, key=self._key)
         self._t += 1
         self._last = (before, a, reward)
+        if self._frames is not None:
+            self._frames.moved(env.from_unit(self._x))
         info = {"unit_state": self._x.copy(), "action_label": env.action_labels[a]}
         return env.from_unit(self._x), reward, False, False, info
 
-    def render(self) -> str | None:
-        """The last step as one line of text, with render_mode "ansi"."""
+    def render(self) -> Any:
+        """The last step as one line of text, or as a picture: (height, width, 3) of uint8; by `render_mode`."""
         if self.render_mode is None or self._x is None:
             return None
+        return f"{self._caption()}\n" if self._frames is None else self._frames.frame(self._caption())
+
+    def _caption(self) -> str:
+        assert self._x is not None
         here = self._as_text(self._x)
         if self._last is None:
-            return f"{here}\n"
+            return here
         before, a, reward = self._last
-        return f"{self._as_text(before)} --{self.environment.action_labels[a]} ({reward:g})--> {here}\n"
+        return f"{self._as_text(before)} --{self.environment.action_labels[a]} ({reward:g})--> {here}"
 
     def _as_text(self, x: NDArray[np.float64]) -> str:
         values = self.environment.from_unit(x)
