@@ -195,6 +195,15 @@ def test_a_store_of_the_first_version_is_read_as_it_is_and_gets_checksums_when_i
         Store.open(tmp_path / "s")
 
 
+def test_a_store_is_not_created_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "precious").touch()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / STORE_FILE).symlink_to(tmp_path / "precious")
+    with pytest.raises(StoreError, match="is a symbolic link"):
+        Store.open(tmp_path / "out")
+    assert (tmp_path / "precious").read_bytes() == b""
+
+
 def test_there_is_no_experiment(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there is no experiment here"):
         Store.read(tmp_path / "nowhere")

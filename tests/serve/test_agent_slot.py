@@ -270,6 +270,24 @@ def test_keys() -> None:
     assert len(derived_key(admin, nonce)) == len(admin)
 
 
+def test_a_flipped_bit_in_the_admin_key_was_another_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GAINFUL_ADMIN_KEY", raising=False)
+    file = tmp_path / "admin.key"
+    key, *_ = admin_key(file)
+    assert admin_key(file) == (key, str(file), "")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:9] + bytes([whole[9] ^ 1]) + whole[10:])
+    assert "is not as it was: it is damaged, or was replaced" in admin_key(file)[2]
+    file.write_bytes(whole)
+    check = tmp_path / "admin.key.check"
+    check.write_bytes(b"x" + check.read_bytes()[1:])
+    assert "was damaged and has been written anew" in admin_key(file)[2]
+    assert admin_key(file) == (key, str(file), "")
+    file.write_text("y" * 40)
+    check.unlink()  # as the warning says
+    assert admin_key(file) == ("y" * 40, str(file), "")
+
+
 def test_an_admin_key_of_ones_own_must_be_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GAINFUL_ADMIN_KEY", "secret")
     with pytest.raises(InvalidArgumentError, match="32"):

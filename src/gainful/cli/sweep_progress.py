@@ -39,6 +39,10 @@ class SweepProgressLine:
         """Print what is being prepared."""
         self._say(f"{words} …", transient=True)
 
+    def noticed(self, words: str) -> None:
+        """Print what was damaged and made good."""
+        self._say(f"warning: {words}")
+
     def started(self, sweep: SweepProgress) -> None:
         """Print how many runs there are to make, and the estimated cost."""
         self._say(

@@ -21,6 +21,7 @@ from gainful.agents.scal_plus import SCALPlus
 from gainful.errors import GainfulError, InvalidRunError
 from gainful.experiments.agent_factory import AgentFactory
 from gainful.experiments.configuration import RESULTS_VERSION, Configuration
+from gainful.experiments.folder_token import TOKEN_FILE
 from gainful.experiments.wire_format import pack
 
 MAX_STORED_EPISODES = 1024
@@ -109,13 +110,14 @@ def execute(
         simulation.gain = gain
         return simulation
 
-    simulation = new_run()
+    simulation, notice = new_run(), ""
     checkpoint: Checkpoint | None = None
     if task.checkpoint_file is not None and _same_folder(task):
         checkpoint = Checkpoint(simulation, task.checkpoint_file, task.checkpoint_every)
         try:
             checkpoint.resume()
-        except InvalidRunError:  # damaged, or written by other code: start again
+        except InvalidRunError as error:  # damaged, or written by other code
+            notice = f"{error.problem}; the run was made from its beginning"
             simulation = new_run()
             checkpoint = Checkpoint(simulation, task.checkpoint_file, task.checkpoint_every)
 
@@ -132,7 +134,7 @@ def execute(
         progress(simulation.t, configuration.horizon)  # where it starts, or resumes
     if not simulation.finished:
         simulation.finish(progress, pause=pause)
-    return packed(simulation, factory, task, time.perf_counter() - began)
+    return packed(simulation, factory, task, time.perf_counter() - began, notice)
 
 
 @lru_cache(maxsize=4)
@@ -166,13 +168,13 @@ def _same_folder(task: Task) -> bool:
     """Whether this machine sees the folder of the experiment."""
     assert task.checkpoint_file is not None
     try:
-        return (Path(task.checkpoint_file).parent / "token").read_text(encoding="utf-8") == task.folder_token
+        return (Path(task.checkpoint_file).parent / TOKEN_FILE).read_bytes() == (task.folder_token or "").encode()
     except OSError:
         return False
 
 
-def packed(simulation: Any, factory: AgentFactory, task: Task, seconds: float) -> bytes:
-    """What the store keeps of a finished run, as bytes."""
+def packed(simulation: Any, factory: AgentFactory, task: Task, seconds: float, notice: str = "") -> bytes:
+    """What the store keeps of a finished run, as bytes; `notice` is for the user."""
     run, agent = simulation.run(), simulation.agent
     episodes = run.episodes
     chosen = evenly_in_log(episodes["step"], MAX_STORED_EPISODES)
@@ -214,6 +216,8 @@ def packed(simulation: Any, factory: AgentFactory, task: Task, seconds: float) -
         "acting_seconds": run.acting_seconds,
         **provenance(),
     }
+    if notice:
+        values["notice"] = notice
     return pack(values, arrays)
 
 

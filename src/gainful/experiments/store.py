@@ -46,6 +46,10 @@ class Store:
     def open(cls, folder: str | Path) -> Self:
         """Open for writing, and create the file if it does not exist. The caller holds the folder's lock."""
         path = Path(folder) / STORE_FILE
+        if path.is_symlink() and not (path.exists() and path.stat().st_size):
+            raise StoreError(
+                f"{path} is a symbolic link to a file that is not a store", name=str(path), hint="remove the link"
+            )
         with _explained_errors(path):
             connection = sqlite3.connect(path, isolation_level=None, timeout=30.0)
             store = cls(path, connection)
@@ -451,7 +455,7 @@ def _explained_errors(path: Path) -> Iterator[None]:
             raise StoreError(
                 f"{path}: {text}: another program has it open", name=str(path), hint="close that program and run again"
             ) from error
-        if isinstance(error, (sqlite3.IntegrityError, sqlite3.ProgrammingError)):
+        if isinstance(error, sqlite3.ProgrammingError):
             raise
         raise StoreError(f"{path} is damaged, or not an SQLite file: {text}", name=str(path), hint=_RESCUE) from error
     except OSError as error:

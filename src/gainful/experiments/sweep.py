@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import json
-import secrets
 import signal
 import threading
 import time
+import warnings
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gainful.atomic_files import make_folder, write_file
+from gainful.atomic_files import make_folder
 from gainful.cards import card
 from gainful.errors import ExperimentError, GainfulError, InvalidArgumentError, StoreError
 from gainful.experiments.configuration import RESULTS_VERSION, Configuration, hash_of
 from gainful.experiments.differences import differences
 from gainful.experiments.estimate import Estimate, Workload, probe
 from gainful.experiments.execution import Task, environment_of
+from gainful.experiments.folder_token import token_of
 from gainful.experiments.pool import Event, Executor, LocalPool, RunFailed, RunFinished, RunProgress, RunStopped
 from gainful.experiments.spec import Spec, read_spec
 from gainful.experiments.store import Store, without_seed
@@ -53,9 +54,16 @@ class SweepWatcher(Protocol):
     def failed(self, sweep: SweepProgress, failure: RunFailed, attempt: int, again: bool) -> None:
         """Called when a run failed; `again` says whether it will be tried again."""
 
+    def noticed(self, words: str) -> None:
+        """Called when something was damaged and made good."""
+
+
+class ExperimentWarning(UserWarning):
+    """Something in the folder of an experiment was damaged and made good."""
+
 
 class SilentWatcher:
-    """A watcher that does nothing."""
+    """A watcher that does nothing, except that notices become warnings."""
 
     def preparing(self, words: str) -> None:
         """Do nothing."""
@@ -68,6 +76,10 @@ class SilentWatcher:
 
     def failed(self, sweep: SweepProgress, failure: RunFailed, attempt: int, again: bool) -> None:
         """Do nothing."""
+
+    def noticed(self, words: str) -> None:
+        """Issue a warning."""
+        warnings.warn(words, ExperimentWarning, stacklevel=5)
 
 
 @dataclass
@@ -301,7 +313,9 @@ class _SweepRunner:
         self.store.plan(self.spec.text, title, runs)
         finished = self.store.finished()
         missing = [c for c in configurations if c.run_id not in finished]
-        self._token = self._folder_token()
+        self._token, notice = token_of(self.folder)
+        if notice:
+            self._noticed(notice)
         waiting = self._solvable(missing)
         self.kinds = {c.run_id: without_seed(c) for c in waiting}
         self.watcher.preparing("trying it out")
@@ -403,14 +417,9 @@ class _SweepRunner:
             self._token,
         )
 
-    def _folder_token(self) -> str:
-        """A random text in the folder, by which a worker elsewhere knows that it sees the same folder."""
-        file = self.folder / "checkpoints" / "token"
-        with contextlib.suppress(FileExistsError):
-            make_folder(file.parent)
-        if not file.exists():
-            write_file(file, secrets.token_hex(16).encode())
-        return file.read_text(encoding="utf-8")
+    def _noticed(self, words: str) -> None:
+        """Tell the watcher; one that was written before there were notices issues warnings."""
+        getattr(self.watcher, "noticed", SilentWatcher().noticed)(words)
 
     def _one_task_per_kind(self, runs: list[Configuration]) -> list[tuple[str, Task]]:
         """One task for every configuration, whatever its seed."""
@@ -477,6 +486,8 @@ class _SweepRunner:
                 if problem:
                     event = RunFailed(task, "ResultsVersionError", problem, "", lost=False)
         if isinstance(event, RunFinished):
+            if notice := result.values.get("notice"):
+                self._noticed(f"run {task.run_id}: {notice}")
             self.store.keep(configuration, result, self.attempts[task.run_id])
             with contextlib.suppress(OSError):
                 Path(task.checkpoint_file or "").unlink(missing_ok=True)

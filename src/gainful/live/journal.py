@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import os
 import threading
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ from gainful.atomic_files import sync_folder, write_file
 from gainful.errors import DamagedJournalError, JournalError
 from gainful.live.end_marker import EndMarker, JournalEnd, read_end
 from gainful.live.folder import SEGMENT_HEADER_SIZE, AgentDescription, Folder, segment_header
+from gainful.live.history_files import members_of, pack_history, sealed, unpack_history
 from gainful.live.records import WITH_PREVIOUS, Record, RecordLayout, read_records
 from gainful.locks import NOT_THROUGH_LINKS
 
@@ -386,14 +385,18 @@ def history_records(folder: Folder, layout: RecordLayout, first: int, last: int)
 def read_history(path: Path) -> bytes:
     """The records of a compacted file; a DamagedJournalError if it is not as it was written."""
     try:
-        return gzip.decompress(_bytes_of(path))
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DamagedJournalError(
-            f"{path}: damaged: {error}; the agent itself is whole (its snapshot is another file)",
-            str(path),
-            name=str(path),
-            hint="gainful recover saves what can be saved of the table",
-        ) from error
+        return unpack_history(_bytes_of(path))
+    except ValueError as error:
+        raise _damaged_history(path, error) from error
+
+
+def _damaged_history(path: Path, error: ValueError) -> DamagedJournalError:
+    return DamagedJournalError(
+        f"{path}: damaged: {error}; the agent itself is whole (its snapshot is another file)",
+        str(path),
+        name=str(path),
+        hint="gainful recover saves what can be saved of the table",
+    )
 
 
 def _bytes_of(path: Path) -> bytes:
@@ -432,12 +435,19 @@ def compact(folder: Folder, description: AgentDescription, layout: RecordLayout,
             if last > covered:
                 break
             if keep and last > known:
-                write_file(folder.history(first.sequence, last), gzip.compress(data[SEGMENT_HEADER_SIZE:], 6, mtime=0))
+                write_file(folder.history(first.sequence, last), pack_history(data[SEGMENT_HEADER_SIZE:]))
                 known = last
         path.unlink()
     if keep:
         join_histories(folder)
     sync_folder(folder.path)
+
+
+def _members(path: Path) -> bytes:
+    try:
+        return members_of(_bytes_of(path))
+    except ValueError as error:
+        raise _damaged_history(path, error) from error
 
 
 def join_histories(folder: Folder) -> None:
@@ -447,7 +457,7 @@ def join_histories(folder: Folder) -> None:
         (first, middle, left), (begin, last, right) = files[-2:]
         if begin != middle + 1 or left.stat().st_size > 2 * right.stat().st_size:
             break
-        write_file(folder.history(first, last), left.read_bytes() + right.read_bytes())
+        write_file(folder.history(first, last), sealed(_members(left) + _members(right)))
         left.unlink(missing_ok=True)
         right.unlink(missing_ok=True)
         files[-2:] = [(first, last, folder.history(first, last))]

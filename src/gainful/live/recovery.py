@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import os
 import warnings
-import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from gainful.live.folder import (
     lock_folder,
     segment_header,
 )
+from gainful.live.history_files import members_of, pack_history, salvage
 from gainful.live.journal_table import records_table
 from gainful.live.loading import END_MARKER_SINCE
 from gainful.live.records import Record, RecordLayout
@@ -197,7 +196,7 @@ def _write_recovered(folder: Folder, target: Path, plan: _Plan) -> None:
         write_file(new.snapshot(start), folder.snapshot(start).read_bytes())
         for first, end in _stretches(records, 1, start):
             data = b"".join(_raw(layout, records[n]) for n in range(first, end + 1))
-            write_file(new.history(first, end), gzip.compress(data, 6, mtime=0))
+            write_file(new.history(first, end), pack_history(data))
         tail = b"".join(_raw(layout, records[n]) for n in range(start + 1, plan.last + 1))
         data, number = segment_header(description.identity) + tail, _segment_after(folder.snapshot(start))
         write_file(new.segment(number), data)
@@ -273,11 +272,14 @@ def _intact(folder: Folder, layout: RecordLayout, problems: list[str]) -> dict[i
     records: dict[int, Record] = {}
     for _, _, path in folder.histories():
         try:
-            data = _inflated(path.read_bytes())
+            raw = path.read_bytes()
+            members_of(raw)
         except OSError as error:
             problems.append(f"{path.name}: cannot be read: {error.strerror or error}")
             continue
-        _gather(layout, data, 0, path.name, records, problems)
+        except ValueError as error:
+            problems.append(f"{path.name}: {error}")
+        _gather(layout, salvage(raw), 0, path.name, records, problems)
     for _, path in folder.segments():
         try:
             raw = path.read_bytes()
@@ -301,24 +303,6 @@ def _gather(
             continue
         records.setdefault(record.sequence, record)
         at += layout.size(record)
-
-
-def _inflated(data: bytes) -> bytes:
-    """The bytes that can be decompressed, member by member, up to the first damage."""
-    out = b""
-    while data:
-        stream = zlib.decompressobj(wbits=31)
-        try:
-            for at in range(0, len(data), 1 << 12):
-                out += stream.decompress(data[at : at + (1 << 12)])
-                if stream.eof:
-                    data = stream.unused_data + data[at + (1 << 12) :]
-                    break
-            else:
-                return out
-        except zlib.error:
-            return out
-    return out
 
 
 def _raw(layout: RecordLayout, record: Record) -> bytes:

@@ -17,17 +17,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import json
 import os
 import re
 import secrets
 import time
 from collections.abc import AsyncIterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from gainful.atomic_files import make_folder, sync_folder, write_file
+from gainful.checked_json import from_checked_json, to_checked_json
 from gainful.errors import GainfulError, InvalidArgumentError, JournalError
 from gainful.live import DurableAgent, is_live, open_agent
 from gainful.live.end_marker import END_FILE
@@ -466,15 +466,16 @@ def _read_record(folder: Path) -> AgentRecord:
 
 
 def _parse_record(content: bytes) -> AgentRecord:
-    members = json.loads(content.decode())
-    if not isinstance(members, dict) or not all(isinstance(value, str) for value in members.values()):
+    members, _ = from_checked_json(content)  # records of earlier versions have no checksum
+    known = {field.name for field in fields(AgentRecord)}
+    if not set(members) <= known or "id" not in members or not all(isinstance(x, str) for x in members.values()):
         raise ValueError("it is not the record of an agent")
     return AgentRecord(**members)
 
 
 def _write_record(folder: Path, record: AgentRecord) -> None:
     try:
-        write_file(folder / RECORD_FILE, json.dumps(asdict(record), indent=2).encode(), mode=0o600)
+        write_file(folder / RECORD_FILE, to_checked_json(asdict(record)), mode=0o600)
     except OSError as error:
         raise JournalError(
             f"{RECORD_FILE} cannot be written: {error.strerror or error}", name=record.id, hint=CHECK_THE_DISK

@@ -9,12 +9,14 @@ final comparison takes constant time.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import hmac
 import os
 import secrets
 import stat
 from pathlib import Path
+from zlib import crc32
 
 from gainful.atomic_files import write_file
 from gainful.errors import InvalidArgumentError, JournalError
@@ -25,6 +27,7 @@ MIN_KEY_LENGTH, MAX_KEY_LENGTH = 32, 200
 ADMIN = ""
 """Stands for the holder of the admin key, where other holders are the ids of agents."""
 ADMIN_KEY_VARIABLE = "GAINFUL_ADMIN_KEY"
+CHECK_SUFFIX = ".check"
 
 
 def new_key() -> str:
@@ -92,7 +95,9 @@ def admin_key(file: Path) -> tuple[str, str, str]:
         if file.exists() and file.stat().st_size:  # an empty file is what a service killed while writing it left
             return _read(file)
         key = new_key()
-        write_file(file, f"{key}\n".encode(), mode=0o600)
+        content = f"{key}\n".encode()
+        write_file(file, content, mode=0o600)
+        _write_check(file, content)
     except OSError as error:
         raise JournalError(
             f"{file}: the admin key cannot be written: {error.strerror or error}",
@@ -104,16 +109,57 @@ def admin_key(file: Path) -> tuple[str, str, str]:
 
 def _read(file: Path) -> tuple[str, str, str]:
     try:
-        text = file.read_text(encoding="utf-8").strip()
+        content = file.read_bytes()
+        text = content.decode().strip()
         mode = stat.S_IMODE(file.stat().st_mode)
     except (OSError, UnicodeDecodeError) as error:
         raise JournalError(
-            f"{file}: the admin key cannot be read: {error}", name=str(file), hint="check the file"
+            f"{file}: the admin key cannot be read: {error}", name=str(file), hint="check the file, or restore a copy"
         ) from error
-    warning = ""
+    warnings = [_check(file, content)]
     if os.name == "posix" and mode & 0o077:
-        warning = f"{file} can be read by others (mode {mode:o}); run chmod 600 {file}"
-    return _checked(text, str(file)), str(file), warning
+        warnings.append(f"{file} can be read by others (mode {mode:o}); run chmod 600 {file}")
+    return _checked(text, str(file)), str(file), "; ".join(filter(None, warnings))
+
+
+# A flipped bit in the file makes another key, which looks as good: `admin.key.check` has the file's SHA-256, and a
+# CRC-32 of these digits, by which damage to itself is known.
+
+
+def _check_file(file: Path) -> Path:
+    return file.with_name(f"{file.name}{CHECK_SUFFIX}")
+
+
+def _check_text(content: bytes) -> bytes:
+    digest = hashlib.sha256(content).hexdigest().encode()
+    return digest + b" %08x\n" % crc32(digest)
+
+
+def _write_check(file: Path, content: bytes) -> None:
+    with contextlib.suppress(OSError):  # without it, damage to the key is not noticed; the next start tries again
+        write_file(_check_file(file), _check_text(content), mode=0o600)
+
+
+def _check(file: Path, content: bytes) -> str:
+    """A warning if the file of the admin key is not as it was; a check that is missing or damaged is written anew."""
+    check = _check_file(file)
+    try:
+        found = check.read_bytes()
+    except FileNotFoundError:
+        _write_check(file, content)
+        return ""
+    except OSError as error:
+        return f"{check} cannot be read: {error.strerror or error}"
+    if found == _check_text(content):
+        return ""
+    digest, *_ = found.rstrip(b"\n").partition(b" ")
+    if found != digest + b" %08x\n" % crc32(digest):
+        _write_check(file, content)
+        return f"{check} was damaged and has been written anew"
+    return (
+        f"{file} is not as it was: it is damaged, or was replaced; restore a copy, or delete {check.name} if you "
+        "replaced it"
+    )
 
 
 def _checked(key: str, source: str) -> str:

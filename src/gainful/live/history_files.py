@@ -1,0 +1,64 @@
+"""History files: records that a snapshot covers, compressed, with a checksum over the whole file.
+
+The file is any number of gzip members with records, and a last one without content, whose extra field "GF" holds the
+SHA-256 of everything before it. `gunzip` reads it like any other file. Files of earlier versions lack the last member.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import zlib
+
+_FIELD = b"\x24\x00GF\x20\x00"  # length of the extra field, its name, length of its contents
+_HEAD = b"\x1f\x8b\x08\x04" + bytes(5) + b"\xff" + _FIELD
+_TAIL = b"\x03\x00" + bytes(8)  # nothing, compressed; its CRC-32 and length
+_SEAL_SIZE = len(_HEAD) + 32 + len(_TAIL)
+
+
+def pack_history(records: bytes) -> bytes:
+    """A history file of these records."""
+    return sealed(gzip.compress(records, 6, mtime=0))
+
+
+def sealed(members: bytes) -> bytes:
+    """A history file of these gzip members."""
+    return members + _HEAD + hashlib.sha256(members).digest() + _TAIL
+
+
+def members_of(data: bytes) -> bytes:
+    """The gzip members of a history file without the last one; a ValueError if the checksum is wrong."""
+    members, seal = data[:-_SEAL_SIZE], data[-_SEAL_SIZE:]
+    digest = hashlib.sha256(members).digest()
+    if seal == _HEAD + digest + _TAIL:
+        return members
+    begin = len(_HEAD)
+    if seal[begin - len(_FIELD) : begin] == _FIELD or seal[begin : begin + len(digest)] == digest:
+        raise ValueError("its checksum is wrong")
+    return data
+
+
+def unpack_history(data: bytes) -> bytes:
+    """The records of a history file; a ValueError if it is not as it was written."""
+    try:
+        return gzip.decompress(members_of(data))
+    except (EOFError, OSError, zlib.error) as error:
+        raise ValueError(str(error) or type(error).__name__) from error
+
+
+def salvage(data: bytes) -> bytes:
+    """The bytes that can be decompressed, member by member, up to the first damage."""
+    out = b""
+    while data:
+        stream = zlib.decompressobj(wbits=31)
+        try:
+            for at in range(0, len(data), 1 << 12):
+                out += stream.decompress(data[at : at + (1 << 12)])
+                if stream.eof:
+                    data = stream.unused_data + data[at + (1 << 12) :]
+                    break
+            else:
+                return out
+        except zlib.error:
+            return out
+    return out
