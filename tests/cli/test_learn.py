@@ -308,6 +308,7 @@ def test_json_and_the_saved_file_have_all_of_it(
     assert policy["worn"]["lead"] > 0.0
     assert found["next"]
     assert gf.load_agent(agent).t == 20_000
+    assert gf.load_agent(agent).predict("worn") == "service"
 
 
 def test_rates_are_learned_per_unit_of_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

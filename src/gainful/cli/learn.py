@@ -98,6 +98,7 @@ def learn(
     gainful learn lqg --bins 20
     gainful learn CartPole-v1 --set sutton_barto_reward=true --agent-set reward_min=-1
     """  # noqa: D301
+    from gainful.agents.labels import AgentLabels
     from gainful.cli.learned import LearnedRun
     from gainful.cli.next_steps import next_steps
     from gainful.cli.source import read_environment, read_number, read_settings
@@ -131,6 +132,7 @@ def learn(
     if save is not None:
         _write(save, found.json_chunks(suggestions))
     if save_agent is not None:
+        found.agent.labels = AgentLabels.of(environment)
         found.agent.save(save_agent)
     if as_json:
         console.write(found.json_chunks(suggestions))

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from gainful.agents import registry
 from gainful.agents.episodic import EpisodicAgent
 from gainful.agents.files import complete_settings
+from gainful.agents.labels import AgentLabels
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.errors import InvalidArgumentError, UnknownAgentError, suggestion
+from gainful.live.labels import labels_in
 from gainful.live.prior_model import observe_prior
 from gainful.mdp.model import MDP
 
@@ -23,8 +25,9 @@ def make_agent(config: Any) -> tuple[Any, dict[str, Any] | None]:
     """The agent that `config` describes, and name and weight of its prior (None without one).
 
     `config` is an agent object, taken as it is, or a dictionary: "agent" is a name such as "scal-plus", "prior" and
-    "prior_weight" a model to start from (`observe_prior`), and everything else the agent's own arguments. With a prior,
-    n_states, n_actions, allowed and the range of rewards are the model's unless given.
+    "prior_weight" a model to start from (`observe_prior`), labels and costs as for `labels_in`, and everything else the
+    agent's own arguments. With a prior, n_states, n_actions, allowed, the range of rewards, labels and sign are the
+    model's unless given.
     """
     if isinstance(config, (EpisodicAgent, PartitionedAgent)):
         return config, None
@@ -44,13 +47,16 @@ def make_agent(config: Any) -> tuple[Any, dict[str, Any] | None]:
             "config", config, "both or neither", problem="config has only one of 'prior' and 'prior_weight'"
         )
     made = _class_of(name)
+    labels = labels_in(given, "n_states" in inspect.signature(made).parameters)
     if prior is not None:
         _fill_from(prior, given, made)
+        labels = labels or AgentLabels.of(prior)
     _check_parameters(name, made, given)
     try:
         agent = made(**given)
     except TypeError as error:
         raise InvalidArgumentError("config", config, problem=f"config: {name} cannot be made: {error}") from error
+    agent.labels = labels
     if prior is None:
         return agent, None
     observe_prior(agent, prior, weight)
@@ -67,7 +73,7 @@ def _check_parameters(name: str, made: Any, given: dict[str, Any]) -> None:
                 raise InvalidArgumentError(
                     f"config[{key!r}]",
                     value,
-                    hint=suggestion(key, [*parameters, "prior", "prior_weight"]),
+                    hint=suggestion(key, [*parameters, "prior", "prior_weight", "state_labels", "action_labels"]),
                     problem=f"config[{key!r}]: {name} has no such parameter",
                 )
     needed = [p.name for p in parameters.values() if p.default is inspect.Parameter.empty and p.kind not in variadic]

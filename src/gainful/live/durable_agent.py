@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.labels import AgentLabels
 from gainful.agents.statistics import Statistics
 from gainful.live.agent_config import plain_settings
 from gainful.live.decisions import DecisionMaker
 from gainful.live.folder import Folder
 from gainful.live.inspection import greedy_actions, pair_bonuses, status_of
+from gainful.live.labels import LabelTranslation, reward_of, rewards_of
 from gainful.live.outcomes import OutcomeRecorder
-from gainful.live.receipts import Change, Decision, Pending, Receipt
+from gainful.live.receipts import Change, Pending, Receipt
 from gainful.live.session import JournalSession
 from gainful.live.settings_changes import change_settings
 from gainful.live.state_machine import Planning
@@ -85,24 +87,26 @@ class DurableAgent:
         )
         self._decisions = DecisionMaker(self._session)
         self._outcomes = OutcomeRecorder(self._session)
+        self._translation = LabelTranslation(self._session.labels)
 
     # ------------------------------------------------------------------ deciding
 
-    def act(self, state: Any, *, request_id: str | None = None) -> Decision:
+    def act(self, state: Any, *, request_id: str | None = None) -> Any:
         """Choose the action to take in a state, and record the decision.
 
         Parameters
         ----------
-        state : int or array_like
-            The number of the state, or the coordinates of a point.
+        state : int, str or array_like
+            The number of the state, its label, or the coordinates of a point.
         request_id : str, optional
             An id chosen by the caller. Another call with the same id, also after a crash, returns the same decision
             again (among the last `remember` ids). Without an id every call is a decision of its own.
 
         Returns
         -------
-        Decision
-            The action, an int, which carries the `decision_id` to report its outcome by.
+        Decision or LabelledDecision
+            The action, an int, which carries the `decision_id` to report its outcome by. It is a str if the state was
+            given by its label and actions have labels.
 
         Raises
         ------
@@ -119,20 +123,23 @@ class DurableAgent:
             session = self._session
             if session.closed or session.stale:
                 session.make_ready()
+            if isinstance(state, str):
+                known = self._translation.state("state", state)
+                return self._translation.decision(self._decisions.decide(known, request_id), state)
             return self._decisions.decide(state, request_id)
 
-    def predict(self, state: Any) -> int:
+    def predict(self, state: Any) -> Any:
         """Give the greedy action of the present policy in a state, without deciding or writing anything.
 
         Parameters
         ----------
-        state : int or array_like
-            The number of the state, or the coordinates of a point.
+        state : int, str or array_like
+            The number of the state, its label, or the coordinates of a point.
 
         Returns
         -------
-        int
-            The action, from 0.
+        int or str
+            The action, from 0; its label if the state was given by its label and actions have labels.
 
         Raises
         ------
@@ -141,17 +148,20 @@ class DurableAgent:
         """
         with self._mutex:
             self._session.make_ready()
-            return int(self._session.machine.agent.predict(state))
+            known = self._translation.state("state", state)
+            action = int(self._session.machine.agent.predict(known))
+            return self._translation.action_name(action) if isinstance(state, str) else action
 
     # ------------------------------------------------------------------ observing
 
     def observe(
         self,
         state: Any,
-        action: int,
-        reward: float,
-        next_state: Any,
+        action: Any,
+        reward: float | None = None,
+        next_state: Any = None,
         *,
+        cost: float | None = None,
         decision_id: int | None = None,
         request_id: str | None = None,
     ) -> Receipt:
@@ -159,13 +169,16 @@ class DurableAgent:
 
         Parameters
         ----------
-        state, next_state : int or array_like
-            Where the action was taken, and where it led.
-        action : int or Decision
+        state, next_state : int, str or array_like
+            Where the action was taken, and where it led: numbers, labels or points.
+        action : int, str or Decision
             The action that was taken. If it is what `act` returned, the transition is the outcome of that decision. A
-            plain int is the outcome of the oldest waiting decision of this action in this state, if there is one.
+            plain number or label is the outcome of the oldest waiting decision of this action in this state, if there
+            is one.
         reward : float
             The reward, within the agent's range.
+        cost : float, optional
+            The cost, in place of a reward: its negative.
         decision_id : int, optional
             The decision whose outcome this is, as in `report`.
         request_id : str, optional
@@ -191,9 +204,22 @@ class DurableAgent:
             session = self._session
             if session.closed or session.stale:
                 session.make_ready()
+            if cost is not None or reward is None:
+                reward = reward_of(session.machine.core, reward, cost)
+            if isinstance(state, str) or isinstance(action, str) or isinstance(next_state, str):
+                words = (state, action, reward, next_state)
+                state, action, reward, next_state = self._translation.transition(session.machine.core, *words)
             return self._outcomes.observe(state, action, reward, next_state, decision_id, request_id)
 
-    def report(self, decision_id: int, reward: float, next_state: Any, *, request_id: str | None = None) -> Receipt:
+    def report(
+        self,
+        decision_id: Any,
+        reward: float | None = None,
+        next_state: Any = None,
+        *,
+        cost: float | None = None,
+        request_id: str | None = None,
+    ) -> Receipt:
         """Record the outcome of a decision, however late, and learn from it.
 
         Parameters
@@ -202,8 +228,10 @@ class DurableAgent:
             The decision, as `act` returned it.
         reward : float
             The reward, within the agent's range.
-        next_state : int or array_like
-            Where the action led.
+        next_state : int, str or array_like
+            Where the action led: a number, a label or a point.
+        cost : float, optional
+            The cost, in place of a reward: its negative.
         request_id : str, optional
             An id chosen by the caller; a repeated call with it has no further effect.
 
@@ -228,15 +256,19 @@ class DurableAgent:
             session = self._session
             if session.closed or session.stale:
                 session.make_ready()
-            return self._outcomes.report(decision_id, reward, next_state, request_id)
+            if cost is not None or reward is None:
+                reward = reward_of(session.machine.core, reward, cost)
+            known = self._translation.state("next_state", next_state)
+            return self._outcomes.report(decision_id, reward, known, request_id)
 
     def observe_many(
         self,
         states: ArrayLike,
         actions: ArrayLike,
-        rewards: ArrayLike,
-        next_states: ArrayLike,
+        rewards: ArrayLike | None = None,
+        next_states: ArrayLike | None = None,
         *,
+        costs: ArrayLike | None = None,
         request_id: str | None = None,
     ) -> Receipt:
         """Record many transitions, in order, in one record: all or none of them, also after a crash.
@@ -244,11 +276,13 @@ class DurableAgent:
         Parameters
         ----------
         states, next_states : array_like
-            (n,) numbers of states, or (n, d) points.
+            (n,) numbers or labels of states, or (n, d) points.
         actions : array_like
-            (n,) the actions. They are the outcomes of no decision of this agent.
+            (n,) the actions, as numbers or labels. They are the outcomes of no decision of this agent.
         rewards : array_like
             (n,) the rewards.
+        costs : array_like, optional
+            (n,) the costs, in place of the rewards: their negatives.
         request_id : str, optional
             An id chosen by the caller; a repeated call with it has no further effect.
 
@@ -266,7 +300,14 @@ class DurableAgent:
         """
         with self._mutex:
             self._session.make_ready()
-            return self._outcomes.observe_many(states, actions, rewards, next_states, request_id)
+            column = self._translation.column
+            return self._outcomes.observe_many(
+                column("states", states),
+                column("actions", actions),
+                rewards_of(rewards, costs),
+                column("next_states", next_states),
+                request_id,
+            )
 
     def abandon(self, decision_id: int, *, request_id: str | None = None) -> Receipt:
         """Record that the outcome of a decision will never be known; it no longer waits.
@@ -520,7 +561,7 @@ class DurableAgent:
         """The decisions that wait for their outcomes, the oldest first."""
         with self._mutex:
             waiting = self._session.machine.ledger.pending
-            return tuple(Pending(i, w.state, w.action, w.t) for i, w in waiting.items())
+            return tuple(self._translation.pending(i, w.state, w.action, w.t) for i, w in waiting.items())
 
     def answered(self, request_id: str) -> bool:
         """Tell whether a request with this id was answered before, among the last `remember`.
@@ -547,11 +588,30 @@ class DurableAgent:
         """(S,) the present policy's greedy actions; None before the first plan, or for agents that make no plans."""
         return greedy_actions(self._session.machine.core)
 
+    def policy(self) -> dict[Any, Any] | None:
+        """Give the present policy's greedy action in every state.
+
+        Returns
+        -------
+        dict or None
+            Actions by state, in labels where there are any; None where `actions` is.
+        """
+        actions = self.actions
+        return None if actions is None else self._translation.policy(actions)
+
+    @property
+    def labels(self) -> AgentLabels | None:
+        """The labels of states and actions, and whether rewards are costs; None if there are only numbers."""
+        return self._translation.labels
+
     @property
     def gain_bounds(self) -> tuple[float, float] | None:
-        """The certified bracket of the present plan's optimistic gain; None before the first plan."""
+        """The certified bracket of the present plan's optimistic gain; None before the first plan.
+
+        Costs stay costs: for an agent made with costs it is a bracket of the optimistic average cost.
+        """
         plan = self._session.machine.core.current
-        return None if plan is None else plan.gain_bounds
+        return None if plan is None else self._translation.bounds(*plan.gain_bounds)
 
     def bonuses(self) -> NDArray[np.float64] | None:
         """Compute the bonus of every pair if a plan were made now, without what a cell adds.
@@ -559,7 +619,7 @@ class DurableAgent:
         Returns
         -------
         ndarray of shape (S, A) or None
-            None for agents without a bonus.
+            NaN for actions that a state does not have. None for agents without a bonus.
         """
         return pair_bonuses(self._session.machine.core)
 
@@ -585,11 +645,12 @@ class DurableAgent:
         Returns
         -------
         dict
-            Among others `agent`, `settings`, `observations`, `episodes`, `pending`, `gain_bounds`, `guarantee`,
-            `changes`, `notices`, and `trouble`: what keeps the journal from being written, empty if nothing does.
+            Among others `agent`, `settings`, `observations`, `episodes`, `pending`, `objective` (reward or cost),
+            `gain_bounds` (of costs, if it is cost), `guarantee`, `changes`, `notices`, and `trouble`: what keeps the
+            journal from being written, empty if nothing does.
         """
         with self._mutex:
-            return status_of(self._session)
+            return status_of(self._session, self._translation)
 
     def __repr__(self) -> str:
         state = "closed" if self._session.closed else f"{self.t:,} observations"

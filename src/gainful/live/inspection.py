@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gainful.agents.scal_plus import SCALPlus
 from gainful.agents.stepwise import StepwiseAgent
 from gainful.live.agent_config import plain_settings
+from gainful.live.labels import LabelTranslation
 from gainful.live.session import JournalSession
 
 
@@ -26,14 +27,17 @@ def greedy_actions(core: Any) -> NDArray[np.int64] | None:
 
 
 def pair_bonuses(core: Any) -> NDArray[np.float64] | None:
-    """(S,A) the bonuses of SCAL+ if it planned now, without what a cell adds; None for other agents."""
-    return core.bonuses() - core.model_error if isinstance(core, SCALPlus) else None
+    """(S,A) the bonuses of SCAL+ if it planned now, without what a cell adds; NaN for actions that a state lacks.
+
+    None for other agents.
+    """
+    return np.where(core.allowed, core.bonuses() - core.model_error, np.nan) if isinstance(core, SCALPlus) else None
 
 
-def status_of(session: JournalSession) -> dict[str, Any]:
+def status_of(session: JournalSession, translation: LabelTranslation) -> dict[str, Any]:
     """The present state of an agent, in plain types for JSON."""
     machine, core = session.machine, session.machine.core
-    bounds = None if core.current is None else core.current.gain_bounds
+    bounds = None if core.current is None else translation.bounds(*core.current.gain_bounds)
     guarantee = machine.guarantee
     return {
         "agent": type(machine.agent).__name__,
@@ -43,6 +47,7 @@ def status_of(session: JournalSession) -> dict[str, Any]:
         "episodes": len(core.records),
         "pending": len(machine.ledger.pending),
         "planning_under_way": machine.plan_under_way,
+        "objective": "reward" if translation.labels is None else translation.labels.objective,
         "gain_bounds": None if bounds is None else list(bounds),
         "guarantee": str(guarantee),
         "guarantee_holds": guarantee.holds,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gainful.agents.labels import AgentLabels
 from gainful.atomic_files import write_table
 from gainful.errors import InvalidArgumentError, JournalError
-from gainful.live.folder import Folder
+from gainful.live.folder import AgentDescription, Folder
 from gainful.live.journal import read_all
 from gainful.live.records import FROM_HISTORY, TWO_NUMBERS, Record, RecordKind, RecordLayout
 
@@ -49,7 +50,9 @@ def read_journal(path: str | Path) -> pd.DataFrame:
         With these columns: `sequence`, the number of the record (a batch has one for all its rows); `time` (UTC; it
         has no influence on anything); `kind`: decision, observation, plan, plan begun, change or abandoned; `step`, the
         number of the observation, or of observations before; `state`, `action`, `reward`, `next_state` (for points of
-        several coordinates state_0, state_1, … and next_state_0, …); `decision_id`, of decisions and of their outcomes;
+        several coordinates state_0, state_1, … and next_state_0, …); `state_label`, `action_label` and
+        `next_state_label`, if the agent has labels, and `cost`, if its numbers are costs (`reward` is the negative);
+        `decision_id`, of decisions and of their outcomes;
         `planned_from` and `adopted_at`, the observations that a plan was made from and adopted at; `source`: "live",
         "batch" or "history"; `request_id`; `detail`, a change as JSON.
 
@@ -79,7 +82,7 @@ def read_journal(path: str | Path) -> pd.DataFrame:
     for _ in range(MAX_REREADS):
         before = sorted(os.listdir(folder.path))
         try:
-            return records_table(layout, list(read_all(folder, description, layout)), first)
+            return with_labels(records_table(layout, list(read_all(folder, description, layout)), first), description)
         except JournalError:
             if before == sorted(os.listdir(folder.path)):
                 raise
@@ -119,6 +122,27 @@ def records_table(layout: RecordLayout, records: Iterable[Record], t: int | None
         else:
             columns.add(record, name, decision_id=TWO_NUMBERS.unpack(payload)[0])
     return columns.to_frame()
+
+
+def with_labels(frame: pd.DataFrame, description: AgentDescription) -> pd.DataFrame:
+    """The table of a journal with the labels of states and actions, and with costs, if the agent has them."""
+    labels = AgentLabels.from_json(description.labels)
+    if labels is None:
+        return frame
+    names = {"state": labels.states, "action": labels.actions, "next_state": labels.states}
+    for column, known in names.items():
+        if known is not None and column in frame:
+            place = list(frame.columns).index(column) + 1
+            frame.insert(place, f"{column}_label", _labelled(frame[column], known))
+    if labels.objective == "cost":
+        frame.insert(list(frame.columns).index("reward") + 1, "cost", 0.0 - frame["reward"])
+    return frame
+
+
+def _labelled(numbers: pd.Series, labels: Sequence[str]) -> list[str | None]:
+    """The labels of a column of numbers; None where there is no number, or no label for it."""
+    found = numbers.fillna(-1).astype("int64").tolist()
+    return [labels[i] if 0 <= i < len(labels) else None for i in found]
 
 
 class _Columns:

@@ -14,6 +14,7 @@ from gainful.agents.partitioned import PartitionedAgent
 from gainful.errors import InvalidArgumentError, InvalidMDPError
 from gainful.live.agent_config import make_agent
 from gainful.live.batch_counting import cells_of, observe_rows
+from gainful.live.labels import NO_LABELS
 from gainful.live.records import TransitionColumns
 
 if TYPE_CHECKING:
@@ -36,13 +37,14 @@ def fit_log(
     ----------
     table : str, Path, DataFrame or dict
         A CSV (.csv, .tsv, also compressed) or Parquet file, a data frame, or a dictionary of columns: `state`,
-        `action`, `reward`, `next_state`; others are ignored. For an agent on points of d coordinates the columns are
-        state_0 … state_{d-1} and next_state_0 …; plain `state` and `next_state` for d = 1.
+        `action`, `reward` (or `cost`, its negative), `next_state`; others are ignored. For an agent on points of d
+        coordinates the columns are state_0 … state_{d-1} and next_state_0 …; plain `state` and `next_state` for d = 1.
     config : dict or agent
         What `gf.open_agent` takes: a dictionary, or an agent, of which a copy is fitted.
     states, actions : list or mapping, optional
-        The numbers of the labels in the table: a list in order, or a mapping from label to number. By default states
-        and actions are the integers 0 … n-1.
+        The numbers of the labels in the table: a list in order, or a mapping from label to number. By default the
+        agent's own labels, if it has any, and the integers 0 … n-1 otherwise, or if none of its labels is an integer
+        and the column has only integers.
 
     Returns
     -------
@@ -81,18 +83,26 @@ def read_log(
     source = read_table(table)
     core = agent.core
     points = bool(agent.dim)
-    source.require("action", "reward")
+    source.require("action")
+    paid = source.one_of("reward", "cost")
+    source.require(paid)
+    known = agent.labels or NO_LABELS
     origin: NDArray[Any]
     target: NDArray[Any]
     if points:
         origin, target = (_points(source, name, agent) for name in ("state", "next_state"))
     else:
         source.require("state", "next_state")
-        origin, target = (_numbers(source, name, core.n_states, states) for name in ("state", "next_state"))
-    chosen = _numbers(source, "action", core.n_actions, actions)
-    rewards = source.numbers("reward")
-    low, high = core.reward_min, core.reward_max
-    _check(source, "reward", (rewards < low) | (rewards > high), f"a number in [{low:g}, {high:g}]")
+        origin, target = (
+            _numbers(source, name, core.n_states, states, known.states) for name in ("state", "next_state")
+        )
+    chosen = _numbers(source, "action", core.n_actions, actions, known.actions)
+    rewards, low, high = source.numbers(paid), core.reward_min, core.reward_max
+    if paid == "cost":
+        low, high = 0.0 - high, 0.0 - low
+    _check(source, paid, (rewards < low) | (rewards > high), f"a number in [{low:g}, {high:g}]")
+    if paid == "cost":
+        rewards = 0.0 - rewards
     rows = TransitionColumns(origin, chosen.astype(np.uint32), rewards, target)
     if not points:
         _check(source, "action", ~core.allowed[origin.astype(np.int64), chosen], "an action that the state has")
@@ -109,10 +119,16 @@ def _check(source: Source, column: str, bad: NDArray[np.bool_], expected: str) -
 
 
 def _numbers(
-    source: Source, column: str, n: int, labels: Sequence[Any] | Mapping[Any, int] | None
+    source: Source,
+    column: str,
+    n: int,
+    labels: Sequence[Any] | Mapping[Any, int] | None,
+    known: tuple[str, ...] | None,
 ) -> NDArray[np.int64]:
-    """A column of states or actions as numbers 0 … n-1."""
+    """A column of states or actions as numbers 0 … n-1; `known` are the agent's own labels."""
     found = source.labels(column)
+    if labels is None and known is not None and not _all_numbers(found, known):
+        labels = known
     argument = "actions" if column == "action" else "states"
     if labels is None:
         if found.dtype != np.int64:
@@ -129,8 +145,13 @@ def _numbers(
                 argument, i, f"0 … {n - 1}", problem=f"label '{label}' of column '{column}' has number {i!r}"
             )
     numbers = np.array([table.get(str(x), -1) for x in found], dtype=np.int64)
-    _check(source, column, numbers < 0, f"one of the {len(table)} labels given")
+    _check(source, column, numbers < 0, f"one of the {len(table)} labels of {argument}")
     return numbers
+
+
+def _all_numbers(found: NDArray[Any], known: tuple[str, ...]) -> bool:
+    """Whether a column is one of numbers: it has only integers, and none of the agent's labels is one."""
+    return found.dtype == np.int64 and not any(label.lstrip("+-").isdecimal() for label in known)
 
 
 def _whole(text: Any) -> int:

@@ -55,12 +55,14 @@ def open_agent(
         What the agent is; needed for a new one. A dictionary has the agent's name and its arguments, such as
         ``{"agent": "scal-plus", "n_states": 6, "n_actions": 2, "span": 7.0}``. With an MDP as "prior" and a
         "prior_weight" n, the agent begins as if every pair had been observed n times, as the model has it; no theorem
-        covers that. An agent object, such as `gf.fit_log` returns, is taken as it is. For a folder that holds an agent,
+        covers that. "state_labels" and "action_labels" are lists of names, and "cost_min" and "cost_max" take the place
+        of reward_max and reward_min if your numbers are costs. An agent object, such as `gf.fit_log` or
+        `gf.KLSCALPlus.for_mdp` returns, is taken as it is. For a folder that holds an agent,
         `config` must be the one it was made with, or its present settings.
     history : optional
         A log of transitions, as for `gf.fit_log`, that a new agent observes first. Its rows are in the journal.
     states, actions : list or mapping, optional
-        The numbers of the labels in `history`, as for `gf.fit_log`.
+        The numbers of the labels in `history`, as for `gf.fit_log`; by default the agent's own labels.
     fsync : "record", "off" or float
         What a power cut can lose. "record" makes every record durable before a call returns; a number does so at
         intervals of that many milliseconds; "off" leaves it to the operating system. A killed process loses nothing in
@@ -223,6 +225,8 @@ def _agent_differences(folder: Folder, stored: AgentDescription, agent: Any) -> 
     """How an agent differs from the one that a folder was made for, in words."""
     if type(agent).__name__ != stored.agent:
         return [f"agent: stored {stored.agent}, given {type(agent).__name__}"]
+    if agent.labels is not None and agent.labels.to_json() != stored.labels:
+        return ["labels or sign: stored " + ("none, given some" if stored.labels is None else "others")]
     given, known = plain_settings(agent.settings()), stored.initial
     found = setting_differences(complete_settings(type(agent), stored.settings), given)
     if found:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gainful.errors import ConflictError, InvalidArgumentError, JournalError, UnknownDecisionError
+from gainful.live.labels import LabelledDecision
 from gainful.live.receipts import Decision, Receipt
 from gainful.live.records import BY_REPORT, TWO_NUMBERS, RecordKind, RecordLayout
 from gainful.live.requests import receive, remember_answer
@@ -179,7 +180,7 @@ class OutcomeRecorder:
 
 def decision_number(decision_id: Any) -> int:
     """The number of a decision, given as such or as what `act` returned."""
-    if isinstance(decision_id, Decision):
+    if isinstance(decision_id, (Decision, LabelledDecision)):
         return decision_id.decision_id
     if isinstance(decision_id, bool) or not isinstance(decision_id, (int, np.integer)):
         raise UnknownDecisionError(

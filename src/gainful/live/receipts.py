@@ -86,6 +86,8 @@ class Pending(NamedTuple):
         The action.
     t : int
         The number of observations when it was made.
+    state_label, action_label : str or None
+        The labels of the state and of the action; None if they have none.
 
     Examples
     --------
@@ -98,6 +100,8 @@ class Pending(NamedTuple):
     state: Any
     action: int
     t: int
+    state_label: str | None = None
+    action_label: str | None = None
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from gainful.live.folder import (
     segment_header,
 )
 from gainful.live.history_files import members_of, pack_history, salvage
-from gainful.live.journal_table import records_table
+from gainful.live.journal_table import records_table, with_labels
 from gainful.live.loading import END_MARKER_SINCE
 from gainful.live.records import Record, RecordLayout
 from gainful.live.snapshots import SNAPSHOT_FORMAT
@@ -203,7 +203,7 @@ def _write_recovered(folder: Folder, target: Path, plan: _Plan) -> None:
         write_file(target / END_FILE, pack_end(description.salt, JournalEnd(number, len(data))))
         write_file(new.description_file, description.to_bytes())
         if plan.beyond:
-            salvaged = records_table(layout, (records[n] for n in plan.beyond), None)
+            salvaged = with_labels(records_table(layout, (records[n] for n in plan.beyond), None), description)
             write_table(salvaged, target / SALVAGED_FILE)
     except OSError as error:
         raise JournalError(

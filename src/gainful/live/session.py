@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 
+from gainful.agents.labels import AgentLabels
 from gainful.atomic_files import write_file
 from gainful.errors import JournalError, PlanningError
 from gainful.live.folder import DESCRIPTION_VERSION, AgentDescription, Folder
@@ -80,6 +81,18 @@ class JournalSession:
             self.description = replace(self.description, version=DESCRIPTION_VERSION)
             with contextlib.suppress(OSError):  # the next opening tries again
                 write_file(self.folder.description_file, self.description.to_bytes())
+
+    @property
+    def labels(self) -> AgentLabels | None:
+        """The labels of states and actions, and the sign; a JournalError unless they fit the agent."""
+        core = self.machine.core
+        n_states = None if self.description.dim else core.n_states
+        try:
+            return AgentLabels.from_json(self.description.labels, n_states, core.n_actions)
+        except ValueError as error:
+            file = self.folder.description_file
+            hint = f"run gainful recover {self.folder.path} OUT"
+            raise JournalError(f"{file}: damaged: {error}", name=str(file), hint=hint) from error
 
     def make_ready(self) -> None:
         """Read the folder again if the session is stale; a JournalError if it is closed."""
