@@ -49,6 +49,7 @@ def evaluate(
     replicates: options.Replicates = 200,
     seed: options.ResamplingSeed = 0,
     states_shown: options.StatesShown = 20,
+    reward_model: options.RewardModel = None,
     as_json: options.AsJson = False,
     debug: failures.Debug = False,  # noqa: ARG001
 ) -> None:
@@ -85,7 +86,7 @@ def evaluate(
         from gainful.planning.evaluation import evaluate as evaluate_policy
 
         with console.progress("evaluating"):
-            mdp = read_source(model, settings or (), rates=rates, gymnasium=gymnasium)
+            mdp = read_source(model, settings or (), rates=rates, gymnasium=gymnasium, reward_model=reward_model)
             answer = evaluation_page.Answer(mdp.name or model, evaluate_policy(mdp, policy))
             data, page = evaluation_page.data(answer), evaluation_page.page(answer, states_shown)
     if as_json:

@@ -30,8 +30,8 @@ def fit(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write the estimated model: a table with counts and intervals (.csv, .csv.gz, .parquet), or, under "
-            "any other name, the format of mdp.save. 'gainful solve FILE' reads it.",
+            help="Write the estimated model: a table with counts and intervals (.csv, .csv.gz, .parquet), Storm's "
+            "format (.drn), or, under any other name, the format of mdp.save. 'gainful solve FILE' reads it.",
             show_default=False,
         ),
     ] = None,
@@ -76,8 +76,11 @@ def fit(
 def save_model(fitted: LogFit, path: Path) -> None:
     """Write the model in the format that the name asks for."""
     from gainful.atomic_files import TABLE_SUFFIXES, write_table
+    from gainful.mdp.drn import SUFFIXES
 
     if path.name.lower().endswith(TABLE_SUFFIXES):
         write_table(fitted.transitions, path)
+    elif path.name.lower().endswith(SUFFIXES):
+        fitted.mdp.to_drn(path)
     else:
         fitted.mdp.save(path)

@@ -72,3 +72,9 @@ Replicates = Annotated[
     int, typer.Option(min=0, metavar="N", help="Resampled models behind the intervals of gains; 0 for none.")
 ]
 ResamplingSeed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Of the resampling.")]
+RewardModel = Annotated[
+    str | None,
+    typer.Option(
+        "--reward-model", metavar="NAME", help="Which reward model of a .drn file to use.", show_default=False
+    ),
+]

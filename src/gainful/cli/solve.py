@@ -16,7 +16,8 @@ def solve(
             metavar="ENV|TABLE",
             help="An environment that gainful ships (gainful list environments), the id of a Gymnasium environment "
             "that has a transition table (FrozenLake-v1), a table of transitions (.csv, .tsv, .parquet: state, action, "
-            "next_state, probability, and reward or cost), or a file written by mdp.save. ./NAME is always a file.",
+            "next_state, probability, and reward or cost), a model of Storm (.drn), or a file written by mdp.save. "
+            "./NAME is always a file.",
             show_default=False,
         ),
     ],
@@ -47,6 +48,7 @@ def solve(
     gymnasium: Annotated[
         bool, typer.Option("--gymnasium", help="Always read ENV as the id of a Gymnasium environment.")
     ] = False,
+    reward_model: options.RewardModel = None,
     as_json: Annotated[
         bool,
         typer.Option(
@@ -73,7 +75,7 @@ def solve(
     width = read_number("--precision", precision, "1e-8")
     bound = None if span is None else read_number("--span", span, "2.5")
     with console.progress("loading") as say:
-        mdp = read_source(source, settings or (), rates=rates, gymnasium=gymnasium)
+        mdp = read_source(source, settings or (), rates=rates, gymnasium=gymnasium, reward_model=reward_model)
         name = mdp.name or source
         solution = find_solution(name, mdp, precision=width, span=bound, diameter=diameter, say=say)
     if as_json:

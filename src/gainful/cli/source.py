@@ -19,7 +19,14 @@ _TABLE_FILE = re.compile(r".+\.(csv|tsv|parquet|pq)(\.(gz|bz2|xz|zip))?", re.IGN
 _BARE_WORD = re.compile(r"[^\s\"'\[\]{}]+")
 
 
-def read_source(source: str, settings: Sequence[str] = (), *, rates: bool = False, gymnasium: bool = False) -> MDP:
+def read_source(
+    source: str,
+    settings: Sequence[str] = (),
+    *,
+    rates: bool = False,
+    gymnasium: bool = False,
+    reward_model: str | None = None,
+) -> MDP:
     """The MDP behind `source`; `settings` are `NAME=VALUE` for an environment.
 
     The names of shipped environments come first (`./name` is then the file), then the ids of Gymnasium environments,
@@ -45,7 +52,9 @@ def read_source(source: str, settings: Sequence[str] = (), *, rates: bool = Fals
                 hint="leave --set out",
                 problem=f"--set {settings[0]}: {source} is a file, which has no parameters",
             )
-        return _from_file(path, rates)
+        return _from_file(path, rates, reward_model)
+    if reward_model is not None:
+        raise _no_reward_models(source)
     if rates:
         raise _rates_without_a_table(source)
     if is_id:
@@ -93,15 +102,29 @@ def read_environment(source: str, settings: Sequence[str] = (), *, rates: bool =
     return env
 
 
-def _from_file(path: Path, rates: bool) -> MDP:
+def _no_reward_models(source: object) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        "--reward-model",
+        str(source),
+        "a .drn file",
+        problem=f"--reward-model chooses among those of a .drn file, found '{source}'",
+    )
+
+
+def _from_file(path: Path, rates: bool, reward_model: str | None) -> MDP:
+    from gainful.mdp.drn import SUFFIXES
     from gainful.mdp.model import MDP
 
     if not path.exists():
         raise InvalidMDPError(f"{path}: no such file", name=str(path), hint="check the path")
     if path.is_dir():
         raise InvalidMDPError(
-            f"{path} is a folder", name=str(path), expected="a table (.csv, .tsv, .parquet) or a saved MDP"
+            f"{path} is a folder", name=str(path), expected="a table (.csv, .tsv, .parquet), a .drn file or a saved MDP"
         )
+    if path.name.lower().endswith(SUFFIXES) and not rates:
+        return MDP.from_drn(path, name=path.name, reward_model=reward_model)
+    if reward_model is not None:
+        raise _no_reward_models(path)
     if _TABLE_FILE.fullmatch(path.name):
         if rates:
             return MDP.from_rates(path, name=path.name)
@@ -117,7 +140,8 @@ def _from_file(path: Path, rates: bool) -> MDP:
         ) from error
     if beginning and beginning != b"PK\x03\x04":
         raise InvalidMDPError(
-            f"{path} is neither a table (named .csv, .tsv or .parquet) nor an MDP written by mdp.save",
+            f"{path} is neither a table (named .csv, .tsv or .parquet), nor in Storm's format (.drn), nor an MDP "
+            "written by mdp.save",
             name=str(path),
             hint="rename or convert it",
         )

@@ -384,6 +384,35 @@ class MDP:
         return rates_module.from_rates(cls, rates, rewards, **options)
 
     @classmethod
+    def from_drn(cls, path: str | Path, **options: Any) -> Self:
+        """Build an MDP from a file in Storm's explicit format (.drn, also compressed by gzip or xz).
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, of type MDP, DTMC or CTMC.
+        **options
+            reward_model, which one to use if there are several; objective, "reward" or "cost"; name; see
+            `gainful.mdp.drn.from_drn`.
+
+        Returns
+        -------
+        MDP
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> import gainful as gf
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "river.drn"
+        >>> gf.environments.riverswim(6).to_drn(file)
+        >>> MDP.from_drn(file).state_labels[0]
+        'left bank'
+        """
+        from gainful.mdp import drn
+
+        return drn.from_drn(cls, path, **options)
+
+    @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read an MDP that `save` wrote, equal to the bit.
 
@@ -443,6 +472,33 @@ class MDP:
         from gainful.mdp import tables
 
         return tables.to_table(self)
+
+    def to_drn(self, path: str | Path | None = None) -> str | None:
+        r"""The MDP in the explicit format of the model checker Storm, with its rewards (or costs) as a reward model.
+
+        Storm's long-run average of it is the gain; one of a continuous-time process is per unit of time. The format has
+        no laws of rewards (their means are written) and no probabilities of initial states, and labels that it cannot
+        hold are left out.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            The file; compressed if its name ends in .gz or .xz.
+
+        Returns
+        -------
+        str or None
+            The text if there is no path.
+
+        Examples
+        --------
+        >>> text = MDP([[[0, 1]], [[1, 0]]], [[1.0], [0.5]]).to_drn()
+        >>> text.splitlines()[-3:]
+        ['state 1 [0]', '\taction 0 [0.5]', '\t\t0 : 1.0']
+        """
+        from gainful.mdp import drn
+
+        return drn.to_drn(self, path)
 
     def to_gymnasium(self, **options: Any) -> gymnasium.Env[Any, Any]:
         """A continuing Gymnasium environment with these dynamics.
