@@ -62,6 +62,10 @@ _looked_in: list[str] = []
 """Folders in which modules and tables are looked for, apart from where Python looks: the last one named comes first."""
 
 
+_appended: set[str] = set()
+"""Those of them that were not in `sys.path` before."""
+
+
 def look_in(folders: Iterable[str | Path]) -> None:
     """Look for modules and tables in these folders too.
 
@@ -71,8 +75,13 @@ def look_in(folders: Iterable[str | Path]) -> None:
         if folder in _looked_in:
             _looked_in.remove(folder)
         _looked_in.insert(0, folder)
+    for folder in _looked_in:
+        if folder in _appended:
+            sys.path.remove(folder)
+            _appended.remove(folder)
         if folder not in sys.path:
             sys.path.append(folder)
+            _appended.add(folder)
 
 
 def folders_looked_in() -> list[str]:
@@ -128,8 +137,8 @@ def import_module(name: str) -> Any:
                 f"there is no module '{error.name}'",
                 name=name,
                 found=name,
-                hint=f"put {error.name}.py beside the spec or into the current folder (looked in {', '.join(folders)}), "
-                "or install it",
+                hint=f"put {error.name}.py beside the spec or into the current folder, or install it (looked in "
+                f"{', '.join(folders)})",
             ) from error
         raise InvalidArgumentError(name, problem=f"{name} cannot be imported: {error}") from error
     except Exception as error:

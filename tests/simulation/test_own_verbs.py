@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import gainful as gf
-from gainful.agents.episodic import EpisodicAgent
+from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.stepwise import StepwiseAgent
 from gainful.errors import InvalidArgumentError, SteppedInPythonWarning
 
@@ -247,3 +247,43 @@ def test_a_rule_that_chooses_what_a_state_does_not_have_is_stopped() -> None:
 
     with pytest.raises(InvalidArgumentError, match=r"Wrong.choose returned -1 in state"):
         gf.simulate(Wrong(6, 2), RIVER, 1000)
+
+
+# ---------------------------------------------------------------------- plans of one's own
+
+
+class Planned(EpisodicAgent):
+    """Plays what it is given."""
+
+    def __init__(self, *sizes: int, wanted: Any = None, probabilities: Any = None, **options: Any) -> None:
+        super().__init__(*sizes, **options)
+        self.wanted, self.probabilities = wanted, probabilities
+
+    def plan(self, statistics: Any, t: int) -> EpisodePlan:
+        return EpisodePlan(
+            actions=self.wanted, gain_bounds=(0.0, 1.0), values=np.zeros(6), sweeps=0, probabilities=self.probabilities
+        )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "probabilities", "problem"),
+    [
+        (np.array([0, 0, 0, 0, 0, 2]), None, "state 5 plays action 2"),
+        (np.array([0, 0, 0, -1, 0, 0]), None, "state 3 plays action -1"),
+        (np.array([0, 1, 0, 0, 0, 0]), None, "state 1 plays action 1"),
+        (np.zeros(5, dtype=np.int64), None, r"actions is int64 of shape \(5,\)"),
+        (np.zeros(6), None, "actions is float64"),
+        (None, None, "actions is None"),
+        (None, np.full((6, 2), 0.5), "state 1 plays action 1 with probability 0.5"),
+        (None, np.full((6, 2), 0.4), "state 0 has the probabilities"),
+        (None, np.full((6, 2), np.nan), "state 0 has the probabilities"),
+    ],
+)
+def test_a_plan_that_is_none_is_refused_before_a_compiled_loop_takes_it(
+    wanted: Any, probabilities: Any, problem: str
+) -> None:
+    allowed = np.ones((6, 2), dtype=bool)
+    allowed[1, 1] = False
+    agent = Planned(6, 2, wanted=wanted, probabilities=probabilities, allowed=allowed)
+    with pytest.raises(InvalidArgumentError, match=problem):
+        gf.simulate(agent, RIVER, 10)

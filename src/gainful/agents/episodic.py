@@ -17,6 +17,7 @@ from gainful._compiled import kernel
 from gainful.agents.for_models import TabularAgentForModels
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.labels import AgentLabels, action_number, state_number
+from gainful.agents.plan_checks import check_plan
 from gainful.agents.showing import ShownAgent
 from gainful.agents.statistics import AgentCounts, Statistics, count_transitions, execution_limit, named
 from gainful.arguments import finite, plain_number, whole_below
@@ -713,6 +714,8 @@ class EpisodicAgent(ShownAgent, TabularAgentForModels):
             began = time.process_time()
             plan = self.plan(self.statistics, self.t + 1)
             seconds, self.interrupted = time.process_time() - began, False
+            if not type(self).__module__.startswith("gainful."):
+                check_plan(self, plan)  # compiled loops take it as it is
         low, high = plan.gain_bounds
         span = float(np.ptp(plan.values)) if plan.span is None else plan.span
         self.records.append((self.t + 1, low + (high - low) / 2, low, high, span, plan.sweeps, seconds))

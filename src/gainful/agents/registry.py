@@ -46,6 +46,16 @@ NOT_IMPLEMENTABLE = {
 }
 
 
+def usual_name(name: str) -> str:
+    """The name of an agent as this module spells it: SCAL+ is scal-plus, KL-SCAL+ is kl-scal-plus.
+
+    >>> usual_name("SCAL+"), usual_name("KL-SCAL+"), usual_name("c-scal-plus")
+    ('scal-plus', 'kl-scal-plus', 'c-scal-plus')
+    """
+    plain = name.strip().lower().replace("+", "-plus")
+    return plain if plain in AGENTS or plain in PARTITIONED or plain in NOT_IMPLEMENTABLE else name
+
+
 def names() -> list[str]:
     """The names of all tabular agents, in kebab-case."""
     return list(AGENTS)
@@ -57,7 +67,8 @@ def continuous_names() -> list[str]:
 
 
 def agent_class(name: str) -> type[EpisodicAgent]:
-    """The class behind a name such as 'scal-plus'."""
+    """The class behind a name such as 'scal-plus' or 'SCAL+'."""
+    name = usual_name(name)
     if name in NOT_IMPLEMENTABLE:
         raise UnknownAgentError(f"'{name}' is not implementable: {NOT_IMPLEMENTABLE[name]}", name=name, found=name)
     if name in PARTITIONED:
@@ -76,6 +87,7 @@ def agent_class(name: str) -> type[EpisodicAgent]:
 
 def continuous_class(name: str) -> type[PartitionedAgent]:
     """The class behind the name of an agent on continuous states, such as 'c-scal-plus'."""
+    name = usual_name(name)
     if name not in PARTITIONED:
         raise _unknown(name, PARTITIONED)
     found: type[PartitionedAgent] = _loaded(PARTITIONED[name])

@@ -167,6 +167,7 @@ def _of_spec(source: str, horizon: int | None, runs: int, first_seed: int, jobs:
         return audit_all(
             audit_requests(spec, horizon),
             title=spec.title,
+            folders=spec.folders,
             runs=runs,
             first_seed=first_seed,
             jobs=jobs,
@@ -209,9 +210,11 @@ def _of_named_environment(asked: _Question, jobs: int | None) -> Audits:
     from gainful.errors import InvalidArgumentError
     from gainful.experiments.auditing import AuditRequest, audit_all
     from gainful.experiments.configuration import Configuration, checkpoint_steps
+    from gainful.experiments.foreign_agents import checked_agent
+    from gainful.experiments.foreign_names import agent_called, is_foreign_agent
 
     source, span, horizon = asked.source, asked.span, asked.horizon
-    name = asked.agent or ("c-scal-plus" if source in registry.continuous_names() else "scal-plus")
+    name = agent_called(asked.agent or ("c-scal-plus" if source in registry.continuous_names() else "scal-plus"))
     if "span" in asked.parameters and span is not None:
         raise InvalidArgumentError(
             "--span", span, hint="leave one out", problem="--span and --agent-set span=… both set c"
@@ -221,6 +224,11 @@ def _of_named_environment(asked: _Question, jobs: int | None) -> Audits:
     parameters = {**({} if span is None else {"span": span}), **asked.parameters}
     if asked.bins is not None:
         parameters["bins"] = asked.bins
+    if is_foreign_agent(name):
+        checked = checked_agent(name, parameters, source in registry.continuous_names())
+        for problem in checked.problems.values():
+            raise problem
+        parameters = checked.values
     of_the_environment = read_settings(asked.settings)
     steps = checkpoint_steps(20, horizon)
     configuration = Configuration(source, of_the_environment, name, parameters, horizon, steps, 0)
@@ -230,6 +238,7 @@ def _of_named_environment(asked: _Question, jobs: int | None) -> Audits:
             [AuditRequest(source, name, configuration)],
             runs=asked.runs,
             first_seed=asked.first_seed,
+            folders=(str(Path.cwd()),),
             jobs=jobs,
             progress=lambda done, total, part: show(round(1000 * (done + part)), 1000 * total),
         )
@@ -269,7 +278,11 @@ def _takes_span(name: str) -> bool:
     import inspect
 
     from gainful.agents import registry
+    from gainful.experiments.foreign_agents import foreign_parameters
+    from gainful.experiments.foreign_names import is_foreign_agent
 
+    if is_foreign_agent(name):
+        return "span" in foreign_parameters(name, False)[0]
     made: Any = registry.continuous_class(name) if name in registry.PARTITIONED else registry.agent_class(name)
     return "span" in inspect.signature(made).parameters
 

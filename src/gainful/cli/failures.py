@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import sysconfig
 import traceback
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from gainful.cli.console import ReaderGoneError, printable
-from gainful.errors import GainfulError, InvalidArgumentError, UnknownNameError
+from gainful.errors import GainfulError, InvalidArgumentError, SteppedInPythonWarning, UnknownNameError
 
 FAILED, MISUSE, INTERRUPTED, READER_GONE = 1, 2, 130, 141  # the last two as shells count them: 128 + signal
 
@@ -52,6 +55,24 @@ def exit_code_of(command: Callable[[], Any]) -> int:
     return code
 
 
+@contextlib.contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """Print gainful's own warnings as notes on stderr, each once; a path and a line of code tell a user nothing."""
+    shown: set[str] = set()
+    with warnings.catch_warnings():
+        before = warnings.showwarning
+
+        def show(message: Any, category: Any, *rest: Any, **options: Any) -> None:
+            if not issubclass(category, SteppedInPythonWarning):
+                before(message, category, *rest, **options)
+            elif str(message) not in shown:
+                shown.add(str(message))
+                print(printable(f"note: {message}"), file=sys.stderr, flush=True)
+
+        warnings.showwarning = show
+        yield
+
+
 def _outcome(command: Callable[[], Any]) -> int:
     try:
         result = command()
@@ -69,10 +90,23 @@ def _outcome(command: Callable[[], Any]) -> int:
     except (OSError, MemoryError) as error:
         return _report(error, FAILED)
     except Exception as error:
-        return _report(error, FAILED, "this is a bug in gainful; --debug shows where it happened")
+        place = _place_outside(error)
+        hint = f"raised in {place}" if place else "this is a bug in gainful"
+        return _report(error, FAILED, f"{hint}; --debug shows where it happened")
     if result == INTERRUPTED:
         print("\ninterrupted", file=sys.stderr)
     return result if isinstance(result, int) else 0
+
+
+def _place_outside(error: BaseException) -> str:
+    """Where an error was raised, if that was in a user's own module and not in gainful or an installed package."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return ""
+    last = frames[-1]
+    places = [str(Path(__file__).resolve().parent.parent), *sysconfig.get_paths().values()]
+    inside = last.filename.startswith("<") or any(last.filename.startswith(place) for place in places)
+    return "" if inside else f"{last.filename}, line {last.lineno}"
 
 
 def _report(error: BaseException, code: int, hint: str = "") -> int:

@@ -116,6 +116,8 @@ def learn(
         factory = AgentFactory(
             agent_name, environment, c, seed, steps, bins, read_settings(agent_settings or (), "--agent-set")
         )
+        if factory.note:
+            typer.echo(console.printable(factory.note), err=True)
         best = None if gain is None else _to_maximise(environment, read_number("--gain", gain, "0.5"))
         grid = _checkpoints(steps, checkpoint)
         simulation = new_simulation(factory.make(), environment, steps, seed, gain=best, checkpoints=grid)

@@ -30,11 +30,13 @@ _AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON list of obje
 
 @app.command("environments")
 def environments(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # noqa: ARG001
-    """List the environments and their parameters."""
+    """List the environments and their parameters, and those that installed packages register."""
     from gainful.environments import registry
+    from gainful.user_modules import ENVIRONMENTS
 
     points = registry.continuous_names()
-    _show([registry.describe(name) for name in [*registry.names(), *points]], points, as_json)
+    others = _registered(ENVIRONMENTS, [*registry.names(), *points])
+    _show([registry.describe(name) for name in [*registry.names(), *points]], points, as_json, others)
     if not as_json:
         typer.echo(f"Continuous states (gainful learn and gainful audit): {', '.join(points)}", err=True)
         typer.echo("Next: gainful solve NAME [--set PARAMETER=VALUE ...], or gainful learn NAME", err=True)
@@ -42,11 +44,13 @@ def environments(as_json: _AsJson = False, debug: failures.Debug = False) -> Non
 
 @app.command("agents")
 def agents(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # noqa: ARG001
-    """List the agents and their parameters, and agents of the literature that cannot be implemented."""
+    """List the agents and their parameters, those that installed packages register, and those that cannot be made."""
     from gainful.agents import registry
+    from gainful.user_modules import AGENTS
 
     points = registry.continuous_names()
-    _show([registry.describe(name) for name in [*registry.names(), *points]], points, as_json)
+    others = _registered(AGENTS, [*registry.names(), *points])
+    _show([registry.describe(name) for name in [*registry.names(), *points]], points, as_json, others)
     if not as_json:
         typer.echo(f"For continuous states: {', '.join(points)}", err=True)
         for name, reason in registry.NOT_IMPLEMENTABLE.items():
@@ -72,10 +76,17 @@ def specs(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # n
     typer.echo("Next: gainful run NAME [--out DIR]", err=True)
 
 
-def _show(descriptions: Sequence[Described], continuous: Sequence[str], as_json: bool) -> None:
-    """Print one block per description, or one JSON list of all."""
+def _registered(group: str, built_in: Sequence[str]) -> dict[str, str]:
+    """The names that installed packages register and that gainful does not have itself; nothing is loaded."""
+    from gainful.user_modules import registered
+
+    return {name: value for name, value in registered(group).items() if name not in built_in}
+
+
+def _show(descriptions: Sequence[Described], continuous: Sequence[str], as_json: bool, others: dict[str, str]) -> None:
+    """Print one block per description and per registered name, or one JSON list of all."""
     if as_json:
-        objects = [
+        objects: list[dict[str, Any]] = [
             {
                 "name": d.name,
                 "states": "continuous" if d.name in continuous else "finite",
@@ -83,6 +94,10 @@ def _show(descriptions: Sequence[Described], continuous: Sequence[str], as_json:
                 "parameters": d.parameters,
             }
             for d in descriptions
+        ]
+        objects += [
+            {"name": name, "states": None, "summary": f"registered by a package: {value}", "parameters": None}
+            for name, value in others.items()
         ]
         console.write([json.dumps(objects, indent=2, ensure_ascii=False, allow_nan=False), "\n"])
         return
@@ -95,4 +110,9 @@ def _show(descriptions: Sequence[Described], continuous: Sequence[str], as_json:
             Text(d.name, style="bold cyan"),
             Padding(Text(d.summary), (0, 0, 0, 2)),
             Padding(Text(defaults or "no parameters", style="dim"), (0, 0, 0, 2)),
+        )
+    for name, value in others.items():
+        console.show(
+            Text(console.printable(name), style="bold cyan"),
+            Padding(Text(console.printable(f"{value}, registered by an installed package (not loaded)")), (0, 0, 0, 2)),
         )

@@ -67,7 +67,8 @@ def _options(
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; an error is reported in one message on stderr."""
-    return failures.exit_code_of(lambda: app(args=list(arguments), prog_name="gainful", standalone_mode=False))
+    with failures.warnings_as_notes():
+        return failures.exit_code_of(lambda: app(args=list(arguments), prog_name="gainful", standalone_mode=False))
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What `ENV|TABLE` means on a command line: a named environment, a Gymnasium id, a table or a saved MDP."""
+"""What `ENV|TABLE` means on a command line: a named environment, "module:object", a Gymnasium id, a file."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gainful.errors import InvalidArgumentError, InvalidMDPError, UnknownEnvironmentError, nearest_name
+from gainful.environments.gymnasium_source import is_gymnasium_id, made_by_gymnasium, model_of
+from gainful.errors import InvalidArgumentError, UnknownEnvironmentError, nearest_name
+from gainful.experiments.foreign_names import environment_called
+from gainful.mdp.model_files import no_reward_models, rates_without_a_table, read_model_file
+from gainful.user_modules import is_reference
 
 if TYPE_CHECKING:
     from gainful.mdp.model import MDP
 
-_GYMNASIUM_ID = re.compile(r"([\w:.-]+/)?[\w:.-]+-v\d+")
-_TABLE_FILE = re.compile(r".+\.(csv|tsv|parquet|pq)(\.(gz|bz2|xz|zip))?", re.IGNORECASE)
 _BARE_WORD = re.compile(r"[^\s\"'\[\]{}]+")
 
 
@@ -29,8 +31,9 @@ def read_source(
 ) -> MDP:
     """The MDP behind `source`; `settings` are `NAME=VALUE` for an environment.
 
-    The names of shipped environments come first (`./name` is then the file), then the ids of Gymnasium environments,
-    such as FrozenLake-v1, then files, if `source` exists or looks like one (it has a suffix or a separator).
+    The names of shipped environments come first (`./name` is then the file), then "module:object" and names that
+    packages register, then the ids of Gymnasium environments, such as FrozenLake-v1, then files, if `source` exists or
+    looks like one (it has a suffix or a separator).
     """
     from gainful.environments import registry
 
@@ -40,10 +43,13 @@ def read_source(
             "--rates", hint="leave one of them out", problem="--rates and --gymnasium exclude each other"
         )
     if gymnasium:
-        return _from_gymnasium(source, parameters)
+        return _table_of(source, made_by_gymnasium(source, parameters))
     path = Path(source)
     named = source in registry.names()
-    is_id = not named and not path.exists() and _GYMNASIUM_ID.fullmatch(source) is not None
+    is_id = not named and not path.exists() and is_gymnasium_id(source)
+    called = environment_called(source)
+    if is_reference(called) and not path.exists():
+        return _table_of(source, _of_module(source, parameters))
     if not named and not is_id and (path.exists() or path.suffix or "/" in source or "\\" in source):
         if parameters:
             raise InvalidArgumentError(
@@ -52,13 +58,13 @@ def read_source(
                 hint="leave --set out",
                 problem=f"--set {settings[0]}: {source} is a file, which has no parameters",
             )
-        return _from_file(path, rates, reward_model)
+        return read_model_file(path, rates=rates, reward_model=reward_model)
     if reward_model is not None:
-        raise _no_reward_models(source)
+        raise no_reward_models(source)
     if rates:
-        raise _rates_without_a_table(source)
+        raise rates_without_a_table(source)
     if is_id:
-        return _from_gymnasium(source, parameters)
+        return _table_of(source, made_by_gymnasium(source, parameters))
     try:
         return registry.make(source, **parameters)
     except UnknownEnvironmentError as error:
@@ -70,117 +76,49 @@ def read_source(
         ) from error
 
 
-def _rates_without_a_table(source: object) -> InvalidArgumentError:
-    return InvalidArgumentError(
-        "--rates",
-        str(source),
-        "a .csv, .tsv or .parquet file",
-        problem=f"--rates needs a table of rates, found '{source}'",
-    )
-
-
 def read_environment(source: str, settings: Sequence[str] = (), *, rates: bool = False) -> Any:
     """As `read_source`, but also a continuous environment, or a Gymnasium environment without a table."""
-    import gymnasium
-
     from gainful.environments import registry
 
     if rates:
         return read_source(source, settings, rates=True)
     if source in registry.continuous_names():
         return registry.make_continuous(source, **read_settings(settings))
-    if source in registry.names() or Path(source).exists() or _GYMNASIUM_ID.fullmatch(source) is None:
+    if source in registry.names() or Path(source).exists():
         return read_source(source, settings)
-    try:
-        gymnasium.spec(source)
-    except gymnasium.error.Error:
-        return read_source(source, settings)  # raises the error that says what is wrong
-    env = _made_by_gymnasium(source, read_settings(settings))
-    if hasattr(env.unwrapped, "P"):
-        env.close()
-        return read_source(source, settings)
-    return env
+    if is_reference(environment_called(source)):
+        return _of_module(source, read_settings(settings))
+    if is_gymnasium_id(source):
+        return model_of(made_by_gymnasium(source, read_settings(settings)))
+    return read_source(source, settings)
 
 
-def _no_reward_models(source: object) -> InvalidArgumentError:
-    return InvalidArgumentError(
-        "--reward-model",
-        str(source),
-        "a .drn file",
-        problem=f"--reward-model chooses among those of a .drn file, found '{source}'",
+def _of_module(source: str, parameters: dict[str, Any]) -> Any:
+    """The environment behind "module:object", or behind a name that a package registered."""
+    from gainful.experiments.foreign_environments import checked_environment, made_environment
+
+    name = environment_called(source)
+    checked = checked_environment(name, parameters)
+    for problem in checked.problems.values():
+        raise problem
+    return made_environment(name, checked.values)
+
+
+def _table_of(source: str, environment: Any) -> MDP:
+    """The MDP that an environment is, or has a table of."""
+    from gainful.mdp.model import MDP
+
+    found = model_of(environment) if hasattr(environment, "observation_space") else environment
+    if isinstance(found, MDP):
+        return found
+    if hasattr(found, "observation_space"):
+        return MDP.from_gymnasium(found, drop_unreachable=True)  # raises the error that says what is missing
+    raise InvalidArgumentError(
+        "ENV",
+        source,
+        hint=f"gainful learn {source} learns in it",
+        problem=f"{source} has continuous states, so it is not an MDP",
     )
-
-
-def _from_file(path: Path, rates: bool, reward_model: str | None) -> MDP:
-    from gainful.mdp.drn import SUFFIXES
-    from gainful.mdp.model import MDP
-
-    if not path.exists():
-        raise InvalidMDPError(f"{path}: no such file", name=str(path), hint="check the path")
-    if path.is_dir():
-        raise InvalidMDPError(
-            f"{path} is a folder", name=str(path), expected="a table (.csv, .tsv, .parquet), a .drn file or a saved MDP"
-        )
-    if path.name.lower().endswith(SUFFIXES) and not rates:
-        return MDP.from_drn(path, name=path.name, reward_model=reward_model)
-    if reward_model is not None:
-        raise _no_reward_models(path)
-    if _TABLE_FILE.fullmatch(path.name):
-        if rates:
-            return MDP.from_rates(path, name=path.name)
-        return MDP.from_table(path, name=path.name)
-    if rates:
-        raise _rates_without_a_table(path)
-    try:
-        with path.open("rb") as file:
-            beginning = file.read(4)
-    except OSError as error:
-        raise InvalidMDPError(
-            f"{path} cannot be read: {error.strerror}", name=str(path), hint="check its permissions"
-        ) from error
-    if beginning and beginning != b"PK\x03\x04":
-        raise InvalidMDPError(
-            f"{path} is neither a table (named .csv, .tsv or .parquet), nor in Storm's format (.drn), nor an MDP "
-            "written by mdp.save",
-            name=str(path),
-            hint="rename or convert it",
-        )
-    return MDP.load(path)
-
-
-def _from_gymnasium(name: str, parameters: dict[str, Any]) -> MDP:
-    import gymnasium
-
-    from gainful.mdp.model import MDP
-
-    try:
-        gymnasium.spec(name)
-    except gymnasium.error.Error as error:
-        detail = str(error).strip().rstrip(".")
-        raise UnknownEnvironmentError(
-            f"'{name}' is not a Gymnasium environment; Gymnasium says: {detail}", name="ENV", found=name
-        ) from error
-    if not parameters:
-        return MDP.from_gymnasium(name, drop_unreachable=True)
-    env = _made_by_gymnasium(name, parameters)
-    try:
-        return MDP.from_gymnasium(env, drop_unreachable=True)
-    finally:
-        env.close()
-
-
-def _made_by_gymnasium(name: str, parameters: dict[str, Any]) -> Any:
-    import gymnasium
-
-    try:
-        return gymnasium.make(name, **parameters)
-    except (gymnasium.error.Error, ImportError, TypeError, ValueError, KeyError) as error:
-        listed = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
-        raise InvalidArgumentError(
-            "--set",
-            parameters,
-            problem=f"Gymnasium cannot make '{name}'{' with ' + listed if listed else ''}: {error}",
-        ) from error
 
 
 def read_settings(settings: Sequence[str], option: str = "--set") -> dict[str, Any]:

@@ -40,7 +40,7 @@ class SweepProgressLine:
         self._say(f"{words} …", transient=True)
 
     def noticed(self, words: str) -> None:
-        """Print what was damaged and made good."""
+        """Print what was damaged and made good, and what else the user should know."""
         self._say(f"warning: {words}")
 
     def started(self, sweep: SweepProgress) -> None:

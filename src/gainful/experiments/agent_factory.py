@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gainful.errors import InvalidArgumentError, suggestion
-from gainful.experiments.parameters import AUTO, parse_span, signature_parameters
+from gainful.experiments.foreign_agents import (
+    agent_maker,
+    checked_agent,
+    foreign_parameters,
+    is_on_points,
+    is_tabular,
+    made_by,
+)
+from gainful.experiments.foreign_environments import check_source
+from gainful.experiments.foreign_names import agent_called, is_foreign_agent, without_marks
+from gainful.experiments.foreign_signatures import owners_of_parameters, raised_by
+from gainful.experiments.parameters import AUTO, DOUBLING, parse_span, signature_parameters
 
 if TYPE_CHECKING:
     import gymnasium
@@ -39,7 +49,7 @@ class AgentFactory:
         span: float | str | None,
         seed: int,
         horizon: int,
-        bins: int | None,
+        bins: int | str | None,
         given: dict[str, Any],
         *,
         own_span: float | None = None,
@@ -48,11 +58,13 @@ class AgentFactory:
 
         self.environment, self.seed, self.horizon, self.bins, self.given = environment, seed, horizon, bins, given
         self.among_points = not isinstance(environment, MDP) and not _is_discrete(environment)
-        self.name = name or (DEFAULT_ON_POINTS if self.among_points else DEFAULT)
+        self.name = agent_called(name or (DEFAULT_ON_POINTS if self.among_points else DEFAULT))
         self._is_default = name is None
         self.span, self._known_span = span, own_span
         self.span_is_oracle = False
         """Whether the agent is given the model's own span, which a learner cannot know."""
+        self.note = ""
+        """What the user should know about the cells; empty if there is nothing."""
         self.options = self._options()
 
     @classmethod
@@ -60,7 +72,9 @@ class AgentFactory:
         cls, name: str, environment: Any, parameters: Mapping[str, Any], seed: int, horizon: int, own_span: float | None
     ) -> AgentFactory:
         """From the parameters of a configuration, where span, horizon and bins may be "auto" or left out."""
-        given = dict(parameters)
+        if is_foreign_agent(name):
+            check_source(name, parameters)
+        given = without_marks(parameters)
         span, bins = given.pop("span", None), given.pop("bins", None)
         if given.get("horizon") == AUTO:
             del given["horizon"]
@@ -70,6 +84,8 @@ class AgentFactory:
         """A new agent; every call makes an equal one."""
         from gainful.agents import registry
 
+        if is_foreign_agent(self.name):
+            return self._foreign_agent()
         try:
             if self.among_points:
                 if self.name in registry.PARTITIONED:
@@ -86,11 +102,21 @@ class AgentFactory:
                 problem=f"{self.name} cannot be made: {error}",
             ) from error
 
+    def _foreign_agent(self) -> Any:
+        from gainful.agents.discretized import Discretized
+
+        if not (self.among_points and is_tabular(self.name)):
+            return made_by(self.name, self.options)
+        with raised_by(self.name):
+            return Discretized(agent_maker(self.name), **self.options)
+
     # ------------------------------------------------------------------ the agent's arguments
 
     def _options(self) -> dict[str, Any]:
         from gainful.agents import registry
 
+        if is_foreign_agent(self.name):
+            return self._foreign_options()
         if self.among_points and self.name in registry.PARTITIONED and self.name != "discretized":
             made: Any = registry.continuous_class(self.name)
         else:
@@ -108,27 +134,61 @@ class AgentFactory:
         given = {setting: typed[setting].check(value) for setting, value in self.given.items()}
         options = {**self._sizes(), **self._rewards(), "seed": self.seed}
         if "span" in known and "span" not in self.given:
-            options["span"] = self._span_for(made)
-        elif self.span not in (None, AUTO):
-            raise InvalidArgumentError(
-                "span", self.span, hint="leave it out", problem=f"span {self.span}: {self.name} takes no span"
-            )
-        if "horizon" in known:
+            options["span"] = self._span_for(inspect.signature(made).parameters["span"].default)
+        else:
+            self._refuse_span()
+        if "horizon" in known and self.bins != DOUBLING:
             options["horizon"] = self.horizon
         if self.among_points:
             options |= self._cells(known)
-        elif self.bins is not None:
-            raise InvalidArgumentError(
-                "bins",
-                self.bins,
-                hint="leave it out",
-                problem=f"bins {self.bins}: {self.title} has finitely many states",
-            )
+        else:
+            self._refuse_bins()
         return {**options, **given}
 
-    def _span_for(self, made: Any) -> float | None:
+    def _foreign_options(self) -> dict[str, Any]:
+        """What a user's own class or function is given: of what the run knows, the parameters that it names."""
+        checked = checked_agent(self.name, self.given, self.among_points)
+        for problem in checked.problems.values():
+            raise problem
+        named, open_ended = owners_of_parameters(agent_maker(self.name))
+        facts = {**self._sizes(), **self._rewards(), "seed": self.seed, "horizon": self.horizon}
+        if self.among_points and (is_tabular(self.name) or is_on_points(self.name) or "partition" in named):
+            facts |= self._cells(list(named))
+        elif self.among_points and "n_states" in named:
+            raise InvalidArgumentError(
+                "agent",
+                self.name,
+                hint="derive it from EpisodicAgent, which can be put on cells, or let it take points",
+                problem=f"{self.name} takes n_states, and {self.title} has points",
+            )
+        else:
+            self._refuse_bins()
+        default = foreign_parameters(self.name, self.among_points)[0].get("span")
+        if default is not None and (self.span is not None or default.default == AUTO):
+            facts["span"] = self._span_for(default.default)
+        elif default is None:
+            self._refuse_span()
+        cells = self.among_points and is_tabular(self.name)
+        options = {p: value for p, value in facts.items() if p in named or open_ended or (cells and p == "partition")}
+        return {**options, **self.given}
+
+    def _refuse_span(self) -> None:
+        if self.span not in (None, AUTO):
+            raise InvalidArgumentError(
+                "span", self.span, hint="leave it out", problem=f"span {self.span}: {self.name} takes no span"
+            )
+
+    def _refuse_bins(self) -> None:
+        if self.bins is not None:
+            states = "takes points as they are" if self.among_points else "has finitely many states"
+            title = self.name if self.among_points else self.title
+            raise InvalidArgumentError(
+                "bins", self.bins, hint="leave it out", problem=f"bins {self.bins}: {title} {states}"
+            )
+
+    def _span_for(self, default: Any) -> float | None:
         """The span that the agent is given, and None if it was left out and is not needed."""
-        if self.span is None and inspect.signature(made).parameters["span"].default is None:
+        if self.span is None and default is None:
             return None
         span = parse_span(AUTO if self.span is None else self.span)
         self.span_is_oracle = span.is_oracle
@@ -200,6 +260,9 @@ class AgentFactory:
         from gainful.partition import Partition
 
         env, options, bins = self.environment, {}, self.bins
+        if bins == DOUBLING:
+            return self._doubling_cells()
+        assert not isinstance(bins, str)
         if isinstance(env, ContinuousEnvironment):
             if "lipschitz" in known:
                 options = {"lipschitz": env.lipschitz, "holder": env.holder}
@@ -207,8 +270,24 @@ class AgentFactory:
                 bins = bins_for_horizon(self.horizon, env.n_actions, env.lipschitz, env.holder, env.dim)
             partition = Partition.uniform(bins=bins or FALLBACK_BINS, dim=env.dim)
         else:
-            partition = partition_of(env, bins or FALLBACK_BINS, self.seed)
+            partition, self.note = partition_of(env, bins or FALLBACK_BINS, self.seed)
         return {"partition": partition, **options}
+
+    def _doubling_cells(self) -> dict[str, Any]:
+        """The box that C-SCAL+ cuts into finer cells as the run goes on."""
+        from gainful.environments.continuous.environment import ContinuousEnvironment
+
+        env = self.environment
+        if self.name != "c-scal-plus":
+            raise InvalidArgumentError(
+                "bins",
+                self.bins,
+                "a number, or auto",
+                problem=f'bins = "{DOUBLING}" is for c-scal-plus, not {self.name}',
+            )
+        if not isinstance(env, ContinuousEnvironment):
+            return {"box": env.observation_space}
+        return {"dim": env.dim, "lipschitz": env.lipschitz, "holder": env.holder}
 
 
 def own_span(env: Any) -> float | None:
@@ -230,8 +309,11 @@ def _is_discrete(env: Any) -> bool:
     return type(space).__name__ == "Discrete"
 
 
-def partition_of(env: gymnasium.Env[Any, Any], bins: int, seed: int) -> Partition:
-    """Cells for the observations of a Gymnasium environment; without bounds they cover what random steps reach."""
+def partition_of(env: gymnasium.Env[Any, Any], bins: int, seed: int) -> tuple[Partition, str]:
+    """Cells for the observations of a Gymnasium environment; without bounds they cover what random steps reach.
+
+    The second part says so if it has no bounds, and is empty otherwise.
+    """
     import numpy as np
     from gymnasium import spaces
 
@@ -249,7 +331,7 @@ def partition_of(env: gymnasium.Env[Any, Any], bins: int, seed: int) -> Partitio
     low, high = (np.atleast_1d(np.asarray(end, dtype=np.float64)).copy() for end in (space.low, space.high))
     open_axes = np.flatnonzero((low < -1e30) | (high > 1e30))
     if not open_axes.size:
-        return Partition.from_box(space, bins)
+        return Partition.from_box(space, bins), ""
     seen = [np.atleast_1d(env.reset(seed=seed)[0])]
     env.action_space.seed(seed)
     for _ in range(EXPLORATORY_STEPS):
@@ -263,12 +345,11 @@ def partition_of(env: gymnasium.Env[Any, Any], bins: int, seed: int) -> Partitio
         if low[i] == high[i]:
             low[i], high[i] = low[i] - 1.0, high[i] + 1.0
     ranges = "; ".join(f"axis {i} from {low[i]:.3g} to {high[i]:.3g}" for i in open_axes)
-    print(
+    note = (
         f"the environment has no bounds: cells cover what {EXPLORATORY_STEPS:,} random steps reached ({ranges}); "
-        "states beyond belong to the outermost cells",
-        file=sys.stderr,
+        "states beyond belong to the outermost cells"
     )
-    return Partition.from_box(space, bins, low=low, high=high, outside="clip")
+    return Partition.from_box(space, bins, low=low, high=high, outside="clip"), note
 
 
 def name_of(environment: MDP | Any, source: str) -> str:

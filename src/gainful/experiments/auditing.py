@@ -106,6 +106,7 @@ def audit_all(
     first_seed: int = 0,
     jobs: int | None = None,
     progress: Progress | None = None,
+    folders: tuple[str, ...] = (),
 ) -> Audits:
     """Audit `runs` runs of each request, several at a time; a run whose worker is lost is tried again.
 
@@ -144,7 +145,7 @@ def audit_all(
             run = Configuration(
                 c.environment, c.environment_parameters, c.agent, c.agent_parameters, c.horizon, c.checkpoints, seed
             )
-            tasks.append(Task(f"{i}:{seed}", json.loads(run.to_json()), None, "", None, audit=True))
+            tasks.append(Task(f"{i}:{seed}", json.loads(run.to_json()), None, "", None, folders=folders, audit=True))
     made = _made(tasks, jobs or default_jobs(MEMORY_PER_RUN), progress)
     audits = []
     for i, (one, (agent, truth)) in enumerate(zip(wanted, agents, strict=True)):

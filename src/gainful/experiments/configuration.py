@@ -12,6 +12,9 @@ A parameter that was added after runs had been stored is marked `AddedLater(old_
 it is left out of the canonical form, so that runs stored before it existed keep their identity. Its default may be
 another value, and a default may change (`DefaultWas`): leaving the parameter out then means another run than before.
 `earlier_meanings` are the runs that it meant.
+
+What does not come with gainful is identified by its name, its parameters and a digest: of the source of the module, or
+of the content of a table (`gainful.experiments.foreign_names`).
 """
 
 from __future__ import annotations
@@ -26,13 +29,13 @@ from typing import Any
 
 from gainful.agents import registry as agents
 from gainful.errors import MISSING, InvalidArgumentError
+from gainful.experiments.foreign_names import is_foreign_agent, is_foreign_environment, on_points
 from gainful.experiments.parameters import (
     agent_parameters,
     check_agent,
     check_agent_parameters,
     check_environment_parameters,
     environment_parameters,
-    is_continuous,
     parse_seed,
     parse_steps,
     toml_text,
@@ -56,26 +59,30 @@ def checkpoint_steps(checkpoints: int | Iterable[int], horizon: int) -> tuple[in
 
 @lru_cache(maxsize=4096)
 def _canonical_parameters(environment: str, environment_json: str, agent: str, agent_json: str) -> str:
-    """Both sets of parameters in canonical form, as JSON; problems of all of them in one error."""
-    continuous = is_continuous(environment)
-    of_environment = check_environment_parameters(environment, json.loads(environment_json))
-    problems = [f"{environment}: {name}: {error}" for name, error in of_environment.problems.items()]
-    check_agent(agent)
-    if agent in agents.PARTITIONED and not continuous:
-        raise InvalidArgumentError(
-            "agent", agent, problem=f"{agent} is for points, and {environment} has finitely many states"
-        )
-    of_agent = check_agent_parameters(agent, json.loads(agent_json), continuous)
-    problems += [f"{agent}: {name}: {error}" for name, error in of_agent.problems.items()]
+    """Both sets of parameters in canonical form, as JSON; problems of all of them in one error.
+
+    Those of an agent or environment that does not come with gainful are complete and checked already.
+    """
+    given_environment, given_agent = json.loads(environment_json), json.loads(agent_json)
+    continuous = on_points(environment, given_environment)
+    canonical = {"environment_parameters": given_environment, "agent_parameters": given_agent}
+    problems: dict[str, str] = {}
+    if not is_foreign_environment(environment):
+        of_environment = check_environment_parameters(environment, given_environment)
+        problems |= {name: f"{environment}: {name}: {error}" for name, error in of_environment.problems.items()}
+        canonical["environment_parameters"] = of_environment.canonical(environment_parameters(environment))
+    if not is_foreign_agent(agent):
+        check_agent(agent)
+        if agent in agents.PARTITIONED and not continuous:
+            raise InvalidArgumentError(
+                "agent", agent, problem=f"{agent} is for points, and {environment} has finitely many states"
+            )
+        of_agent = check_agent_parameters(agent, given_agent, continuous)
+        problems |= {name: f"{agent}: {name}: {error}" for name, error in of_agent.problems.items()}
+        canonical["agent_parameters"] = of_agent.canonical(agent_parameters(agent, continuous))
     if problems:
-        name = next(iter({**of_environment.problems, **of_agent.problems}))
-        raise InvalidArgumentError(name, problem="; ".join(problems))
-    return _dumped(
-        {
-            "environment_parameters": of_environment.canonical(environment_parameters(environment)),
-            "agent_parameters": of_agent.canonical(agent_parameters(agent, continuous)),
-        }
-    )
+        raise InvalidArgumentError(next(iter(problems)), problem="; ".join(problems.values()))
+    return _dumped(canonical)
 
 
 def _dumped(value: Any) -> str:
@@ -136,9 +143,12 @@ class Configuration:
 
     def earlier_meanings(self) -> list[Configuration]:
         """The runs that this configuration asked for in earlier versions, whose defaults differ from today's."""
+        if is_foreign_agent(self.agent):
+            return []
+        continuous = on_points(self.environment, self.environment_parameters)
         old = {
             name: parameter.earlier_default
-            for name, parameter in agent_parameters(self.agent, is_continuous(self.environment)).items()
+            for name, parameter in agent_parameters(self.agent, continuous).items()
             if name not in self.agent_parameters and parameter.earlier_default is not MISSING
         }
         return [

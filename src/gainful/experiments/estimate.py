@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gainful.errors import GainfulError
 from gainful.experiments.configuration import Configuration, checkpoint_steps
 from gainful.experiments.execution import Task, agent_factory_of, environment_of, packed
+from gainful.experiments.foreign_names import on_points
 from gainful.machine import peak_memory
 
 COMPILING_STEPS = 64
@@ -30,6 +30,8 @@ class Estimate:
     seconds: dict[str, float]
     disk_per_run: int
     memory_per_run: int
+    notices: tuple[str, ...] = ()
+    """What the user should know about the runs, a line each."""
 
 
 def probe(tasks: Iterable[tuple[str, Task]], say: Callable[[str], None]) -> Estimate:
@@ -46,22 +48,28 @@ def probe(tasks: Iterable[tuple[str, Task]], say: Callable[[str], None]) -> Esti
     sizes = [4096]
     compiled: set[tuple[str, bool]] = set()
     spent = 0.0
+    notices: dict[str, None] = {}
     for key, task in listed:
         configuration = Configuration.from_json(task.configuration)
-        environment = environment_of(configuration)
-        kind = configuration.agent, hasattr(environment, "law")
+        kind = configuration.agent, on_points(configuration.environment, configuration.environment_parameters)
         try:
             if kind not in compiled or spent <= PROBE_SECONDS:
                 if kind not in compiled:
                     say(f"trying {configuration.agent} in {configuration.environment}")
-                _trial(replace(configuration, horizon=COMPILING_STEPS), task).finish()  # compiles, and is not timed
+                trial = _trial(replace(configuration, horizon=COMPILING_STEPS), task)
+                notices |= dict.fromkeys(_notes_on(configuration, task))
+                if trial.restarts_because:
+                    of_the_environment = hasattr(trial, "restarts")
+                    what = configuration.environment if of_the_environment else configuration.agent
+                    notices[f"{what}: a run that is killed begins again: {trial.restarts_because}"] = None
+                trial.finish()  # compiles, and is not timed
                 compiled.add(kind)
             if spent > PROBE_SECONDS:
                 continue
             began = time.perf_counter()
             seconds[key], size = _cost(configuration, task)
             spent += time.perf_counter() - began
-        except GainfulError:
+        except Exception:
             continue
         sizes.append(size)
         rates.setdefault(configuration.agent, []).append(seconds[key] / configuration.horizon)
@@ -70,7 +78,12 @@ def probe(tasks: Iterable[tuple[str, Task]], say: Callable[[str], None]) -> Esti
         configuration = Configuration.from_json(task.configuration)
         known = rates.get(configuration.agent, every)
         seconds.setdefault(key, sum(known) / len(known) * configuration.horizon)
-    return Estimate(seconds, max(sizes), peak_memory())
+    return Estimate(seconds, max(sizes), peak_memory(), tuple(notices))
+
+
+def _notes_on(configuration: Configuration, task: Task) -> list[str]:
+    factory = agent_factory_of(configuration, environment_of(configuration), task.span)
+    return [f"{configuration.environment}, seed {configuration.seed}: {factory.note}"] if factory.note else []
 
 
 def _trial(configuration: Configuration, task: Task) -> Any:

@@ -17,12 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gainful.agents.plain_learner import PlainLearner
 from gainful.agents.scal_plus import SCALPlus
-from gainful.errors import GainfulError, InvalidRunError
+from gainful.agents.stepwise import StepwiseAgent
+from gainful.errors import GainfulError, InvalidArgumentError, InvalidRunError
 from gainful.experiments.agent_factory import AgentFactory
 from gainful.experiments.configuration import RESULTS_VERSION, Configuration
 from gainful.experiments.folder_token import TOKEN_FILE
+from gainful.experiments.foreign_environments import is_gymnasium, made_environment
+from gainful.experiments.foreign_names import is_foreign_environment
 from gainful.experiments.wire_format import pack
+from gainful.user_modules import look_in
 
 MAX_STORED_EPISODES = 1024
 """Episodes stored per run; if there are more, this many are chosen, evenly over the logarithm of the step."""
@@ -49,6 +54,8 @@ class Task:
     checkpoint_every: float = 30.0
     folder_token: str | None = None
     """The content of the file `token` beside the checkpoints; a worker that does not see it writes no checkpoint."""
+    folders: tuple[str, ...] = ()
+    """Where modules and tables of the spec are looked for."""
     audit: bool = False
     """Whether to audit the run: the result is then a `RunAudit`, which is not stored."""
 
@@ -62,19 +69,25 @@ class Task:
         return cls(**json.loads(text))
 
 
-@lru_cache(maxsize=4)
-def _environment(name: str, parameters: str) -> Any:
+def _made_environment(name: str, parameters: str) -> Any:
     from gainful.environments import registry
 
     given = json.loads(parameters)
+    if is_foreign_environment(name):
+        return made_environment(name, given)
     if name in registry.continuous_names():
         return registry.make_continuous(name, **given)
     return registry.make(name, **given)
 
 
+_environment = lru_cache(maxsize=4)(_made_environment)
+
+
 def environment_of(configuration: Configuration) -> Any:
-    """The environment of a run; the last few are cached."""
-    return _environment(configuration.environment, json.dumps(configuration.environment_parameters, sort_keys=True))
+    """The environment of a run; the last few are cached, but every run has a Gymnasium environment of its own."""
+    key = configuration.environment, json.dumps(configuration.environment_parameters, sort_keys=True)
+    environment = _environment(*key)
+    return _made_environment(*key) if is_gymnasium(environment) else environment
 
 
 def agent_factory_of(configuration: Configuration, environment: Any, span: float | None) -> AgentFactory:
@@ -92,6 +105,7 @@ def execute(
     from gainful.simulation.checkpoint import Checkpoint
     from gainful.simulation.simulate import new_simulation
 
+    look_in(task.folders)
     configuration = Configuration.from_json(task.configuration)
     environment = environment_of(configuration)
     factory = agent_factory_of(configuration, environment, task.span)
@@ -112,7 +126,7 @@ def execute(
 
     simulation, notice = new_run(), ""
     checkpoint: Checkpoint | None = None
-    if task.checkpoint_file is not None and _same_folder(task):
+    if task.checkpoint_file is not None and not simulation.restarts_because and _same_folder(task):
         checkpoint = Checkpoint(simulation, task.checkpoint_file, task.checkpoint_every)
         try:
             checkpoint.resume()
@@ -124,7 +138,8 @@ def execute(
     def pause() -> None:
         if stop is not None and stop():
             if checkpoint is not None:
-                checkpoint.write()
+                with contextlib.suppress(InvalidArgumentError):  # a user's agent may turn out not to tell its state
+                    checkpoint.write()
             raise RunStoppedError
         if checkpoint is not None:
             with contextlib.suppress(GainfulError):  # a full disk must not end the run
@@ -150,6 +165,7 @@ def audited(
     """Make a run and audit it."""
     from gainful.audit.run import audit_run
 
+    look_in(task.folders)
     c = Configuration.from_json(task.configuration)
     truth = _truth(c.environment, json.dumps(c.environment_parameters, sort_keys=True))
     agent = agent_factory_of(c, truth.environment, truth.span).make()
@@ -189,11 +205,12 @@ def packed(simulation: Any, factory: AgentFactory, task: Task, seconds: float, n
     pairs = agent.n_states * agent.n_actions
     if pairs <= MAX_STORED_PAIRS:
         arrays["visits"] = agent.statistics.visits.reshape(agent.n_states, agent.n_actions)
-        plan = agent.current
-        if plan is not None:
+        plan, core = agent.current, agent.core
+        if isinstance(core, StepwiseAgent | PlainLearner):  # what it does now: it makes no plans
+            arrays["actions"] = core.policy_at(np.arange(agent.n_states)).argmax(axis=1).astype(np.int32)
+        elif plan is not None:
             arrays["actions"] = np.asarray(plan.actions, dtype=np.int32)
             arrays["values"] = np.asarray(plan.values, dtype=np.float64)
-            core = agent.core
             bonus = core.bonuses() if isinstance(core, SCALPlus) else plan.details.get("bonus")
             if bonus is not None:
                 arrays["bonus"] = np.asarray(bonus, dtype=np.float64)

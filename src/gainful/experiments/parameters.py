@@ -7,7 +7,8 @@ span                "auto" (the model's own span, which only an oracle knows), "
                     can do without a span has none unless it is given one
 horizon             "auto" (the run's), or a number
 bins                on continuous states: "auto" (the number of cells per axis that the formula gives for the run's
-                    horizon; 10 where L and α are unknown), or a number
+                    horizon; 10 where L and α are unknown), a number, or for c-scal-plus "doubling" (the cells become
+                    finer as the run goes on, so that it needs no horizon)
 lipschitz, holder   on continuous states: "auto" (the environment's own), or a number
 """
 
@@ -20,7 +21,7 @@ import math
 import re
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, reduce
 from operator import or_
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
@@ -197,7 +198,7 @@ def _canonical_horizon(value: Any) -> int | str:
 
 
 def _canonical_bins(value: Any) -> int | str:
-    return parse_bins(value) or AUTO
+    return DOUBLING if value == DOUBLING else parse_bins(value) or AUTO
 
 
 def _number_or_auto(value: Any) -> float | str:
@@ -232,6 +233,8 @@ _AGENT_TYPES = {
 }
 _AGENT_TYPES["holder"] = _AGENT_TYPES["lipschitz"]
 _OMITTED_WHEN_AUTO = ("bins", "lipschitz", "holder")
+DOUBLING = "doubling"
+"""The `bins` of an agent whose cells become finer as its horizon doubles."""
 
 
 def _value_type(hint: Any) -> _ValueType:
@@ -372,6 +375,12 @@ def environment_parameters(name: str) -> dict[str, Parameter]:
     return signature_parameters(environment_factory(name))
 
 
+def run_parameter(name: str) -> Parameter:
+    """A parameter of an agent that depends on the run: span, horizon, bins, lipschitz or holder; "auto" by default."""
+    kind = _AGENT_TYPES[name]
+    return Parameter(name, kind.expected, TypeAdapter(kind.type), AUTO, omitted_when_auto=name in _OMITTED_WHEN_AUTO)
+
+
 @cache
 def agent_parameters(name: str, continuous: bool) -> dict[str, Parameter]:
     """Every parameter of the agent called `name` that a configuration may set, on continuous states or on a table.
@@ -392,10 +401,8 @@ def agent_parameters(name: str, continuous: bool) -> dict[str, Parameter]:
         of_the_run.append("bins")
     for p in settable:
         if p in of_the_run:
-            kind = _AGENT_TYPES[p]
-            adapter = TypeAdapter(kind.type)
-            default = None if p == "span" and found[p].default is None else AUTO  # None: it can do without a span
-            found[p] = Parameter(p, kind.expected, adapter, default, omitted_when_auto=p in _OMITTED_WHEN_AUTO)
+            without = p == "span" and found[p].default is None  # it can do without a span
+            found[p] = replace(run_parameter(p), default=None if without else AUTO)
     return found
 
 

@@ -35,6 +35,13 @@ a factor as in "0.5*auto"; one that can do without a span gets none unless the s
 gets the run's. On continuous states, tabular agents are discretised; `bins` is the number of cells per axis, by default
 the theorem's for the horizon.
 
+A name is one of `gainful list`, also one that an installed package registers, or "my_module:MyAgent": a class or a
+function of a module beside the spec, in the current folder, or installed. It is called with the parameters, and with
+those of n_states, n_actions, allowed, reward_min, reward_max, seed, span and horizon that it names. Environments may be
+"my_module:my_env" and Gymnasium ids ("FrozenLake-v1"), too; `table = "van.csv"` in place of a name is a table or a
+saved MDP, relative to the spec (`rates = true` for a table of rates). Reading a spec imports the modules that it names,
+after one line on stderr has said which.
+
 The horizon of a run is that of its agent, else of its environment, else of the file. Steps in `checkpoints` beyond a
 run's horizon are left out. Runs come in the order environment, agent, seed, as written.
 
@@ -58,13 +65,24 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
 
 from gainful.errors import InvalidArgumentError, InvalidSpecError, suggestion
 from gainful.experiments.configuration import Configuration
+from gainful.experiments.foreign_names import TABLE, agent_called, environment_called
 from gainful.experiments.parameters import parse_seed, parse_steps, toml_text
 from gainful.experiments.spec_resolution import MAX_RUNS, MAX_SHOWN_PROBLEMS, Labels, ResolvedSpec
 from gainful.experiments.toml_positions import KeyPath, TomlPositions, path_text
+from gainful.user_modules import folders_looked_in, look_in
 
 MAX_PER_DECADE = 10_000
 MAX_CHECKPOINTS = 1_000_000
@@ -143,14 +161,51 @@ class Entry(_Table):
     zip: Sweep = Field(default_factory=dict)
     horizon: Annotated[int | None, BeforeValidator(_horizon)] = None
 
+    @property
+    def title(self) -> str:
+        """The name as labels show it."""
+        return self.name
+
 
 class EnvironmentEntry(Entry):
-    """One [[environments]] table."""
+    """One [[environments]] table: with a name, or with the path of a table."""
+
+    name: Annotated[str, AfterValidator(environment_called)]
+    table: str | None = None
+    rates: bool | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_of_table(cls, raw: Any) -> Any:
+        """A table has the name "table=PATH" in configurations."""
+        if not isinstance(raw, dict):
+            return raw
+        if "table" not in raw:
+            if "rates" in raw:
+                raise InvalidArgumentError(
+                    "rates", raw["rates"], problem='rates is for a table; write table = "..." too'
+                )
+            return raw
+        if not isinstance(raw["table"], str) or not raw["table"]:
+            problem = f"table is {toml_text(raw['table'])}"
+            raise InvalidArgumentError("table", raw["table"], "a path in quotes", problem=problem)
+        name = TABLE + raw["table"]
+        if raw.get("name", name) != name:
+            raise InvalidArgumentError("name", raw["name"], problem="has a name and a table; keep one of the two")
+        if raw.get("parameters") or raw.get("grid") or raw.get("zip"):
+            raise InvalidArgumentError("parameters", problem="a table has no parameters; leave them out")
+        return {**raw, "name": name}
+
+    @property
+    def title(self) -> str:
+        """The path of the table, or the name."""
+        return self.table or self.name
 
 
 class AgentEntry(Entry):
     """One [[agents]] table."""
 
+    name: Annotated[str, AfterValidator(agent_called)]
     bonus_scales: list[Any] | None = None
     only: list[str] | None = None
     except_: list[str] | None = Field(default=None, alias="except")
@@ -175,6 +230,7 @@ class Spec(Header):
     _resolved: ResolvedSpec | None = PrivateAttr(default=None)
     _source: str = PrivateAttr(default="the spec")
     _text: str = PrivateAttr(default="")
+    _folders: tuple[str, ...] = PrivateAttr(default=())
 
     @property
     def source(self) -> str:
@@ -190,6 +246,11 @@ class Spec(Header):
     def text(self) -> str:
         """The TOML text, or JSON if the spec was made in Python."""
         return self._text or self.model_dump_json(by_alias=True, exclude_defaults=True, indent=2)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Where its modules and tables are looked for: beside it, and in the folder that was current then."""
+        return self._folders or tuple(folders_looked_in())
 
     def configurations(self) -> list[Configuration]:
         """Every run: by environment, then agent, then seed, each as written."""
@@ -258,7 +319,9 @@ def read_spec(source: str | Path | Mapping[str, Any]) -> Spec:
 
 def read_toml(source: str | Path) -> tuple[str, str, dict[str, Any]]:
     """The name of a spec in messages, its text, and what tomllib makes of it; the spec itself is not checked."""
-    name, text = _text_of(source)
+    name, text, folder = _text_of(source)
+    if folder is not None:
+        look_in([folder])
     try:
         return name, text, tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -293,17 +356,17 @@ def _shipped_names() -> list[str]:
     )
 
 
-def _text_of(source: str | Path) -> tuple[str, str]:
-    """The name of the spec in messages, and its text."""
+def _text_of(source: str | Path) -> tuple[str, str, Path | None]:
+    """The name of the spec in messages, its text, and the folder of its file."""
     if isinstance(source, str):
         is_file = os.path.isfile(source)
         if "\n" in source or ("=" in source and not is_file):
-            return "the spec", source
+            return "the spec", source, None
         if source in _shipped_names() and not is_file:
-            return f"{source}.toml", shipped_text(source)
+            return f"{source}.toml", shipped_text(source), None
     file = Path(source)
     try:
-        return file.name, file.read_bytes().decode("utf-8-sig")
+        return file.name, file.read_bytes().decode("utf-8-sig"), file.resolve().parent
     except UnicodeDecodeError as error:
         raise InvalidSpecError(
             f"{file}: byte {error.start} is not UTF-8", name=str(file), expected="a TOML file in UTF-8"
@@ -340,7 +403,7 @@ def _checked(data: dict[str, Any], name: str, positions: TomlPositions | None) -
                 if found is not None:
                     entries[key][i] = found
                 elif key == "environments":
-                    mentioned += [one[k] for k in ("name", "label") if isinstance(one.get(k), str)]
+                    mentioned += [one[k] for k in ("name", "table", "label") if isinstance(one.get(k), str)]
     sweep = ResolvedSpec(header, entries["environments"], entries["agents"], mentioned)
     _raise(name, [*problems, *sweep.problems], positions)
     assert header is not None
@@ -349,7 +412,7 @@ def _checked(data: dict[str, Any], name: str, positions: TomlPositions | None) -
         environments=tuple(entries["environments"].values()),
         agents=tuple(entries["agents"].values()),
     )
-    spec._resolved, spec._source = sweep, name
+    spec._resolved, spec._source, spec._folders = sweep, name, tuple(folders_looked_in())
     return spec
 
 

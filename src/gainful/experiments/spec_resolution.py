@@ -16,16 +16,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gainful.agents import registry as agent_registry
+from gainful.environments.gymnasium_source import check_gymnasium_id
 from gainful.errors import GainfulError, UnknownNameError, suggestion
 from gainful.experiments.agent_factory import AgentFactory
 from gainful.experiments.configuration import Configuration, checkpoint_steps
 from gainful.experiments.differences import shown
+from gainful.experiments.foreign_agents import check_agent_called, checked_agent, foreign_parameters, is_on_points
+from gainful.experiments.foreign_environments import checked_environment, file_of, is_gymnasium, made_environment
+from gainful.experiments.foreign_names import TABLE, is_foreign_agent, is_foreign_environment, on_points
 from gainful.experiments.parameters import (
+    DOUBLING,
     CheckedParameters,
     agent_parameters,
-    check_agent,
     check_agent_parameters,
-    check_environment_parameters,
     environment_factory,
     is_continuous,
     parse_span,
@@ -33,6 +36,7 @@ from gainful.experiments.parameters import (
 )
 from gainful.experiments.toml_positions import KeyPath, path_text
 from gainful.partition import MAX_CELLS
+from gainful.user_modules import is_reference, load_object
 
 if TYPE_CHECKING:
     from gainful.experiments.spec import AgentEntry, Entry, EnvironmentEntry, Header
@@ -99,7 +103,7 @@ class ResolvedSpec:
         self._entries = agents
         self._mentioned = set(mentioned)
         for entry in environments.values():
-            self._mentioned |= {entry.name, *([entry.label] if entry.label else [])}
+            self._mentioned |= {entry.name, entry.title, *([entry.label] if entry.label else [])}
         n_seeds = len(header.seeds) if header is not None else 1
         for key, entries in (("environments", environments), ("agents", agents)):
             points = sum(_count(entry) for entry in entries.values())
@@ -187,31 +191,52 @@ class ResolvedSpec:
         shared = _shared_names(entries.values())
         for i, entry in entries.items():
             place: KeyPath = ("environments", i)
-            try:
-                is_continuous(entry.name)
-            except UnknownNameError as error:
-                self._problem((*place, "name"), f"unknown environment {error}")
+            if not self._known(place, entry.name, entry.table):
                 continue
             sweeps = {name: ((*place, "grid", name), values) for name, values in entry.grid.items()}
             for point in self._points(place, entry, sweeps):
-                checked = check_environment_parameters(point.name, point.given)
-                if self._kept(point, entry, checked, shared, self.environments):
+                given = {"rates": entry.rates or False} if entry.table is not None else point.given
+                checked = self._made(point, checked_environment, point.name, given)
+                if checked is not None and self._kept(point, entry, checked, shared, self.environments):
                     self._mentioned.add(self.environments[-1].label)
         self._check_labels(self.environments)
+
+    def _known(self, place: KeyPath, name: str, table: str | None) -> bool:
+        """Whether there is an environment of this name, as far as can be said without its parameters."""
+        try:
+            if table is not None:
+                file_of(name, "")
+            elif is_reference(name):
+                load_object(name)
+            elif is_foreign_environment(name):
+                check_gymnasium_id(name)
+            else:
+                is_continuous(name)
+        except UnknownNameError as error:
+            self._problem((*place, "name"), f"unknown environment {error}")
+        except GainfulError as error:
+            self._problem((*place, "name" if table is None else "table"), str(error))
+        else:
+            return True
+        return False
 
     def _agents(self, entries: dict[int, AgentEntry]) -> None:
         shared = _shared_names(entries.values())
         for i, entry in entries.items():
             place: KeyPath = ("agents", i)
             try:
-                check_agent(entry.name)
+                check_agent_called(entry.name)
             except UnknownNameError as error:
                 self._problem((*place, "name"), f"unknown agent {error}")
+                continue
+            except GainfulError as error:
+                self._problem((*place, "name"), str(error))
                 continue
             sweeps = {name: ((*place, "grid", name), values) for name, values in entry.grid.items()}
             if entry.bonus_scales is not None:
                 path: KeyPath = (*place, "bonus_scales")
-                known = agent_parameters(entry.name, continuous=True)
+                foreign = is_foreign_agent(entry.name)
+                known = foreign_parameters(entry.name, True)[0] if foreign else agent_parameters(entry.name, True)
                 scale = next((name for name in ("bonus_scale", "width_scale") if name in known), None)
                 if scale is None:
                     self._problem(path, f"{entry.name} has neither bonus_scale nor width_scale; leave it out")
@@ -226,11 +251,11 @@ class ResolvedSpec:
                     at = (entry.only if key == "only" else entry.except_) or []
                     near = suggestion(name, self._mentioned)
                     self._problem((*place, key, at.index(name)), f"no environment here is called '{name}'; {near}")
-            kinds = {is_continuous(point.name) for point in self.environments if _runs_in(entry, point)}
-            continuous = entry.name in agent_registry.PARTITIONED or kinds == {True}
+            kinds = {on_points(point.name, point.given) for point in self.environments if _runs_in(entry, point)}
+            continuous = _is_for_points(entry.name) or kinds == {True}
             for point in self._points(place, entry, sweeps):
                 # on both kinds of states what a finite one refuses (bins) is refused
-                checked = check_agent_parameters(point.name, point.given, continuous)
+                checked = checked_agent(point.name, point.given, continuous)
                 self._kept(point, entry, checked, shared, self.agents)
         self._check_labels(self.agents)
 
@@ -243,7 +268,8 @@ class ResolvedSpec:
         if checked.problems:
             return False
         values = checked.values
-        given = {name: values[name] for name in point.given if name in values}
+        foreign = is_foreign_agent(point.name) or is_foreign_environment(point.name)
+        given = dict(values) if foreign else {name: values[name] for name in point.given if name in values}
         label = self._label(point, entry, values, shared)
         if label is None:
             return False
@@ -257,7 +283,7 @@ class ResolvedSpec:
             parts = [f"{p} = {shown(values[p])}" for p in named if p in values]
             if point.name in shared and point.horizon is not None:
                 parts.append(f"{point.horizon:,} steps")
-            return ", ".join([point.name, *parts])
+            return ", ".join([entry.title, *parts])
         path = (*point.place, "label")
         label = ""
         try:
@@ -265,7 +291,7 @@ class ResolvedSpec:
                 label += text
                 if name is None:
                     continue
-                known = {"name": point.name, **values}
+                known = {"name": entry.title, **values}
                 if name not in known or form or conversion:
                     near = suggestion(name, known) if name not in known else "write the name alone"
                     self._problem(path, f"'{{{name}{':' + form if form else ''}}}' is not a parameter; {near}")
@@ -312,7 +338,7 @@ class ResolvedSpec:
         """Pair every agent with every environment it can run in."""
         used: set[int] = set()
         refused: set[tuple[KeyPath, KeyPath]] = set()
-        kinds = [is_continuous(point.name) for point in self.environments]
+        kinds = [on_points(point.name, point.given) for point in self.environments]
         limit = 2 * MAX_RUNS
         matches: dict[KeyPath, set[int]] = {}
         for i, entry in self._entries.items():
@@ -322,7 +348,7 @@ class ResolvedSpec:
         for agent in self.agents:
             for k in sorted(matches[agent.place]):
                 environment = self.environments[k]
-                if agent.name in agent_registry.PARTITIONED and not kinds[k]:
+                if _is_for_points(agent.name) and not kinds[k]:
                     refused.add((agent.place, environment.place))
                     continue
                 n += 1
@@ -392,9 +418,9 @@ class ResolvedSpec:
         refused: set[int] = set()
         for environment in _evenly(self.environments, MAX_CHECKED_ENVIRONMENTS):
             made = None
-            if (
-                _entries(check_environment_parameters(environment.name, environment.given).values)
-                <= MAX_CHECKED_ENTRIES
+            foreign = is_foreign_environment(environment.name)
+            if foreign or _entries(checked_environment(environment.name, environment.given).values) <= (
+                MAX_CHECKED_ENTRIES
             ):
                 made = self._made(environment, _make_environment, environment.name, environment.given)
                 if made is None:
@@ -413,14 +439,18 @@ class ResolvedSpec:
             named = re.match(r"\w*", error.name)  # the parameter in "priorities[1]"
             parameter = named[0] if named else ""
             self._problem(point.path(parameter) if parameter in point.given else point.place, f"{point.name}: {error}")
-        except (ValueError, TypeError, OverflowError, MemoryError, ImportError) as error:
+        except (ValueError, TypeError, OverflowError, MemoryError, ImportError, AttributeError) as error:
             self._problem(point.place, f"{point.name}: {str(error) or type(error).__name__}")
         return None
 
     def _tried(self, agent: _Point, environment: _Point, made: Any) -> bool:
-        values = check_agent_parameters(agent.name, agent.given, is_continuous(environment.name)).values
+        points = on_points(environment.name, environment.given)
+        foreign = is_foreign_agent(agent.name)
+        values = agent.given if foreign else check_agent_parameters(agent.name, agent.given, points).values
         horizon = self._horizon(environment, agent) if self.header is not None else 1000
-        if is_continuous(environment.name):
+        if is_gymnasium(made) or foreign:
+            return self._made(agent, _make_agent, agent.name, values, made, horizon) is not None
+        if points:
             oracle = values.get("span") is not None and parse_span(values["span"]).is_oracle
             if oracle and not (made.law or made.grid_model):
                 self._problem(
@@ -428,7 +458,7 @@ class ResolvedSpec:
                     f'{agent.name}: span = "auto" needs a model, and {environment.name} has none; give it a number',
                 )
                 return False
-            cells = values.get("bins", 1) ** made.dim
+            cells = 1 if values.get("bins") == DOUBLING else values.get("bins", 1) ** made.dim
             if cells > MAX_CELLS:
                 self._problem(
                     agent.path("bins"),
@@ -445,12 +475,18 @@ class ResolvedSpec:
 
 
 def _make_environment(name: str, given: Mapping[str, Any]) -> Any:
+    if is_foreign_environment(name):
+        return made_environment(name, given)
     return environment_factory(name)(**given)
 
 
 def _make_agent(name: str, values: Mapping[str, Any], environment: Any, horizon: int) -> Any:
     """The agent as a worker makes it, but with a span of 1 for the model's own."""
     return AgentFactory.from_parameters(name, environment, values, 0, horizon, own_span=1.0).make()
+
+
+def _is_for_points(agent: str) -> bool:
+    return is_on_points(agent) if is_foreign_agent(agent) else agent in agent_registry.PARTITIONED
 
 
 def _count(entry: Entry) -> int:
@@ -468,7 +504,7 @@ def _shared_names(entries: Iterable[Entry]) -> set[str]:
 
 
 def _runs_in(entry: AgentEntry, environment: _Point) -> bool:
-    called = {environment.name, environment.label}
+    called = {environment.name, environment.name.removeprefix(TABLE), environment.label}
     return (entry.only is None or bool(called & set(entry.only))) and not called & set(entry.except_ or ())
 
 

@@ -22,6 +22,7 @@ from gainful.experiments.differences import differences
 from gainful.experiments.estimate import Estimate, Workload, probe
 from gainful.experiments.execution import Task, environment_of
 from gainful.experiments.folder_token import token_of
+from gainful.experiments.foreign_environments import is_gymnasium
 from gainful.experiments.pool import Event, Executor, LocalPool, RunFailed, RunFinished, RunProgress, RunStopped
 from gainful.experiments.spec import Spec, read_spec
 from gainful.experiments.store import Store, without_seed
@@ -320,6 +321,8 @@ class _SweepRunner:
         self.kinds = {c.run_id: without_seed(c) for c in waiting}
         self.watcher.preparing("trying it out")
         estimate = probe(self._one_task_per_kind(waiting), self.watcher.preparing) if waiting else Estimate({}, 0, 0)
+        for text in estimate.notices:
+            self._noticed(text)
         self._check_free_disk(estimate, len(waiting))
         labels = {c.run_id: (environment, agent) for c, environment, agent in runs}
         self.state = SweepProgress(
@@ -415,6 +418,7 @@ class _SweepRunner:
             str(file),
             self.checkpoint_every,
             self._token,
+            self.spec.folders,
         )
 
     def _noticed(self, words: str) -> None:
@@ -564,5 +568,7 @@ def facts_of(environment: Any) -> dict[str, Any]:
 
     if isinstance(environment, MDP):
         return {"gain": optimal_gain(environment), "gain_source": "solved", "span": own_span(environment)}
+    if is_gymnasium(environment):
+        return {"gain": None, "gain_source": "unknown: a Gymnasium environment has no model", "span": None}
     gain, source = known_gain(environment, None)
     return {"gain": None if gain != gain else gain, "gain_source": source, "span": own_span(environment)}

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful.environments import registry
 from gainful.errors import ExperimentError, StoreError
 from gainful.experiments.aggregates import curves, summary
 from gainful.experiments.auditing import read_audits
 from gainful.experiments.execution import evenly_in_log
+from gainful.experiments.foreign_names import on_points
 from gainful.experiments.store import Store
 from gainful.experiments.wire_format import unpack
 from gainful.plot.centres import CURVE_COLUMNS
@@ -210,7 +210,7 @@ def _environment(label: str, row: dict[str, Any]) -> Environment:
         row["n_actions"],
         row["gain"],
         row["gain_source"],
-        row["environment"] in registry.continuous_names(),
+        on_points(row["environment"], parameters),
         [],
         drawing,
         reason,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gainful.environments import registry
 from gainful.errors import GainfulError
+from gainful.experiments.foreign_names import is_foreign_environment, on_points
 from gainful.mdp.layout import NODE_RADIUS, GraphLayout, label_grid, natural_shape
 from gainful.mdp.model import MDP
 
@@ -49,8 +50,10 @@ class Drawing:
 
 def drawing_of(name: str, parameters: dict[str, Any], n_states: int) -> tuple[Drawing | None, str]:
     """The drawing of the environment `name`, or None and the reason in one line."""
-    if name in registry.continuous_names():
+    if on_points(name, parameters):
         return None, "its states are points, so there is no graph to draw"
+    if is_foreign_environment(name):
+        return None, "it does not come with gainful, and a report imports nothing and reads no table"
     if n_states > LARGEST_DRAWING:
         return None, f"it has {n_states:,} states, and graphs are drawn for up to {LARGEST_DRAWING}"
     try:
