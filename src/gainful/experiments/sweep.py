@@ -56,11 +56,11 @@ class SweepWatcher(Protocol):
         """Called when a run failed; `again` says whether it will be tried again."""
 
     def noticed(self, words: str) -> None:
-        """Called when something was damaged and made good."""
+        """Called when something was damaged and made good, or runs cannot be continued after a kill."""
 
 
 class ExperimentWarning(UserWarning):
-    """Something in the folder of an experiment was damaged and made good."""
+    """Something was damaged and made good, or runs cannot be continued after a kill."""
 
 
 class SilentWatcher:
