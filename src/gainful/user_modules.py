@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary
 
 from gainful.errors import InvalidArgumentError, UnknownNameError, suggestion
 
-AGENTS, ENVIRONMENTS = "gainful.agents", "gainful.environments"
+AGENT_GROUP, ENVIRONMENT_GROUP = "gainful.agents", "gainful.environments"
 """The groups of entry points in which installed packages register names."""
 _WORD = r"[^\W\d]\w*"
 _REFERENCE = re.compile(rf"{_WORD}(\.{_WORD})*:{_WORD}(\.{_WORD})*")

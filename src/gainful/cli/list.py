@@ -32,10 +32,10 @@ _AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON list of obje
 def environments(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # noqa: ARG001
     """List the environments and their parameters, and those that installed packages register."""
     from gainful.environments import registry
-    from gainful.user_modules import ENVIRONMENTS
+    from gainful.user_modules import ENVIRONMENT_GROUP
 
     points = registry.continuous_names()
-    others = _registered(ENVIRONMENTS, [*registry.names(), *points])
+    others = _registered(ENVIRONMENT_GROUP, [*registry.names(), *points])
     _show([registry.describe(name) for name in [*registry.names(), *points]], points, as_json, others)
     if not as_json:
         typer.echo(f"Continuous states (gainful learn and gainful audit): {', '.join(points)}", err=True)
@@ -46,10 +46,10 @@ def environments(as_json: _AsJson = False, debug: failures.Debug = False) -> Non
 def agents(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # noqa: ARG001
     """List the agents and their parameters, those that installed packages register, and those that cannot be made."""
     from gainful.agents import registry
-    from gainful.user_modules import AGENTS
+    from gainful.user_modules import AGENT_GROUP
 
     points = registry.continuous_names()
-    others = _registered(AGENTS, [*registry.names(), *points])
+    others = _registered(AGENT_GROUP, [*registry.names(), *points])
     _show([registry.describe(name) for name in [*registry.names(), *points]], points, as_json, others)
     if not as_json:
         typer.echo(f"For continuous states: {', '.join(points)}", err=True)

@@ -14,7 +14,7 @@ from gainful.experiments.foreign_names import (
     FINITE,
     KIND_OF_STATES,
     MODULE_SOURCE,
-    POINTS,
+    ON_POINTS,
     TABLE,
     TABLE_CONTENT,
     is_foreign_environment,
@@ -108,7 +108,7 @@ def kind_of_states(environment: Any) -> str:
     """Whether the states of an environment are points or finitely many."""
     if isinstance(environment, MDP):
         return FINITE
-    return FINITE if type(getattr(environment, "observation_space", None)).__name__ == "Discrete" else POINTS
+    return FINITE if type(getattr(environment, "observation_space", None)).__name__ == "Discrete" else ON_POINTS
 
 
 def check_source(name: str, parameters: Mapping[str, Any]) -> None:

@@ -12,13 +12,13 @@ from typing import Any
 from gainful.agents import registry as agents
 from gainful.environments import registry as environments
 from gainful.environments.gymnasium_source import is_gymnasium_id
-from gainful.user_modules import AGENTS, ENVIRONMENTS, is_reference, registered
+from gainful.user_modules import AGENT_GROUP, ENVIRONMENT_GROUP, is_reference, registered
 
 MODULE_SOURCE = "module source"
 """The parameter, which no signature can have, that holds a digest of the code behind a "module:object"."""
 TABLE_CONTENT = "table content"
 """The parameter that holds a digest of the file of a table."""
-POINTS, FINITE = "points", "finite"
+ON_POINTS, FINITE = "points", "finite"
 KIND_OF_STATES = "kind of states"
 """The parameter that says whether the states of an environment are points or finitely many."""
 MARKS = (MODULE_SOURCE, TABLE_CONTENT, KIND_OF_STATES)
@@ -45,7 +45,7 @@ def environment_called(name: str) -> str:
     """The environment's name in a configuration: a registered one is its "module:object"; built-in names win."""
     if name in environments.names() or name in environments.continuous_names() or is_foreign_environment(name):
         return name
-    return registered(ENVIRONMENTS).get(name, name)
+    return registered(ENVIRONMENT_GROUP).get(name, name)
 
 
 def agent_called(name: str) -> str:
@@ -55,13 +55,13 @@ def agent_called(name: str) -> str:
     usual = agents.usual_name(name)
     if usual in agents.AGENTS or usual in agents.PARTITIONED or usual in agents.NOT_IMPLEMENTABLE:
         return usual
-    return registered(AGENTS).get(name, name)
+    return registered(AGENT_GROUP).get(name, name)
 
 
 def on_points(environment: str, parameters: Mapping[str, Any]) -> bool:
     """Whether the states of a configuration's environment are points; nothing is imported."""
     if is_foreign_environment(environment):
-        return parameters.get(KIND_OF_STATES) == POINTS
+        return parameters.get(KIND_OF_STATES) == ON_POINTS
     return environment in environments.continuous_names()
 
 
