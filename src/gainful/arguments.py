@@ -67,6 +67,33 @@ def settings_before(factory: Callable[..., Any]) -> dict[str, Any]:
     return found
 
 
+REWARD_LIMIT = 1e150
+"""The largest absolute reward. Squares of rewards, and their sums over many steps, stay in the range of float64."""
+SMALLEST_RANGE = 1e-150
+"""The smallest range of rewards that a learner accepts, for the same reason."""
+
+
+def reward_range(reward_min: Any, reward_max: Any) -> tuple[float, float]:
+    """The ends of a learner's range of rewards.
+
+    >>> reward_range(0, 1)
+    (0.0, 1.0)
+    """
+    problem = f"rewards in [{reward_min}, {reward_max}]"
+    if not (finite(reward_min) and finite(reward_max) and reward_min < reward_max):
+        raise InvalidArgumentError("reward_max", reward_max, "reward_min < reward_max", problem=problem)
+    low, high = float(reward_min), float(reward_max)
+    if max(abs(low), abs(high)) > REWARD_LIMIT or high - low < SMALLEST_RANGE:
+        raise InvalidArgumentError(
+            "reward_max",
+            high,
+            f"absolute values of at most {REWARD_LIMIT:g}, at least {SMALLEST_RANGE:g} apart",
+            "squares beyond that leave the range of float64: use another unit for the rewards",
+            problem=problem,
+        )
+    return low, high
+
+
 def finite(value: Any) -> bool:
     """Whether it is a real number that a float can hold: no word, no truth value, not infinite.
 

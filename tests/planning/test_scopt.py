@@ -46,12 +46,12 @@ def test_the_compiled_iteration_is_the_operator_of_the_definition(
     model = sparse_model(mdp)
     w, act = np.empty(mdp.n_states), np.zeros(mdp.n_states, dtype=np.int64)
     moved = v.copy()
-    _, low, high, _, met = truncated_sweeps(model, moved, w, act, c, 0, StoppingRule(damping, -1.0, 0.0, 1))
+    _, low, high, _, met = truncated_sweeps(model, moved, w, act, c, 0, StoppingRule(damping, -1.0, 0.0, 0.0, 1))
     assert not met
     assert (low, high) == pytest.approx(((Tv - v).min(), (Tv - v).max()), rel=0, abs=1e-13)
     np.testing.assert_array_equal(moved, v)  # v is the vector of the last test
     if high > low:  # else it stops there
-        truncated_sweeps(model, moved, w, act, c, 0, StoppingRule(damping, -1.0, 0.0, 2))
+        truncated_sweeps(model, moved, w, act, c, 0, StoppingRule(damping, -1.0, 0.0, 0.0, 2))
         step = v + damping * (Tv - v)
         np.testing.assert_allclose(moved, step - step[0], rtol=0, atol=1e-13)
         assert np.ptp(moved) <= c + 1e-13

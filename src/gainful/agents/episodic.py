@@ -20,7 +20,7 @@ from gainful.agents.labels import AgentLabels, action_number, state_number
 from gainful.agents.plan_checks import check_plan
 from gainful.agents.showing import ShownAgent
 from gainful.agents.statistics import AgentCounts, Statistics, count_transitions, execution_limit, named
-from gainful.arguments import finite, plain_number, whole_below
+from gainful.arguments import finite, plain_number, reward_range, whole_below
 from gainful.errors import InvalidArgumentError, describe
 from gainful.rng import Key, Role, draw, draws, stream_key, uniform
 
@@ -183,13 +183,11 @@ class EpisodicAgent(ShownAgent, TabularAgentForModels):
         for name, size in (("n_states", n_states), ("n_actions", n_actions)):
             if not isinstance(size, int | np.integer) or size < 1:  # type: ignore[redundant-expr]
                 raise InvalidArgumentError(name, size, "an integer of at least 1")
-        if not (finite(reward_min) and finite(reward_max) and reward_min < reward_max):
-            problem = f"rewards in [{reward_min}, {reward_max}]"
-            raise InvalidArgumentError("reward_max", reward_max, "reward_min < reward_max", problem=problem)
+        self.reward_min, self.reward_max = reward_range(reward_min, reward_max)
         if not (finite(delta) and 0.0 < delta < 1.0):
             raise InvalidArgumentError("delta", delta, "a probability in (0, 1)")
         self.n_states, self.n_actions = int(n_states), int(n_actions)
-        self.reward_min, self.reward_max, self.delta = float(reward_min), float(reward_max), float(delta)
+        self.delta = float(delta)
         self.allowed: NDArray[np.bool_] = np.ones((self.n_states, self.n_actions), dtype=bool)
         """(S,A) the actions each state has."""
         if allowed is not None:

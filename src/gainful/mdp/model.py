@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gainful.errors import InvalidArgumentError, InvalidMDPError, TooLargeError
 from gainful.mdp.labels import are_numbers, checked_labels, index_of
+from gainful.mdp.reward_limits import check_sizes, check_step_duration
 from gainful.mdp.rows import TransitionRows, as_float, checked_rows, merged
 from gainful.mdp.units import Objective, Units
 
@@ -560,6 +561,7 @@ class MDP:
         self.action_labels = checked_labels("action_labels", action_labels, n_actions)
         if units.objective not in get_args(Objective):
             raise InvalidArgumentError("objective", units.objective, "'reward' or 'cost'")
+        check_step_duration(units)
         self.units, self.name = units, name
         self.reward_law = _checked_law(reward_law, entry_rewards)
         if entry_rewards is not None and user_rewards:  # before rows are sorted, which is by internal rewards too
@@ -609,6 +611,7 @@ class MDP:
         """Set the internal rewards of pairs and transitions, and check them."""
         entries, filled, units = rows.entry_rewards, self.allowed.reshape(-1), self.units
         if entries is not None:
+            check_sizes(entries, units, user_rewards, "transitions", lambda i: self._entry_in_message(rows, i))
             pair_rewards = np.zeros(self.n_states * self.n_actions)
             inside = np.flatnonzero(filled)
             pair_rewards[inside] = np.add.reduceat(rows.probabilities * entries, rows.indptr[inside])
@@ -616,14 +619,9 @@ class MDP:
             pair_rewards = np.where(filled, pair_rewards, 0.0)
             if user_rewards:
                 pair_rewards = np.where(filled, units.sign * pair_rewards - units.offset + 0.0, 0.0)
-        bad = np.flatnonzero(~np.isfinite(pair_rewards))
-        if bad.size:
-            raise InvalidMDPError(
-                f"the reward of {self._pair_in_message(int(bad[0]))} is {pair_rewards[bad[0]]}",
-                name="R",
-                found=float(pair_rewards[bad[0]]),
-                expected="a finite number",
-                hint=f"{bad.size} of {int(filled.sum())} pairs are wrong",
+            kind = units.objective
+            check_sizes(
+                pair_rewards, units, user_rewards, "pairs", lambda k: f"the {kind} of {self._pair_in_message(k)}"
             )
         if self.reward_law == "bernoulli":
             mean = units.reward(pair_rewards)[filled]
@@ -746,6 +744,10 @@ class MDP:
         if self.state_labels is None and self.action_labels is None:
             return place
         return f"{place} (state '{self.state_name(s)}', action '{self.action_name(a)}')"
+
+    def _entry_in_message(self, rows: TransitionRows, i: int) -> str:
+        pair = self._pair_in_message(int(np.searchsorted(rows.indptr, i, side="right")) - 1)
+        return f"{pair}: the {self.units.objective} of moving to state {self.state_name(int(rows.indices[i]))}"
 
     # ------------------------------------------------------------------ views
 

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from gainful.errors import InvalidArgumentError, PrecisionError
 from gainful.mdp.model import MDP, require_mdp
 from gainful.planning.plan import Plan
+from gainful.planning.rounding import LARGEST_VALUE, reward_scale
 
 
 def checked_precision(mdp: MDP, precision: float) -> float:
@@ -17,7 +18,7 @@ def checked_precision(mdp: MDP, precision: float) -> float:
         raise InvalidArgumentError("precision", precision, "a positive number such as 1e-8")
     target = mdp.units.internal_precision(precision)
     if not mdp.units.is_plain:  # the map to the user's units rounds too
-        room = 2 * mdp.units.rounding(float(np.abs(mdp.pair_rewards).max()))
+        room = 2 * mdp.units.rounding(reward_scale(mdp))
         if target <= 2 * room:
             raise precision_error(mdp, precision, room, None)
         target -= room
@@ -43,12 +44,12 @@ def start_vector(mdp: MDP, values: ArrayLike | None) -> NDArray[np.float64]:
     if values is None:
         return np.zeros(mdp.n_states)
     v: NDArray[np.float64] = np.array(values, dtype=np.float64)
-    if v.shape != (mdp.n_states,) or not np.isfinite(v).all():
+    if v.shape != (mdp.n_states,) or not (np.abs(v) <= LARGEST_VALUE / 4).all():
         raise InvalidArgumentError(
             "start_values",
             values,
             f"{mdp.n_states} finite numbers",
-            problem=f"start_values have shape {v.shape}, or are not finite",
+            problem=f"start_values have shape {v.shape}, or are not finite, or leave the range of float64",
         )
     v = mdp.units.amount(v)  # its own inverse
     v -= v[0]

@@ -66,7 +66,9 @@ class StoppingRule(NamedTuple):
     target: Any
     """The width of the bracket, rounding included, at which to stop."""
     roundoff: Any
-    """Times (max|v| + max|r|), the rounding slack."""
+    """Times (max|v| + max|r|), the rounding slack: see `rounding.slack_at`."""
+    max_reward: Any
+    """max|r|."""
     max_sweeps: Any
 
 

@@ -15,7 +15,7 @@ from gainful.planning.backup import backup
 from gainful.planning.batches import resumed_sweeps
 from gainful.planning.bellman import SparseModel, sparse_model
 from gainful.planning.rewards import replaced_rewards
-from gainful.planning.rounding import rounding_slack
+from gainful.planning.rounding import LARGEST_VALUE, reward_scale, roundoff, slack_at
 from gainful.planning.value_plan import ValuePlan
 
 
@@ -86,23 +86,23 @@ def discounted_value_iteration(
     v = np.zeros(S)
     if start_values is not None:
         v = np.array(start_values, dtype=np.float64)
-        if v.shape != (S,) or not np.all(np.isfinite(v)):
+        if v.shape != (S,) or not np.all(np.abs(v) <= LARGEST_VALUE / 4):
             raise InvalidArgumentError(
                 "start_values", start_values, f"({S},) finite numbers", problem=f"start_values have shape {v.shape}"
             )
         v = units.sign * v - shift
     best, actions = np.empty(S), np.zeros(S, dtype=np.int64)
     model = sparse_model(mdp, r)
-    scale = rounding_slack(int(np.diff(mdp.indptr).max()), 1.0, 0.0)
-    reward_scale = float(np.abs(r).max())
+    unit = roundoff(int(np.diff(mdp.indptr).max()))
+    scale = reward_scale(mdp) if rewards is None else float(np.abs(r).max())
     batch = resumed_sweeps(mdp.n_transitions + S)
     # leave room for the rounding of the last step, to the user's units
-    wanted = precision - 2.0**-49 * (abs(shift) + reward_scale / (1.0 - discount))
+    wanted = precision - 2.0**-49 * (abs(shift) + scale / (1.0 - discount))
     sweeps, converged = 0, False
     low, high, slack = -np.inf, np.inf, 0.0
     while not converged and sweeps < max_sweeps:
         number = min(batch, max_sweeps - sweeps)
-        limits = _DiscountedLimits(damping, wanted, scale, reward_scale, number, sweeps > 0)
+        limits = _DiscountedLimits(damping, wanted, unit, scale, number, sweeps > 0)
         n, low, high, slack, converged = _sweeps(model, discount, v, best, actions, limits)
         sweeps += n
         if not converged and 2.0 * slack > wanted and _width(low, high, discount) <= precision + 4.0 * slack:
@@ -181,7 +181,7 @@ def _sweeps(
             high = max(high, best[s] - v[s])
             size = max(size, abs(v[s]))
         # an error of one slack in Tv - v moves v* by at most 1/(1-γ) of it
-        slack = slack_scale * (size + reward_scale) / (1.0 - discount)
-        if factor * (high - low) + 2.0 * slack <= precision:
+        slack = slack_at(slack_scale, size, reward_scale) / (1.0 - discount)
+        if 0.0 <= factor * (high - low) + 2.0 * slack <= precision:  # False if v has left the range of float64
             return n + 1, low, high, slack, True
     return sweeps, low, high, slack, False

@@ -25,7 +25,7 @@ from gainful.planning.inner_maximum import InnerMaximum, inner_maximum
 from gainful.planning.mixture import Mixture, ceiling_at, constrained_greedy
 from gainful.planning.plan import Plan, make_plan
 from gainful.planning.rewards import replaced_rewards
-from gainful.planning.rounding import rounding_slack
+from gainful.planning.rounding import roundoff
 from gainful.planning.set_sweeps import SweepLimits
 
 
@@ -165,7 +165,7 @@ class _ExtendedSearch:
             damping=damping,
             span=self.span,
             precision=wanted,
-            slack_scale=rounding_slack(self.inner.n_terms, 1.0, 0.0),
+            slack_scale=roundoff(self.inner.n_terms),
             reward_scale=float(np.abs(self.rewards).max()),
         )
         converged = False

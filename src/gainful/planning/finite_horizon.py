@@ -14,7 +14,7 @@ from gainful.planning.backup import backup
 from gainful.planning.batches import resumed_sweeps
 from gainful.planning.bellman import SparseModel, sparse_model
 from gainful.planning.rewards import replaced_rewards
-from gainful.planning.rounding import rounding_slack
+from gainful.planning.rounding import LARGEST_VALUE, reward_scale, rounding_slack
 from gainful.planning.value_plan import FiniteHorizonPlan
 
 
@@ -83,7 +83,7 @@ def finite_horizon_value_iteration(
     values, actions = np.zeros((H + 1, S)), np.empty((H, S), dtype=np.int64)
     if terminal is not None:
         end = np.array(terminal, dtype=np.float64)
-        if end.shape != (S,) or not np.all(np.isfinite(end)):
+        if end.shape != (S,) or not np.all(np.abs(end) <= LARGEST_VALUE / 4):
             raise InvalidArgumentError(
                 "terminal", terminal, f"({S},) finite numbers", problem=f"terminal has shape {end.shape}"
             )
@@ -106,7 +106,8 @@ def finite_horizon_value_iteration(
     for last in range(H, 0, -batch):
         _steps(model, values, actions, caps, max(0, last - batch), last)
     largest = np.abs(values[1:]).max(axis=1)
-    rounding = H * rounding_slack(int(np.diff(mdp.indptr).max()), float(largest.mean()), float(np.abs(r).max()))
+    scale = reward_scale(mdp) if rewards is None else float(np.abs(r).max())
+    rounding = H * rounding_slack(int(np.diff(mdp.indptr).max()), float(largest.mean()), scale)
     if units.offset != 0.0:
         values += units.offset * to_go[:, None]
         rounding += 2.0**-52 * (abs(units.offset) * H + float(np.abs(values).max()))

@@ -18,7 +18,7 @@ from gainful.planning.band import BAND, EXTREMES, BandState, RepairSpace, lay_ba
 from gainful.planning.batches import sweeps_per_batch
 from gainful.planning.estimated import EstimatedMDP, TransitionCounts, estimated_mdp
 from gainful.planning.predecessors import Predecessors
-from gainful.planning.rounding import UNIT_ROUNDOFF
+from gainful.planning.rounding import UNDERFLOW, UNIT_ROUNDOFF
 from gainful.planning.scopt_on_counts import OptimisticRewards, ScOptPlan, scopt_on_counts, too_precise
 
 LOCAL_FROM_PAIRS = 10_000
@@ -158,7 +158,7 @@ class LocalScOpt:
         band = self._state.band[0]
         largest = max(abs(band["floor"]), abs(band["floor"] + self.span))
         support = self._state.extremes["support"][0]
-        return float(4.0 * (support + 6) * UNIT_ROUNDOFF * (largest + band["max_reward"]))
+        return float(4.0 * (support + 6) * UNIT_ROUNDOFF * (largest + band["max_reward"] + UNDERFLOW))
 
     # ------------------------------------------------------------------ sweeping and repairing
 

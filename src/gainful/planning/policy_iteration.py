@@ -13,7 +13,7 @@ from gainful.mdp.model import MDP, require_mdp
 from gainful.mdp.structure import structure
 from gainful.planning.evaluation import ChainValues, chain_of, checked_policy, evaluate_chain
 from gainful.planning.plan import Plan, make_plan
-from gainful.planning.rounding import UNIT_ROUNDOFF, rounding_slack
+from gainful.planning.rounding import UNIT_ROUNDOFF, reward_scale, rounding_slack
 
 EXACT_UP_TO = 3000
 """States up to which the other planners fall back on policy iteration: its linear systems may be dense."""
@@ -72,7 +72,7 @@ def policy_iteration(
     P = mdp.matrix()
     actions = r.argmax(axis=1) if start_actions is None else _deterministic(mdp, start_actions)
     support = int(np.diff(mdp.indptr).max())
-    largest = float(np.abs(mdp.pair_rewards).max())
+    largest = reward_scale(mdp)
     stable = False
     policies = 0
     seen: set[bytes] = set()

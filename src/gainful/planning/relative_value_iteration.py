@@ -14,7 +14,7 @@ from gainful.planning.batches import sweeps_per_batch
 from gainful.planning.bellman import Floats, Ints, SparseModel, StoppingRule, sparse_model, sweep
 from gainful.planning.plan import Plan, make_plan
 from gainful.planning.policy_iteration import EXACT_UP_TO, policy_iteration
-from gainful.planning.rounding import UNIT_ROUNDOFF
+from gainful.planning.rounding import is_narrow, reward_scale, roundoff, slack_at
 
 
 @kernel
@@ -26,11 +26,8 @@ def damped_sweeps(
     Returns the sweeps made, the range, the slack and whether the target was met. The loop also stops where nothing but
     rounding is left.
     """
-    n, r = v.size, model.rewards
-    damping, target, roundoff, max_sweeps = rule
-    max_reward = 0.0
-    for k in range(r.size):
-        max_reward = max(max_reward, abs(r[k]))
+    n = v.size
+    damping, target, unit, max_reward, max_sweeps = rule
     done = 0
     while True:
         low, high = sweep(model, v, np.uint64(0), np.uint64(n), w, act)
@@ -38,10 +35,10 @@ def damped_sweeps(
         largest = 0.0
         for s in range(n):
             largest = max(largest, abs(v[s]))
-        slack = roundoff * (largest + max_reward)
-        if high - low + 2.0 * slack <= target:
+        slack = slack_at(unit, largest, max_reward)
+        if is_narrow(low, high, slack, target):
             return done, low, high, slack, True
-        if done == max_sweeps or high - low <= 2.0 * slack:
+        if done == max_sweeps or not high - low > 2.0 * slack:
             return done, low, high, slack, False
         pin = v[0] + damping * (w[0] - v[0])
         for s in range(n):
@@ -102,16 +99,16 @@ def relative_value_iteration(
     v = start_vector(mdp, start_values)
     w, act = np.empty(mdp.n_states), np.zeros(mdp.n_states, dtype=np.int64)
     model = sparse_model(mdp)
-    roundoff = 2 * (int(np.diff(mdp.indptr).max()) + 4) * UNIT_ROUNDOFF
+    unit, largest = roundoff(int(np.diff(mdp.indptr).max())), reward_scale(mdp)
     batch = sweeps_per_batch(mdp.n_transitions)
     done = 0
     while True:
         sweeps, low, high, slack, met = damped_sweeps(
-            model, v, w, act, StoppingRule(damping, target, roundoff, min(batch, max_sweeps - done))
+            model, v, w, act, StoppingRule(damping, target, unit, largest, min(batch, max_sweeps - done))
         )
         done += sweeps
         plan = None
-        if met or done >= max_sweeps or high - low <= 2 * slack:
+        if met or done >= max_sweeps or not high - low > 2 * slack:
             plan = make_plan(
                 mdp,
                 low=low - slack,
@@ -124,7 +121,7 @@ def relative_value_iteration(
         if met:
             assert plan is not None
             return plan
-        if high - low <= 2 * slack:
+        if not high - low > 2 * slack:
             raise precision_error(mdp, precision, slack, plan)
         if done >= max_sweeps:
             found = structure(mdp)

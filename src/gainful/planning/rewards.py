@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gainful.arguments import REWARD_LIMIT
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
 
@@ -21,9 +22,11 @@ def replaced_rewards(mdp: MDP, rewards: ArrayLike | None) -> NDArray[np.float64]
             f"(S, A) = ({mdp.n_states}, {mdp.n_actions})",
             problem=f"rewards have shape {table.shape}",
         )
+    bad = np.flatnonzero(mdp.allowed & ~(np.abs(table) <= REWARD_LIMIT))
+    if bad.size:
+        s, a = divmod(int(bad[0]), mdp.n_actions)
+        expected = f"a finite number, at most {REWARD_LIMIT:g} in absolute value"
+        raise InvalidArgumentError(f"rewards[{s}, {a}]", float(table[s, a]), expected)
     r = np.where(mdp.allowed, table - mdp.units.offset, 0.0).reshape(-1)
-    if not np.all(np.isfinite(r)):
-        s, a = divmod(int(np.flatnonzero(~np.isfinite(r))[0]), mdp.n_actions)
-        raise InvalidArgumentError(f"rewards[{s}, {a}]", float(table[s, a]), "a finite number")
     r.flags.writeable = False
     return r

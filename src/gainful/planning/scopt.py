@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gainful._compiled import kernel
 from gainful.errors import InfeasibleSpanError, InvalidArgumentError, NotConvergedError
-from gainful.mdp.model import MDP
+from gainful.mdp.model import MDP, require_mdp
 from gainful.mdp.structure import recurrent_classes
 from gainful.planning.arguments import (
     checked_damping,
@@ -25,7 +25,7 @@ from gainful.planning.evaluation import chain_of
 from gainful.planning.improvement import project
 from gainful.planning.mixture import Mixture, ceiling_at, constrained_greedy
 from gainful.planning.plan import Plan, make_plan
-from gainful.planning.rounding import UNIT_ROUNDOFF
+from gainful.planning.rounding import is_narrow, reward_scale, roundoff, slack_at
 from gainful.planning.truncation import ceiling_of, truncate, truncated_range
 
 Stopping: TypeAlias = Literal["span", "strict"]
@@ -39,11 +39,8 @@ def truncated_sweeps(
 
     v must have span ≤ c on entry and keeps it. Returns sweeps, range, slack, and whether the target was met.
     """
-    n, r = v.size, model.rewards
-    damping, target, roundoff, max_sweeps = rule
-    max_reward = 0.0
-    for k in range(r.size):
-        max_reward = max(max_reward, abs(r[k]))
+    n = v.size
+    damping, target, unit, max_reward, max_sweeps = rule
     done = 0
     while True:
         sweep(model, v, np.uint64(0), np.uint64(n), w, act)
@@ -54,10 +51,10 @@ def truncated_sweeps(
             largest = max(largest, abs(v[s]))
         ceiling = ceiling_of(least, span)
         low, high = truncated_range(w, v, ceiling)
-        slack = roundoff * (largest + max_reward)
-        if high - low + 2.0 * slack <= target:
+        slack = slack_at(unit, largest, max_reward)
+        if is_narrow(low, high, slack, target):
             return done, low, high, slack, True
-        if done == max_sweeps or high - low <= 2.0 * slack:
+        if done == max_sweeps or not high - low > 2.0 * slack:
             return done, low, high, slack, False
         pin = v[reference] + damping * (truncate(w[reference], ceiling) - v[reference])
         for s in range(n):
@@ -165,9 +162,10 @@ def scopt(
     checked_damping(damping)
     positive_cap("max_sweeps", max_sweeps)
     pinned = 0 if reference is None else mdp.state_index(reference)
-    target = checked_precision(mdp, precision)
+    require_mdp(mdp)
     if augmented and mdp.pair_rewards.min() < 0.0:
         mdp = mdp.normalised()  # the copies have reward 0, which must be the least there is
+    target = checked_precision(mdp, precision)
     v = start_vector(mdp, start_values)
     project(v, span)
     planner = _ScOpt(mdp, span, damping, pinned, target, precision, max_sweeps)
@@ -191,11 +189,10 @@ class _ScOpt:
         self.v: NDArray[np.float64] = np.zeros(mdp.n_states)
         self.low, self.high, self.slack, self.sweeps = -np.inf, np.inf, 0.0, 0
         self.model = sparse_model(mdp)
-        self.max_support = int(np.diff(mdp.indptr).max())
+        self.max_support, self.max_reward = int(np.diff(mdp.indptr).max()), reward_scale(mdp)
 
     def _advance(self, v: NDArray[np.float64], damping: float, target: float, number: int) -> bool:
-        roundoff = 2 * (self.max_support + 4) * UNIT_ROUNDOFF
-        rule = StoppingRule(damping, target, roundoff, number)
+        rule = StoppingRule(damping, target, roundoff(self.max_support), self.max_reward, number)
         done, self.low, self.high, self.slack, met = truncated_sweeps(
             self.model, v, self.w, self.act, self.span, self.pinned, rule
         )
@@ -207,7 +204,7 @@ class _ScOpt:
         """Until the bracket is narrow enough."""
         batch = sweeps_per_batch(self.mdp.n_transitions)
         while not self._advance(v, self.damping, self.target, min(batch, self.max_sweeps - self.sweeps)):
-            if self.high - self.low <= 2 * self.slack:
+            if not self.high - self.low > 2 * self.slack:
                 raise precision_error(self.mdp, self.precision, self.slack, self._partial())
             if self.sweeps >= self.max_sweeps:
                 raise self._not_converged(self.high - self.low)
@@ -231,9 +228,9 @@ class _ScOpt:
             width = self.high - self.low
             first = width if first is None else first
             remainder = 2.0 * gamma**n / (1.0 - gamma) * first
-            if width + remainder + 2 * self.slack <= self.target:
+            if is_narrow(self.low, self.high, self.slack, self.target - remainder):
                 return
-            if width <= 2 * self.slack and 2 * self.slack > self.target:
+            if not width > 2 * self.slack and 2 * self.slack > self.target:
                 raise precision_error(self.mdp, self.precision, self.slack, self._partial())
             if self.sweeps >= self.max_sweeps:
                 raise self._not_converged(width + remainder)

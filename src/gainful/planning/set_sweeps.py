@@ -18,6 +18,7 @@ from gainful.planning.improvement import improve, relax
 from gainful.planning.intervals import IntervalSet, interval_values
 from gainful.planning.kl import KLSet, kl_values
 from gainful.planning.l1 import L1Set, l1_values
+from gainful.planning.rounding import is_narrow, slack_at
 from gainful.planning.truncation import ceiling_of
 
 ConfidenceSet: TypeAlias = L1Set | IntervalSet | KLSet
@@ -78,7 +79,7 @@ def set_sweeps(
             relax(v, best, ceiling, limits.damping, limits.span)
         values(sets, v, rewards, q)
         low, high, ceiling = improve(q, v, limits.n_actions, limits.span, best)
-        slack = limits.slack_scale * (v.max() + limits.reward_scale)
-        if high - low + 2.0 * slack <= limits.precision:
+        slack = slack_at(limits.slack_scale, v.max(), limits.reward_scale)
+        if is_narrow(low, high, slack, limits.precision):
             return n + 1, low, high, slack, True
     return max_sweeps, low, high, slack, False

@@ -24,7 +24,7 @@ from gainful.planning.bellman import (
     sweep,
 )
 from gainful.planning.dense import DenseModel, dense_lazy_sweep, dense_policy_sweep
-from gainful.planning.rounding import UNIT_ROUNDOFF, rounding_slack
+from gainful.planning.rounding import UNIT_ROUNDOFF, reward_scale, rounding_slack
 
 THREADS_FROM_TRANSITIONS = 1_000_000
 """Below this a sweep is so short that handing half of it to a thread costs more than it saves."""
@@ -46,7 +46,7 @@ class Sweeper:
         self.mdp = mdp
         self.w: Floats = np.empty(mdp.n_states)
         self.act = np.argmax(mdp.allowed, axis=1).astype(np.int64)  # the lowest allowed
-        self.max_reward = float(np.abs(mdp.pair_rewards).max())
+        self.max_reward = reward_scale(mdp)
         self.max_support = int(np.diff(mdp.indptr).max())
         self.sweeps = 0
         self._keys: Floats = np.full(mdp.n_states * mdp.n_actions, np.inf)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gainful.arguments import real, whole
+from gainful.arguments import real, reward_range, whole
 from gainful.errors import InvalidArgumentError
 from gainful.rng import Role, draws, stream_key
 
@@ -157,13 +157,7 @@ class ContinuousEnvironment:
             )
         if not np.all((self.start >= 0.0) & (self.start <= 1.0)):
             raise InvalidArgumentError("start", self.start.tolist(), "a point of the unit cube")
-        if not (math.isfinite(self.reward_min) and self.reward_min < self.reward_max < math.inf):
-            raise InvalidArgumentError(
-                "reward_min",
-                (self.reward_min, self.reward_max),
-                "finite numbers with reward_min < reward_max",
-                problem=f"the rewards are in [{self.reward_min}, {self.reward_max}]",
-            )
+        reward_range(self.reward_min, self.reward_max)
         if (self.lipschitz is None) != (self.no_guarantee is not None):
             raise InvalidArgumentError(
                 "no_guarantee",
