@@ -37,6 +37,7 @@ floors: $(VENV)/.test-ready
 
 soak: $(VENV)/.test-ready
 	@GAINFUL_CUTS=1000 $(BIN)/python -m pytest -q -s tests/power_cuts
+	@GAINFUL_PROBLEMS=20000 $(BIN)/python -m pytest -q -s tests/planning/test_float64_edge.py
 	@GAINFUL_KILLS=200 $(BIN)/python -m pytest -q tests/experiments/test_crashes.py tests/live/test_crashes.py tests/experiments/test_dask.py tests/serve/test_kills.py
 
 lint: $(VENV)/.test-ready

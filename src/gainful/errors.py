@@ -173,6 +173,10 @@ class PrecisionError(PlanningError):
     """The precision asked for is finer than float64 can certify on this problem."""
 
 
+class SlowMixingWarning(UserWarning):
+    """A planner says early that it will take long, and why: states of the MDP become known to each other slowly."""
+
+
 class InfeasibleSpanError(PlanningError):
     """No mixture of actions meets the span constraint at `state`; `plan` is the partial plan."""
 

@@ -26,6 +26,13 @@ def evaluate_by_anderson(
     best (a policy with several recurrent classes has no such h). Nothing is claimed about the result:
     the caller certifies it by a Bellman sweep.
     """
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite ends the evaluation
+        return _evaluated(sweeper, start, tolerance, max_sweeps)
+
+
+def _evaluated(
+    sweeper: Sweeper, start: NDArray[np.float64], tolerance: float, max_sweeps: int
+) -> tuple[NDArray[np.float64], float, int]:
     S = start.size
     h, f = start.copy(), np.empty(S)
     best, best_width = start.copy(), np.inf

@@ -15,13 +15,13 @@ import scipy.sparse.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
 from gainful.cards import MOST_ROWS, card, left_out, rows_table
-from gainful.errors import InvalidArgumentError
+from gainful.errors import InvalidArgumentError, PrecisionError
 from gainful.mdp.labels import label_column
 from gainful.mdp.model import MDP
 from gainful.mdp.structure import recurrent_classes
 from gainful.planning.plan import Plan
 from gainful.planning.policies import as_policy_array
-from gainful.planning.rounding import UNIT_ROUNDOFF
+from gainful.planning.rounding import LARGEST_VALUE, UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -327,10 +327,12 @@ class ChainValues:
     residual: float
 
 
-def evaluate_chain(P: sp.csr_array, r: Vector, stationary: bool = True) -> ChainValues:
+def evaluate_chain(P: sp.csr_array, r: Vector, stationary: bool = True, local: bool = False) -> ChainValues:
     """The equations of `evaluate` for a chain P (S,S) with rewards r (S,).
 
     Without `stationary` the distributions are left out and h has h = 0 at the first state of each class instead.
+    With `local`, each state leads to near ones only, so that large systems are factored at once. Raises PrecisionError
+    if the numbers are not finite: some states are left too rarely for float64.
     """
     S = r.size
     classes, transient = recurrent_classes(P)
@@ -348,28 +350,40 @@ def evaluate_chain(P: sp.csr_array, r: Vector, stationary: bool = True) -> Chain
             cut = slice(blocks.indptr[first], blocks.indptr[end])
             parts = blocks.data[cut], blocks.indices[cut] - first, blocks.indptr[first : end + 1] - cut.start
             inside = sp.csr_array(parts, shape=(states.size, states.size))
-            gains[i], h[states], pi = _one_class(inside, r[states], stationary)
+            gains[i], h[states], pi = _one_class(inside, r[states], stationary, local)
         g[states] = gains[i]
         distributions.append(pi)
         first = end
     if transient.size:
         rows = sp.csr_array(P[transient])
-        solver = _transient_system(rows, transient)
+        solver = _transient_system(rows, transient, local)
         constant = gains.max() == gains.min()
         g[transient] = gains[0] if constant else np.clip(solver.solve(rows @ g), gains.min(), gains.max())
         h[transient] = solver.solve(r[transient] - g[transient] + rows @ h)
+    if not (np.abs(g).max() <= LARGEST_VALUE and np.abs(h).max() <= LARGEST_VALUE):
+        raise _too_rare()
     residual = max(float(np.abs(g + h - r - P @ h).max()), float(np.abs(g - P @ g).max()))
     return ChainValues(g, h, classes, gains, distributions, transient, residual)
 
 
-def _one_class(P: sp.csr_array, r: Vector, stationary: bool) -> tuple[float, Vector, Vector]:
+def _too_rare() -> PrecisionError:
+    """The error for a chain whose linear system has no solution in float64."""
+    return PrecisionError(
+        "the policy cannot be evaluated in float64: some states are left so rarely that their values exceed "
+        f"{LARGEST_VALUE:g} or cannot be told apart",
+        name="policy",
+        hint="leave out the transitions of tiny probability, or scale the rewards down",
+    )
+
+
+def _one_class(P: sp.csr_array, r: Vector, stationary: bool, local: bool) -> tuple[float, Vector, Vector]:
     """Gain, bias and stationary distribution of an irreducible chain.
 
     M is I - P with its first column replaced by ones: M (g, h_1, …) = r with h_0 = 0, and M' π = (1, 0, …).
     Unlike a system that waits for one state, M stays well conditioned when that state is rare.
     """
     n = r.size
-    solver = Linear(_identity_minus(P), ones_first=True)
+    solver = Linear(_identity_minus(P), ones_first=True, local=local)
     x = solver.solve(r)
     gain, h = float(x[0]), np.concatenate([[0.0], x[1:]])
     if not stationary:
@@ -377,6 +391,8 @@ def _one_class(P: sp.csr_array, r: Vector, stationary: bool) -> tuple[float, Vec
     unit = np.zeros(n)
     unit[0] = 1.0
     pi = np.maximum(solver.solve(unit, transposed=True), 0.0)
+    if not 0.0 < pi.sum() < np.inf:
+        raise _too_rare()
     pi /= pi.sum()
     return gain, h - pi @ h, pi
 
@@ -412,11 +428,19 @@ def _identity_minus(P: sp.csr_array, leaving: Vector | float = 0.0) -> sp.csr_ar
     return sp.csr_array(sp.diags_array(diagonal, format="csr") - others)
 
 
-def _transient_system(rows: sp.csr_array, transient: NDArray[np.int64]) -> Linear:
+def _transient_system(rows: sp.csr_array, transient: NDArray[np.int64], local: bool = False) -> Linear:
     """(I - P) restricted to the transient states, from their full rows."""
     outside = np.ones(rows.shape[1])
     outside[transient] = 0.0
-    return Linear(_identity_minus(sp.csr_array(rows[:, transient]), rows @ outside))
+    return Linear(_identity_minus(sp.csr_array(rows[:, transient]), rows @ outside), local=local)
+
+
+def _factored(dense: Vector) -> tuple[Vector, NDArray[Any]]:
+    """LU with pivots, as `scipy.linalg.lu_factor` has it, but an error in place of its warning."""
+    lu, pivots, info = la.lapack.dgetrf(dense)
+    if info > 0:
+        raise _too_rare()
+    return lu, pivots
 
 
 class Linear:
@@ -424,10 +448,11 @@ class Linear:
 
     Dense LU up to `DENSE_STATES` unknowns. Above, GMRES first (a few dozen products when the chain mixes fast, where LU
     would fill up), accepted when the residual is at rounding level; else sparse LU (best when the chain is local).
-    One step of iterative refinement either way. `ones_first` replaces the first column of M by ones.
+    One step of iterative refinement either way. `ones_first` replaces the first column of M by ones; `local` leaves out
+    GMRES. Raises PrecisionError if M is singular in float64.
     """
 
-    def __init__(self, M: sp.csr_array, ones_first: bool = False) -> None:
+    def __init__(self, M: sp.csr_array, ones_first: bool = False, local: bool = False) -> None:
         self.n = int(M.shape[0])
         self._ones = ones_first
         self._lu: Any = None
@@ -436,11 +461,13 @@ class Linear:
             if ones_first:
                 dense[:, 0] = 1.0
             self._dense: Vector | None = dense
-            self._lu = la.lu_factor(dense, check_finite=False)
+            self._lu = _factored(dense)
         else:
             self._dense = None
             self._sparse = M
             self._transposed = sp.csr_array(M.T)
+            if local:
+                self._factor()
 
     def _product(self, x: Vector, transposed: bool) -> Vector:
         if self._dense is not None:
@@ -467,6 +494,8 @@ class Linear:
                 return x
             self._factor()
         x = self._apply(b, transposed)
+        if not np.isfinite(x).all():
+            raise _too_rare()
         return x + self._apply(b - self._product(x, transposed), transposed)
 
     def _factor(self) -> None:
@@ -474,7 +503,10 @@ class Linear:
         if self._ones:
             ones = sp.csc_array(np.ones((self.n, 1)))
             M = sp.csc_array(sp.hstack([ones, M[:, 1:]], format="csc"))
-        self._lu = sla.splu(M)
+        try:
+            self._lu = sla.splu(M)
+        except RuntimeError as error:  # exactly singular
+            raise _too_rare() from error
 
     def _krylov(self, b: Vector, transposed: bool) -> Vector | None:
         """GMRES, refined until the residual is at rounding level; None when it converges too slowly for that."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from gainful.errors import InvalidArgumentError, MultichainError, NotConvergedError, PrecisionError
 from gainful.mdp.model import MDP, require_mdp
 from gainful.mdp.structure import structure
+from gainful.planning.arguments import checked_precision
+from gainful.planning.differences import pair_gains
 from gainful.planning.evaluation import ChainValues, chain_of, checked_policy, evaluate_chain
 from gainful.planning.plan import Plan, make_plan
 from gainful.planning.rounding import UNIT_ROUNDOFF, reward_scale, rounding_slack
@@ -67,101 +68,165 @@ def policy_iteration(
         raise InvalidArgumentError("precision", precision, "a number > 0", problem=f"precision {precision}")
     if max_policies < 1:
         raise InvalidArgumentError("max_policies", max_policies, "at least 1", problem=f"max_policies {max_policies}")
-    S, A = mdp.n_states, mdp.n_actions
-    r = np.where(mdp.allowed, mdp.pair_rewards.reshape(S, A), -np.inf)
-    P = mdp.matrix()
-    actions = r.argmax(axis=1) if start_actions is None else _deterministic(mdp, start_actions)
-    support = int(np.diff(mdp.indptr).max())
-    largest = reward_scale(mdp)
-    stable = False
-    policies = 0
-    seen: set[bytes] = set()
-    while True:
-        policies += 1
-        value = evaluate_chain(*chain_of(mdp, actions), stationary=False)
-        h = value.bias - (value.bias.max() + value.bias.min()) / 2  # the smallest max|h|
-        slack = rounding_slack(support, float(np.abs(h).max()), largest)
-        q = r + (P @ h).reshape(S, A)
-        better = _improved(actions, value, q, P, slack, support, mdp)
-        seen.add(hashlib.blake2b(actions.tobytes(), digest_size=16).digest())
-        # a policy that comes back means differences at the level of rounding: the bracket decides
-        stable = hashlib.blake2b(better.tobytes(), digest_size=16).digest() in seen
-        if stable or policies == max_policies:
-            break
-        actions = better
-    residual = q.max(axis=1) - h
-    low, high = float(residual.min()) - slack, float(residual.max()) + slack
-    wanted = mdp.units.internal_precision(precision)
-    if not stable:  # the actions that the lower end of the bracket speaks about
-        actions = q.argmax(axis=1)
-    plan = make_plan(
-        mdp,
-        low=low,
-        high=high,
-        values=h,
-        actions=actions,
-        sweeps=policies,
-        method="policy iteration",
-        details={
-            "policies": policies,
-            "unichain": len(value.classes) == 1,
-            "residual": value.residual,
-        },
-    )
-    if high - low <= wanted:
-        return plan
-    width = (high - low) / mdp.units.step_duration
-    if not stable:
-        raise NotConvergedError(
-            f"bracket {width:.3g} wide after {policies} policies (wanted {precision:g})",
-            plan,
+    search = HowardSearch(mdp, precision, start_actions)
+    while not search.step():
+        if search.policies == max_policies:
+            raise search.not_converged()
+    return search.accepted()
+
+
+class HowardSearch:
+    """The policies tried so far, and the bracket at the bias of the last one.
+
+    Parameters
+    ----------
+    mdp : MDP
+        The process.
+    precision : float
+        The width of the bracket, in the user's units.
+    start_actions : array_like, shape (S,), optional
+        The first policy.
+    local : bool
+        Whether each state leads to near ones only, so that large systems are factored.
+    """
+
+    def __init__(
+        self, mdp: MDP, precision: float, start_actions: ArrayLike | None = None, *, local: bool = False
+    ) -> None:
+        S, A = mdp.n_states, mdp.n_actions
+        self.mdp, self.precision, self.local = mdp, precision, local
+        self.target = checked_precision(mdp, precision)
+        self.support, self.max_reward = int(np.diff(mdp.indptr).max()), reward_scale(mdp)
+        self.rewards = np.where(mdp.allowed, mdp.pair_rewards.reshape(S, A), -np.inf)
+        self.matrix = mdp.matrix()
+        self.actions = self.rewards.argmax(axis=1) if start_actions is None else _deterministic(mdp, start_actions)
+        self.policies = 0
+        self.by_differences = False
+        """Whether the usual bracket is too wide for rounding alone, so that the sharper one is used."""
+        self._seen: set[bytes] = set()
+
+    def step(self) -> bool:
+        """Evaluate a policy and improve it; True once that is not possible any more.
+
+        A policy that comes back means differences at the level of rounding: the bracket decides.
+        """
+        self.policies += 1
+        self.value = evaluate_chain(*chain_of(self.mdp, self.actions), stationary=False, local=self.local)
+        better = self._better_by_differences() if self.by_differences else self._better()
+        self._seen.add(_digest(self.actions))
+        if _digest(better) not in self._seen:
+            self.actions = better
+            return False
+        if self.high - self.low > self.target and not self.by_differences:
+            self.by_differences = True
+            self._seen.clear()
+            self.policies -= 1
+            return self.step()
+        return True
+
+    def _better(self) -> NDArray[np.int64]:
+        """The bracket at the bias, centred to make max|h| small, and the next policy."""
+        S, A = self.mdp.n_states, self.mdp.n_actions
+        bias = self.value.bias
+        self.h = bias - (bias.max() + bias.min()) / 2
+        self.slack = rounding_slack(self.support, float(np.abs(self.h).max()), self.max_reward)
+        q = self.rewards + (self.matrix @ self.h).reshape(S, A)
+        self.greedy = q.argmax(axis=1)
+        residual = q.max(axis=1) - self.h
+        self.low, self.high = float(residual.min()) - self.slack, float(residual.max()) + self.slack
+        return self._improved(q, 2 * self.slack + 2 * self.value.residual)
+
+    def _better_by_differences(self) -> NDArray[np.int64]:
+        """The same from differences of the bias, whose rounding is that of the pairs compared."""
+        states = np.arange(self.mdp.n_states)
+        self.h = self.value.bias
+        q, slack = found = pair_gains(self.mdp, self.h)
+        self.greedy = q.argmax(axis=1)
+        self.low, self.high = found.bracket()
+        self.slack = float(slack[states, self.greedy].max())
+        own = np.abs(q[states, self.actions] - self.value.gain)
+        return self._improved(q, slack[states, self.greedy] + slack[states, self.actions] + 2 * float(own.max()))
+
+    def _improved(self, q: NDArray[np.float64], tolerance: float | NDArray[np.float64]) -> NDArray[np.int64]:
+        """The next policy of Howard's iteration, `actions` itself when nothing is better beyond rounding."""
+        mdp, actions, value = self.mdp, self.actions, self.value
+        S, A = mdp.n_states, mdp.n_actions
+        states = np.arange(S)
+        g = value.gain
+        if g.max() - g.min() > _gain_tolerance(value, self.support):
+            next_gain = np.where(mdp.allowed, (self.matrix @ g).reshape(S, A), -np.inf)
+            tied = _gain_tolerance(value, self.support)
+            best = next_gain.max(axis=1)
+            gains_more = best > next_gain[states, actions] + tied
+            if gains_more.any():
+                return np.where(gains_more, next_gain.argmax(axis=1), actions)
+            q = np.where(next_gain >= best[:, None] - tied, q, -np.inf)
+        worth_it = q.max(axis=1) > q[states, actions] + tolerance
+        return np.where(worth_it, q.argmax(axis=1), actions)
+
+    @property
+    def rounding_only(self) -> bool:
+        """Whether nothing but rounding keeps the bracket open."""
+        return self.high - self.low <= 8 * self.slack
+
+    def plan(self, actions: NDArray[np.int64]) -> Plan:
+        """The bracket so far with a policy."""
+        return make_plan(
+            self.mdp,
+            low=self.low,
+            high=self.high,
+            values=self.h,
+            actions=actions,
+            sweeps=self.policies,
+            method="policy iteration",
+            details={
+                "policies": self.policies,
+                "unichain": len(self.value.classes) == 1,
+                "residual": self.value.residual,
+            },
+        )
+
+    @property
+    def _width(self) -> float:
+        return (self.high - self.low) / self.mdp.units.step_duration
+
+    def not_converged(self) -> NotConvergedError:
+        """The error after too many policies; its plan has the actions that the lower end of the bracket speaks of."""
+        return NotConvergedError(
+            f"bracket {self._width:.3g} wide after {self.policies} policies (wanted {self.precision:g})",
+            self.plan(self.greedy),
             name="max_policies",
-            found=max_policies,
+            found=self.policies,
             hint="raise max_policies",
         )
-    kind = structure(mdp)
-    if kind == "multichain":
-        gains = [mdp.units.gain(float(value.gain[c[0]])) for c in kind.classes]
-        raise MultichainError(
-            "the optimal gain depends on the start\n"
-            + kind.describe(gains)
-            + "\nsolve the part you start in: mdp.restricted(states)",
-            kind.classes,
-            found=gains,
+
+    def accepted(self) -> Plan:
+        """The plan of a policy that cannot be improved, or the error that says why its bracket is too wide."""
+        mdp, plan = self.mdp, self.plan(self.actions)
+        if 0.0 <= self.high - self.low <= self.target:
+            return plan
+        kind = structure(mdp)
+        if kind == "multichain":
+            gains = [mdp.units.gain(float(self.value.gain[c[0]])) for c in kind.classes]
+            raise MultichainError(
+                "the optimal gain depends on the start\n"
+                + kind.describe(gains)
+                + "\nsolve the part you start in: mdp.restricted(states)",
+                kind.classes,
+                found=gains,
+            )
+        raise PrecisionError(
+            f"bracket {self._width:.3g} wide with an optimal policy (wanted {self.precision:g}); rounding allows no "
+            f"less than about {2 * self.slack / mdp.units.step_duration:.3g} here",
+            plan,
+            name="precision",
+            found=self.precision,
+            hint="ask for a coarser precision",
         )
-    raise PrecisionError(
-        f"bracket {width:.3g} wide with an optimal policy (wanted {precision:g}); rounding allows no less than about "
-        f"{2 * slack / mdp.units.step_duration:.3g} here",
-        plan,
-        name="precision",
-        found=precision,
-        hint="ask for a coarser precision",
-    )
 
 
-def _improved(
-    actions: NDArray[np.int64],
-    value: ChainValues,
-    q: NDArray[np.float64],
-    P: sp.csr_array,
-    slack: float,
-    support: int,
-    mdp: MDP,
-) -> NDArray[np.int64]:
-    """The next policy of Howard's iteration, `actions` itself when nothing is better beyond rounding."""
-    S, A = mdp.n_states, mdp.n_actions
-    states = np.arange(S)
-    g = value.gain
-    if g.max() - g.min() > _gain_tolerance(value, support):
-        next_gain = np.where(mdp.allowed, (P @ g).reshape(S, A), -np.inf)
-        tolerance = _gain_tolerance(value, support)
-        best = next_gain.max(axis=1)
-        gains_more = best > next_gain[states, actions] + tolerance
-        if gains_more.any():
-            return np.where(gains_more, next_gain.argmax(axis=1), actions)
-        q = np.where(next_gain >= best[:, None] - tolerance, q, -np.inf)
-    worth_it = q.max(axis=1) > q[states, actions] + 2 * slack + 2 * value.residual
-    return np.where(worth_it, q.argmax(axis=1), actions)
+def _digest(actions: NDArray[np.int64]) -> bytes:
+    return hashlib.blake2b(actions.tobytes(), digest_size=16).digest()
 
 
 def _gain_tolerance(value: ChainValues, support: int) -> float:

@@ -11,7 +11,7 @@ UNIT_ROUNDOFF = 2.0**-53
 UNDERFLOW = 2.0**-969
 """Added to the sizes that slack is relative to, so that it covers products too small for float64.
 
-Each of them is off by less than 2⁻¹⁰²², the smallest number of full precision, and 2(Γ+4)·2⁻⁵³·2⁻⁹⁶⁹ is 2(Γ+4) times that.
+Each of them is off by less than 2⁻¹⁰²², the smallest number of full precision, and 2⁻⁵³·2⁻⁹⁶⁹ is that number.
 """
 LARGEST_VALUE = 1e300
 """The largest |v| at which a Bellman sweep cannot overflow; no bracket is certified beyond it."""

@@ -228,7 +228,7 @@ class _ScOpt:
             width = self.high - self.low
             first = width if first is None else first
             remainder = 2.0 * gamma**n / (1.0 - gamma) * first
-            if is_narrow(self.low, self.high, self.slack, self.target - remainder):
+            if 0.0 <= (self.high + self.slack) - (self.low - self.slack) + remainder <= self.target:
                 return
             if not width > 2 * self.slack and 2 * self.slack > self.target:
                 raise precision_error(self.mdp, self.precision, self.slack, self._partial())

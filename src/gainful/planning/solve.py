@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import math
+import time
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gainful.errors import MultichainError, NotConvergedError, PrecisionError
+from gainful.errors import MultichainError, NotConvergedError, PrecisionError, SlowMixingWarning
 from gainful.mdp.model import MDP
 from gainful.mdp.structure import Structure, structure
 from gainful.planning.anderson import evaluate_by_anderson
 from gainful.planning.arguments import checked_precision, positive_cap, precision_error, start_vector
+from gainful.planning.batches import sweeps_per_batch
+from gainful.planning.bellman import StoppingRule, sparse_model
+from gainful.planning.mixing import MixingEstimate, is_local
 from gainful.planning.plan import Plan, make_plan
-from gainful.planning.policy_iteration import EXACT_UP_TO, policy_iteration
-from gainful.planning.sweeper import Sweeper
+from gainful.planning.policy_iteration import EXACT_UP_TO, HowardSearch
+from gainful.planning.relative_value_iteration import damped_sweeps
+from gainful.planning.rounding import roundoff
+from gainful.planning.sweeper import THREADS_FROM_TRANSITIONS, Sweeper
 from gainful.progress import SearchProgress, shown_search
 
 PATIENCE = 8
 """Sweeps of value iteration before its speed is judged."""
 CHEAP_WORK = 3_000_000
 """Transitions that value iteration may read before it must contract fast."""
+CHEAP_WORK_ON_CHAINS = 3_000_000_000
+"""The same where states have few transitions, as in a river: seconds of work."""
 SLOW_FROM = 30
 """Predicted remaining sweeps above which policies are evaluated instead."""
 EVALUATION_SWEEPS = 500
@@ -31,6 +40,16 @@ IDLE_ROUNDS = 30
 """Rounds of accelerated policy iteration without a better bracket after which it is given up."""
 DAMPED_SWEEPS = 200
 """Sweeps of damped value iteration, sure but slow, after the other ways have failed; four times as many each time."""
+DAMPING_WHEN_SLOW = 0.97
+"""The weight of the new value in these sweeps: enough for periodic chains."""
+WARN_AFTER_SECONDS = 10.0
+"""Seconds after which a search says what is left of it."""
+NOTED_EVERY = 100
+"""Sweeps between two widths that the estimate is made of, at least."""
+MAX_POLICIES, POLICIES_IN_TURN = 1000, 16
+"""Policies of exact policy iteration in one turn; with many states, in the first turn, then four times as many each."""
+ROUNDS_SHARE = 8
+"""A turn of accelerated policy iteration has this fraction of the sweeps of damped value iteration, which cost less."""
 EXACT_FIRST, EXACT_AFTER = 300, 60_000
 """States up to which exact policy iteration comes before damped sweeps, and damped sweeps after which it comes."""
 
@@ -49,7 +68,9 @@ def solve(
     Solves g + h(s) = max_a { r(s,a) + p(·|s,a)·h } and stops when the bracket min(Lv - v) ≤ g* ≤ max(Lv - v), widened
     for rounding, is no wider than `precision` (Puterman 1994, sec. 8.5): whatever produced v, the answer is proven.
     Three ways to a better v are tried, each only when the one before is slow: value iteration; inexact policy
-    iteration, each policy evaluated by Anderson-accelerated sweeps; exact policy iteration (up to 3000 states).
+    iteration, each policy evaluated by Anderson-accelerated sweeps; exact policy iteration (up to 3000 states, and any
+    number if each state leads to near ones only, as in a river or a ring). Then they take turns, value iteration
+    damped. If that takes more than ten seconds, a `SlowMixingWarning` estimates what is left.
 
     Parameters
     ----------
@@ -98,10 +119,10 @@ def solve(
         search.tell = tell
         plan = search.value_iteration(v)
         sweeps = DAMPED_SWEEPS
-        while plan is None:
-            plan = search.policy_rounds()
-            if plan is None and (mdp.n_states <= EXACT_FIRST or sweeps > EXACT_AFTER or search.is_multichain()):
-                plan = search.exact()
+        while plan is None:  # turn and turn about: each way continues where it stopped
+            plan = search.policy_rounds(None if sweeps == DAMPED_SWEEPS else sweeps // ROUNDS_SHARE)
+            if plan is None and search.exact_is_due(sweeps):
+                plan = search.exact(POLICIES_IN_TURN * sweeps // DAMPED_SWEEPS)
             if plan is None:
                 search.check_structure()
                 plan = search.damped(sweeps)
@@ -122,6 +143,11 @@ class _SolveSearch:
         self.stage = "value iteration"
         self.structure: Structure | None = None
         self.exact_failed = False
+        self.howard: HowardSearch | None = None
+        self.local: bool | None = None
+        self.damped_values: NDArray[np.float64] | None = None  # where damped value iteration stopped
+        self.mixing = MixingEstimate(target)
+        self.began, self.warned, self.noted = time.monotonic(), False, 0
         self.tell: Callable[[int, float], None] | None = None
 
     @property
@@ -140,6 +166,7 @@ class _SolveSearch:
         self.sweeps += 1
         if self.tell is not None:
             self.tell(self.sweeps, self.width / self.mdp.units.step_duration)
+        self.warn_if_slow()
         if high - low + 2 * slack <= self.width:
             self.bounds = (low - slack, high + slack)
             self.best, self.actions = v, self.sweeper.act.copy()
@@ -154,9 +181,30 @@ class _SolveSearch:
                 self.plan(),
                 name="max_sweeps",
                 found=self.max_sweeps,
-                hint="raise max_sweeps or accept the partial plan, which this error carries",
+                hint=f"{self._what_is_left()}; raise max_sweeps or accept the partial plan, which this error carries",
             )
         return False
+
+    def _what_is_left(self) -> str:
+        """Why it takes long, and an estimate of the sweeps that are still needed."""
+        seconds = (time.monotonic() - self.began) / max(1, self.sweeps)
+        return self.mixing.in_words(self.mdp.n_states, seconds)
+
+    def warn_if_slow(self) -> None:
+        """Say once, after ten seconds, that mixing is the limit."""
+        if self.sweeps >= self.noted + NOTED_EVERY:
+            self.noted = self.sweeps
+            self.mixing.add(self.sweeps, self.width)
+        if self.warned or time.monotonic() - self.began < WARN_AFTER_SECONDS:
+            return
+        self.warned = True
+        width = self.width / self.mdp.units.step_duration
+        warnings.warn(
+            f"solve: the gain is within {width:.1e} after {self.sweeps:,} sweeps (wanted {self.precision:.1e}); "
+            f"{self._what_is_left()}",
+            SlowMixingWarning,
+            stacklevel=5,
+        )
 
     def plan(self) -> Plan:
         low, high = self.bounds
@@ -170,7 +218,7 @@ class _SolveSearch:
         News travels one state per sweep (a long river): evaluating a policy before it has arrived is wasted.
         """
         widths: list[float] = []
-        cheap = 10 * self.mdp.n_states
+        cheap = min(10 * self.mdp.n_states, CHEAP_WORK_ON_CHAINS // self.mdp.n_transitions)
         if self.mdp.n_transitions > 10 * self.mdp.n_states:  # not a chain
             cheap = min(cheap, CHEAP_WORK // self.mdp.n_transitions)
         actions, unchanged = self.sweeper.act.copy(), 0
@@ -186,16 +234,19 @@ class _SolveSearch:
 
     def _is_slow(self, widths: list[float]) -> bool:
         rate = float(widths[-1] / widths[-PATIENCE]) ** (1 / (PATIENCE - 1))
-        return rate >= 1.0 or math.log(self.target / widths[-1]) / math.log(rate) > SLOW_FROM
+        if not 0.0 < rate < 1.0:
+            return rate != 0.0
+        return (math.log(self.target) - math.log(widths[-1])) / math.log(rate) > SLOW_FROM
 
-    def policy_rounds(self) -> Plan | None:
+    def policy_rounds(self, most: int | None) -> Plan | None:
         """Inexact policy iteration: evaluate the greedy policy ten times more finely than its bracket is wide.
 
-        The bracket of a better policy may be wider for a while; only many rounds without a new best one are a failure.
+        The bracket of a better policy may be wider for a while; only many rounds without a new best one are a failure,
+        or `most` sweeps without an end.
         """
         self.stage = "accelerated policy iteration"
-        idle, width = 0, self.width
-        while idle < IDLE_ROUNDS:
+        idle, width, end = 0, self.width, math.inf if most is None else self.sweeps + most
+        while idle < IDLE_ROUNDS and self.sweeps < end:
             v, _, sweeps = evaluate_by_anderson(
                 self.sweeper,
                 self.next(),
@@ -210,25 +261,84 @@ class _SolveSearch:
             idle = 0 if self.width < 0.9 * before else idle + 1
         return None
 
-    def exact(self) -> Plan | None:
-        """Policy iteration with exact evaluation, where its linear systems are affordable."""
-        if self.mdp.n_states > EXACT_UP_TO or self.exact_failed:
-            return None
+    def exact_is_due(self, sweeps: int) -> bool:
+        """Whether exact policy iteration is affordable now: small, local, or everything else has failed for long."""
+        if self.exact_failed:
+            return False
+        if self.mdp.n_states <= EXACT_FIRST or self.is_local():
+            return True
+        return self.mdp.n_states <= EXACT_UP_TO and (sweeps > EXACT_AFTER or self.is_multichain())
+
+    def is_local(self) -> bool:
+        """Whether each state leads to near ones only: asked only where value iteration is slow."""
+        if self.local is None:
+            self.local = is_local(self.mdp)
+        return self.local
+
+    def exact(self, most: int) -> Plan | None:
+        """Policy iteration with exact evaluation: `most` policies more, or a thousand where there are few states.
+
+        If nothing but rounding is left at an optimal policy, no sweep can do better. Otherwise a policy on the way was
+        too ill-conditioned to evaluate, and the other ways go on.
+        """
+        search, large = self.howard, self.mdp.n_states > EXACT_FIRST
+        if search is None:
+            search = HowardSearch(self.mdp, self.precision, self.actions, local=large and self.is_local())
+        self.howard, end = search, search.policies + (most if large else MAX_POLICIES)
         try:
-            plan = policy_iteration(self.mdp, precision=self.precision, start_actions=self.actions)
-        except (NotConvergedError, PrecisionError):  # a policy on the way may be too ill-conditioned to evaluate
+            while not search.step():
+                if self.tell is not None:
+                    self.tell(self.sweeps + search.policies, self.width / self.mdp.units.step_duration)
+                self.warn_if_slow()
+                if search.policies >= end:
+                    self.exact_failed = not large
+                    return None
+            return replace(search.accepted(), sweeps=self.sweeps + search.policies)
+        except PrecisionError as error:
             self.exact_failed = True
+            if error.plan is not None and search.rounding_only:
+                raise
             return None
-        return replace(plan, sweeps=self.sweeps + plan.sweeps)
 
     def damped(self, sweeps: int) -> Plan | None:
-        """Damped value iteration from the best v, v ← v + ½(Lv - v): its bracket never widens, and it gets there."""
+        """Damped value iteration, v ← v + θ(Lv - v), from the best v on, or from where it stopped the last time.
+
+        Its bracket never widens, and it gets there. Progress may not show for long (news of a reward travels one
+        transition per sweep), so the v reached is kept even if it is not the best one.
+        """
         self.stage = "damped value iteration"
-        v = self.best
+        v = self.best if self.damped_values is None else self.damped_values
+        plan = self._damped_in_batches(v.copy(), sweeps) if self._is_small() else self._damped_by_sweeper(v, sweeps)
+        self.damped_values = self.v
+        return plan
+
+    def _is_small(self) -> bool:
+        return self.mdp.n_transitions < THREADS_FROM_TRANSITIONS
+
+    def _damped_by_sweeper(self, v: NDArray[np.float64], sweeps: int) -> Plan | None:
+        """With the threads of the sweeper."""
         for _ in range(sweeps):
             if self.look(v):
                 return self.plan()
-            v = v + 0.5 * (self.next() - v)
+            v = v + DAMPING_WHEN_SLOW * (self.next() - v)
+        self.v = v
+        return None
+
+    def _damped_in_batches(self, v: NDArray[np.float64], sweeps: int) -> Plan | None:
+        """In compiled batches, each ended by a look."""
+        model, n = sparse_model(self.mdp), self.mdp.n_states
+        w, act = np.empty(n), np.zeros(n, dtype=np.int64)
+        unit, batch = roundoff(self.sweeper.max_support), sweeps_per_batch(self.mdp.n_transitions)
+        end = min(self.sweeps + sweeps, self.max_sweeps)
+        while self.sweeps < end:
+            number = min(batch, end - self.sweeps)
+            rule = StoppingRule(DAMPING_WHEN_SLOW, self.target, unit, self.sweeper.max_reward, number)
+            done, low, high, slack, met = damped_sweeps(model, v, w, act, rule)
+            self.sweeps += done - 1
+            if self.look(v.copy()):
+                return self.plan()
+            if not met and not high - low > 2 * slack:  # rounding only, though an earlier v had a narrower bracket
+                raise precision_error(self.mdp, self.precision, slack, self.plan())
         return None
 
     def is_multichain(self) -> bool:

@@ -1,0 +1,81 @@
+"""How slowly an MDP mixes: what `solve` says about it, and whether its chains can be eliminated instead of iterated."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from gainful.mdp.model import MDP
+from gainful.progress import duration
+
+BAND_ENTRIES = 20_000_000
+"""The most entries of a band matrix that is factored to evaluate a policy: about 1 GB with everything around it."""
+
+
+def bandwidth(mdp: MDP) -> int:
+    """How far apart the states of a transition are, at most, once they are well ordered (reverse Cuthill-McKee).
+
+    1 or 2 for a river or a ring: a policy's linear system is then solved in time S·b², whatever the mixing.
+    """
+    S, A = mdp.n_states, mdp.n_actions
+    states = np.repeat(np.arange(S * A) // A, np.diff(mdp.indptr)).astype(np.int32)
+    moves = mdp.indices.view(np.int32)
+    ones = np.ones(moves.size, dtype=np.int8)
+    graph = sp.csr_matrix((np.concatenate([ones, ones]), (np.r_[states, moves], np.r_[moves, states])), shape=(S, S))
+    place = np.empty(S, dtype=np.int64)
+    place[reverse_cuthill_mckee(graph, symmetric_mode=True)] = np.arange(S)
+    return int(np.abs(place[states] - place[moves]).max(initial=0))
+
+
+def is_local(mdp: MDP) -> bool:
+    """Whether the policies of an MDP can be evaluated by eliminating states, because each leads to near ones only."""
+    return mdp.n_transitions <= BAND_ENTRIES and (2 * bandwidth(mdp) + 1) * mdp.n_states <= BAND_ENTRIES
+
+
+class MixingEstimate:
+    """How the bracket of a search has narrowed, and how many sweeps are left at that rate.
+
+    Examples
+    --------
+    >>> estimate = MixingEstimate(0.001)
+    >>> estimate.add(1000, 1.0)
+    >>> estimate.add(2000, 0.1)
+    >>> estimate.sweeps_left()
+    2000.0
+    """
+
+    def __init__(self, target: float) -> None:
+        self.target = target
+        self._seen: list[tuple[int, float]] = []
+
+    def add(self, sweeps: int, width: float) -> None:
+        """Take down the width of the bracket after a number of sweeps."""
+        self._seen.append((sweeps, width))
+
+    def sweeps_left(self) -> float:
+        """The sweeps still needed if the bracket goes on to narrow as it last did; inf if it has not narrowed."""
+        if len(self._seen) < 2:
+            return math.inf
+        (before, wide), (now, narrow) = self._seen[-2:]
+        if not 0.0 < narrow < wide < math.inf or now <= before:
+            return math.inf
+        rate = (math.log(wide) - math.log(narrow)) / (now - before)
+        return math.ceil(max(0.0, math.log(narrow) - math.log(self.target)) / rate * (1.0 - 1e-12))
+
+    def in_words(self, n_states: int, seconds_per_sweep: float) -> str:
+        """What is left, as a sentence that says why."""
+        left, slowest = self.sweeps_left(), float(n_states) ** 2
+        if left > slowest * (1.0 + math.log(max(1.0, self._seen[-1][1] / self.target) if self._seen else 1.0)):
+            return (
+                "mixing is the limit: the bracket hardly narrows yet, because each sweep carries news of a reward at "
+                f"most one transition further; {n_states:,} states need between {n_states:,} sweeps "
+                f"({duration(n_states * seconds_per_sweep)}) and about {slowest:.0e} where moves are nearly symmetric "
+                f"({duration(min(slowest * seconds_per_sweep, 1e15))})"
+            )
+        return (
+            f"mixing is the limit: at the present rate about {left:.2g} more sweeps are needed "
+            f"({duration(min(left * seconds_per_sweep, 1e15))})"
+        )

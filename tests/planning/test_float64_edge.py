@@ -1,0 +1,170 @@
+"""Planners at the edge of float64: what an attack found, and problems over the whole range against exact fractions.
+
+40 problems with the planners of the gain in `make test`, 150 with all planners in `make test-all`, 20,000 in
+`make soak`; GAINFUL_PROBLEMS sets their number.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import gainful as gf
+from gainful.errors import InvalidArgumentError, InvalidMDPError, NotConvergedError, PrecisionError
+from gainful.planning.discounted import discounted_value_iteration
+from gainful.planning.finite_horizon import finite_horizon_value_iteration
+from gainful.planning.mixing import MixingEstimate, bandwidth, is_local
+from tests.planning.edge_problems import check_gains_of_problems, check_problems, no_hang
+from tests.planning.exact import ExactMDP
+
+FEW, MANY = 40, 150
+PROBLEMS = int(os.environ.get("GAINFUL_PROBLEMS", MANY))
+STAY = [[[1.0, 0.0]], [[0.0, 1.0]]]
+
+
+def test_problems_over_the_range_of_float64_agree_with_exact_fractions() -> None:
+    outcomes = check_gains_of_problems(0, FEW)
+    assert outcomes["solve: answered"] > FEW / 2
+
+
+@pytest.mark.slow
+def test_all_planners_over_the_range_of_float64_agree_with_exact_fractions() -> None:
+    outcomes: Counter[str] = Counter()
+    for first in range(0, PROBLEMS, 1000):
+        outcomes += check_problems(first, min(1000, PROBLEMS - first))
+        print(f"{outcomes['problems']} problems, nothing wrong", flush=True)
+    print("\n".join(f"{number:>8,} {what}" for what, number in sorted(outcomes.items())))
+    assert outcomes["solve: answered"] > PROBLEMS / 2
+
+
+@pytest.mark.parametrize("size", [9e307, 1.1e150, -2e200])
+def test_rewards_of_9e307_gave_a_false_certificate(size: float) -> None:
+    with pytest.raises(InvalidMDPError, match=r"at most 1e\+150"):
+        gf.MDP(STAY, [[size], [0.0]])
+    with pytest.raises(InvalidMDPError, match=r"the cost of .* at most 1e\+150"):
+        gf.MDP(STAY, [[size], [0.0]], objective="cost")
+    with pytest.raises(InvalidMDPError, match=r"moving to state 0 .* at most 1e\+150"):
+        gf.MDP.from_rows([0, 1, 2], [0, 1], [1.0, 1.0], [size, 0.0], n_actions=1)
+    with pytest.raises(InvalidMDPError, match=r"at most 1e\+150"):
+        gf.MDP.from_rates([[[0.0, 1.0]], [[1.0, 0.0]]], [size, 0.0])
+
+
+def test_a_reward_per_unit_of_time_left_the_range_of_float64() -> None:
+    with pytest.raises(InvalidMDPError, match="a step lasts 1e-100"):
+        gf.MDP.from_rates(np.array([[[0.0, 1.0]], [[1.0, 0.0]]]) * 1e100, jump_rewards=[[[0, 1e120]], [[0, 0]]])
+    with pytest.raises(InvalidArgumentError, match="step_duration"):
+        gf.MDP.from_rates(np.array([[[0.0, 1.0]], [[1.0, 0.0]]]) * 1e200, [1.0, 0.0])
+
+
+@pytest.mark.parametrize("ends", [(0.0, 1e200), (-1e151, 0.0), (0.0, 1e-200)])
+def test_an_agent_with_rewards_up_to_1e200_could_not_be_reopened(ends: tuple[float, float]) -> None:
+    with pytest.raises(InvalidArgumentError, match="float64"):
+        gf.SCALPlus(n_states=2, n_actions=2, span=1.0, reward_min=ends[0], reward_max=ends[1])
+
+
+@pytest.mark.parametrize("planner", [discounted_value_iteration, finite_horizon_value_iteration])
+def test_rewards_given_to_a_planner_have_the_same_limit(planner: object) -> None:
+    mdp = gf.MDP(STAY, [[1.0], [0.0]])
+    with pytest.raises(InvalidArgumentError, match=r"at most 1e\+150"):
+        planner(mdp, 0.5 if planner is discounted_value_iteration else 3, rewards=[[1e160], [0.0]])  # type: ignore[operator]
+
+
+def test_the_largest_rewards_that_are_allowed_can_be_shifted_and_solved() -> None:
+    mdp = gf.MDP([[[0.5, 0.5]], [[0.5, 0.5]]], [[1e150], [-1e150]])
+    for model in (mdp, mdp.normalised()):
+        low, high = gf.solve(model, precision=1e140).gain_bounds
+        assert low <= 0.0 <= high
+
+
+@pytest.mark.parametrize("reward", [5e-324, 1e-320, 3e-310])
+def test_slack_underflowed_where_rewards_are_the_smallest_floats(reward: float) -> None:
+    mdp = gf.MDP([[[1 / 3, 2 / 3]], [[0.7, 0.3]]], [[reward], [0.0]])
+    exact = ExactMDP(mdp).optimal_gains[0]
+    plan = gf.solve(mdp, precision=1e-300)
+    assert Fraction(plan.gain_bounds[0]) <= exact <= Fraction(plan.gain_bounds[1])
+    with pytest.raises(PrecisionError):
+        gf.solve(mdp, precision=5e-324)
+
+
+def test_rounding_of_rewards_that_cancel_was_not_covered() -> None:
+    """The mean of 2e16 and -1e16 is rounded relative to them, not to itself."""
+    mdp = gf.MDP.from_rows([0, 2], [0, 0], [1 / 3, 2 / 3], [2e16, -1e16], n_actions=1)
+    exact = ExactMDP(mdp).optimal_gains[0]
+    low, high = gf.solve(mdp, precision=100.0).gain_bounds
+    assert Fraction(low) <= exact <= Fraction(high)
+
+
+@pytest.mark.parametrize("p", [1e-100, 1e-20, 1e-300])
+def test_a_state_that_is_left_once_in_1e100_steps_took_half_a_minute(p: float) -> None:
+    mdp = gf.MDP([[[1.0, 0.0]], [[p, 1.0]]], [[0.0], [1.0]])
+    with no_hang():
+        plan = gf.solve(mdp)
+    assert plan.gain == pytest.approx(0.0, rel=0, abs=1e-8)
+    assert plan.bias[1] == pytest.approx(1.0 / p, rel=1e-9, abs=0)
+
+
+def test_values_beyond_float64_ended_as_converged() -> None:
+    mdp = gf.MDP([[[1.0, 0.0]], [[1e-300, 1.0]]], [[0.0], [1e140]])
+    with no_hang(), pytest.raises((PrecisionError, NotConvergedError)):
+        gf.solve(mdp, precision=1.0)
+    with pytest.raises(PrecisionError, match="left so rarely"):
+        gf.evaluate(mdp, [0, 0])
+
+
+@pytest.mark.parametrize("start", [[0.0, 1e305], [np.inf, 0.0], [np.nan, 0.0]])
+def test_start_values_beyond_float64_are_refused(start: list[float]) -> None:
+    mdp = gf.MDP([[[0.5, 0.5]], [[0.5, 0.5]]], [[1.0], [0.0]])
+    for planner in (gf.solve, gf.relative_value_iteration):
+        with pytest.raises(InvalidArgumentError, match="start_values"):
+            planner(mdp, start_values=start)
+
+
+def test_scopt_on_copies_returned_a_bracket_wider_than_asked() -> None:
+    mdp = gf.MDP([[[0.5, 0.5]], [[0.5, 0.5]]], [[1e6], [1e6 - 1.0]], objective="cost")
+    plan = gf.scopt(mdp, 5.0, augmented=True, precision=1e-8)
+    assert plan.gain_bounds[1] - plan.gain_bounds[0] <= 1e-8
+    with pytest.raises(PrecisionError):
+        gf.scopt(mdp, 5.0, augmented=True, precision=2e-10)
+
+
+def river(n_states: int, right: float, left: float) -> gf.MDP:
+    """Swim left surely, or right with a little more success than failure."""
+    s = np.arange(n_states)
+    moves = np.stack([np.maximum(s - 1, 0), np.minimum(s + 1, n_states - 1), s, np.maximum(s - 1, 0)], axis=1)
+    weights = np.tile([1.0, right, 1.0 - right - left, left], (n_states, 1))
+    rewards = np.zeros((n_states, 2))
+    rewards[0, 0], rewards[-1, 1] = 0.005, 1.0
+    starts = np.stack([4 * s, 4 * s + 1], axis=1).reshape(-1)
+    return gf.MDP.from_rows(np.append(starts, 4 * n_states), moves.reshape(-1), weights.reshape(-1), rewards)
+
+
+@pytest.mark.slow
+def test_a_nearly_symmetric_river_of_3500_states_ran_into_the_cap() -> None:
+    plan = gf.solve(river(3500, 0.35, 0.3))
+    assert plan.gain == pytest.approx(1 / 7, rel=0, abs=1e-8)
+
+
+def test_a_river_and_a_ring_are_local_and_a_star_is_not() -> None:
+    n = 50
+    ring = gf.MDP.from_rows(np.arange(n + 1), (np.arange(n) + 1) % n, np.ones(n), np.zeros((n, 1)))
+    star = np.full((n, 1, n), 1.0 / n)
+    assert bandwidth(river(n, 0.35, 0.3)) == 1
+    assert bandwidth(ring) == 2
+    assert bandwidth(gf.MDP(star, np.zeros((n, 1)))) == n - 1
+    assert is_local(ring)
+
+
+def test_a_search_that_gives_up_says_that_mixing_is_the_limit() -> None:
+    with pytest.raises(NotConvergedError, match="mixing is the limit"):
+        gf.solve(river(400, 0.35, 0.3), max_sweeps=60)
+    estimate = MixingEstimate(1e-8)
+    estimate.add(1000, 1.0)
+    estimate.add(2000, 0.1)
+    assert estimate.sweeps_left() == 7000
+    assert "about 7e+03 more sweeps" in estimate.in_words(10**6, 1e-3)
+    estimate.add(3000, 0.1)
+    assert "hardly narrows yet" in estimate.in_words(10**6, 1e-3)
