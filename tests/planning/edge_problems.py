@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 import gainful as gf
 from gainful.errors import GainfulError, PlanningError, PrecisionError
-from gainful.planning.confidence import Intervals, KLBall, L1Ball
+from gainful.planning.confidence import Confidence, Intervals, KLBall, L1Ball
 from gainful.planning.discounted import discounted_value_iteration
 from gainful.planning.extended import extended_value_iteration
 from gainful.planning.finite_horizon import finite_horizon_value_iteration
@@ -89,7 +89,7 @@ def random_mdp(rng: np.random.Generator, n_states: int, n_actions: int) -> gf.MD
     P = np.array([[random_row(rng, S) for _ in range(A)] for _ in range(S)])
     allowed = rng.random((S, A)) < 0.8
     allowed[np.arange(S), rng.integers(0, A, S)] = True
-    objective = "cost" if rng.random() < 0.3 else "reward"
+    objective: Literal["reward", "cost"] = "cost" if rng.random() < 0.3 else "reward"
     shape = (S, A, S) if rng.random() < 0.25 else (S, A)
     if rng.random() < 0.15:
         rates = P * 10.0 ** rng.uniform(-150, 150)
@@ -159,6 +159,7 @@ class Problem:
 
     def planned(self, what: str, call: Callable[[], gf.Plan], truth: list[Fraction] | None) -> gf.Plan | None:
         """Run a planner and hold its bracket, also that of a partial plan, against the exact gains."""
+        plan: gf.Plan | None
         plan, error = self.attempt(what, call)
         partial = error.plan if isinstance(error, PlanningError) else None
         if plan is not None:
@@ -235,7 +236,7 @@ class Problem:
             radius = 10.0 ** self.rng.uniform(SMALLEST_EXPONENT, 0.0, shape)
         lower = mdp.probabilities * 0.5
         upper = np.minimum(1.0, mdp.probabilities * 1.5)
-        sets = {
+        sets: dict[str, Confidence] = {
             "L1 balls": L1Ball(radius),
             "intervals": Intervals(lower, upper, np.full(shape, 0.25)),
             "KL balls": KLBall(radius),

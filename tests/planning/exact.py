@@ -87,7 +87,8 @@ class ExactMDP:
             self.rewards.append(reward)
 
     def _pair(self, k: int) -> tuple[Row, Fraction]:
-        mdp, row = self.mdp, {}
+        mdp = self.mdp
+        row: Row = {}
         entries = range(int(mdp.indptr[k]), int(mdp.indptr[k + 1]))
         total = sum((Fraction(float(mdp.probabilities[j])) for j in entries), Fraction(0))
         reward = Fraction(float(mdp.pair_rewards[k]))

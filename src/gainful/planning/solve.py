@@ -233,7 +233,7 @@ class _SolveSearch:
         return self.plan()
 
     def _is_slow(self, widths: list[float]) -> bool:
-        rate = float(widths[-1] / widths[-PATIENCE]) ** (1 / (PATIENCE - 1))
+        rate: float = float(widths[-1] / widths[-PATIENCE]) ** (1 / (PATIENCE - 1))
         if not 0.0 < rate < 1.0:
             return rate != 0.0
         return (math.log(self.target) - math.log(widths[-1])) / math.log(rate) > SLOW_FROM
