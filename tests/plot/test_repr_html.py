@@ -93,6 +93,21 @@ def test_an_agent_shows_parameters_life_guarantee_and_policy_and_changes_nothing
     assert (agent.t, len(agent.records)) == (1000, episodes)
 
 
+def test_an_agent_with_labels_shows_them_and_costs_stay_costs() -> None:
+    moves, costs = [[[0.5, 0.5], [1.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]], [[0.0, 5.0], [3.0, 5.0]]
+    labels = [EVIL, "worn"], ["run", EVIL]
+    mdp = gf.MDP(moves, costs, objective="cost", state_labels=labels[0], action_labels=labels[1])
+    agent = gf.UCRL2.for_mdp(mdp)
+    agent.act("worn")
+    tree = checked(agent)
+    facts = dict(cells(tree))
+    assert facts["costs"] == "in [0, 5]"
+    low, high = (float(x) for x in facts["cost per step of the present plan"][4:-1].split(", "))
+    assert -1e-9 <= low <= high <= 5.0 + 1e-9
+    assert [row[0] for row in cells(tree, 1)[1:]] == [EVIL, "worn"]
+    assert {row[1] for row in cells(tree, 1)[1:]} <= {"run", EVIL}
+
+
 def test_an_agent_on_cells_and_a_guarantee_show_what_they_are() -> None:
     agent = gf.Discretized(gf.UCRL2B, gf.Partition.uniform(bins=20), n_actions=3)
     tree = checked(agent)

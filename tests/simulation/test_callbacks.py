@@ -113,6 +113,22 @@ def test_a_callback_that_moves_the_agent_is_refused(verb: str) -> None:
         gf.simulate(gf.PSRL(6, 2), RIVER, 100, checkpoints=[10], callback=meddle)
 
 
+def test_an_agent_of_ones_own_is_shown_as_it_is() -> None:
+    class Left:
+        def act(self, state: int) -> int:
+            return 0
+
+        def observe(self, state: int, action: int, reward: float, next_state: int) -> None:
+            pass
+
+    mine: Any = Left()
+    seen: list[CheckpointView] = []
+    with pytest.warns(gf.errors.SteppedInPythonWarning):
+        gf.simulate(mine, RIVER, 20, checkpoints=[10], callback=seen.append)
+    assert [now.agent for now in seen] == [mine, mine]
+    assert seen[-1].expected_regret > 0
+
+
 def test_a_callback_or_progress_that_cannot_be_called_is_refused() -> None:
     bad: Any = 3
     with pytest.raises(InvalidArgumentError, match="callback"):

@@ -30,11 +30,13 @@ class ShownAgent:
         parameters = changed_settings(agent)
         if parameters:
             facts["parameters"] = ", ".join(f"{name} = {text}" for name, text in parameters.items())
-        facts["rewards"] = f"in [{agent.reward_min:g}, {agent.reward_max:g}]"
+        costs = agent.core.labels is not None and agent.core.labels.objective == "cost"
+        facts["costs" if costs else "rewards"] = _interval(agent.reward_min, agent.reward_max, costs)
         facts["learned from"] = lived(agent)
         if agent.current is not None:
+            what = "cost per step of the present plan" if costs else "gain of the present plan"
             low, high = agent.current.gain_bounds
-            facts["gain of the present plan"] = f"{low + (high - low) / 2:.6g}, in [{low:.6g}, {high:.6g}]"
+            facts[what] = _interval(low, high, costs)
         facts["guarantee"] = str(agent.guarantee)
         if agent.vacuous:
             facts["note"] = "the bounds are still so wide that the plan ignores the data"
@@ -77,10 +79,17 @@ def changed_settings(agent: Any) -> dict[str, str]:
     return found
 
 
+def _interval(low: float, high: float, costs: bool) -> str:
+    """Two ends in the user's sign."""
+    ends = (0.0 - high, 0.0 - low) if costs else (low, high)
+    return f"in [{ends[0]:.6g}, {ends[1]:.6g}]"
+
+
 def _policy_table(agent: Any) -> list[str]:
     """The first states with their most probable action and their visits."""
     shown = min(MOST_ROWS, agent.n_states)
-    actions = agent.policy_at(np.arange(shown)).argmax(axis=1)
+    actions, labels = agent.policy_at(np.arange(shown)).argmax(axis=1), agent.labels
+    names = range(shown) if labels is None or labels.states is None else labels.states
     visits = agent.statistics.visits.reshape(agent.n_states, agent.n_actions)[:shown].sum(axis=1)
-    rows = [(str(s), str(int(actions[s])), f"{int(visits[s]):,}") for s in range(shown)]
+    rows = [(str(names[s]), str(agent.action_label(int(actions[s]))), f"{int(visits[s]):,}") for s in range(shown)]
     return [rows_table(["state", "action", "visits"], rows), left_out(shown, agent.n_states, "states")]

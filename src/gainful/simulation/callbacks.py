@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from gainful.agents.plain_learner import is_plain
 from gainful.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def show_checkpoint(callback: Callable[[CheckpointView], object], simulation: Si
             **simulation.regrets_at(i),
             episodes=before[1],
             seed=simulation.seed,
-            agent=agent,
+            agent=agent.core.learner if is_plain(agent) else agent,
         )
     )
     if _moves(agent) != before:
