@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from gainful.live.durable_agent import DurableAgent
     from gainful.live.logs import fit_log
     from gainful.live.opening import open_agent
+    from gainful.machine import set_max_memory
     from gainful.mdp.model import MDP
     from gainful.mdp.structure import Structure, structure
     from gainful.mdp.units import Units
@@ -97,6 +98,7 @@ _HOME = {
     "UCRL2B": "gainful.agents.ucrl2b",
     "LearnedPolicy": "gainful.agents.learned_policy",
     "learned_policy": "gainful.agents.learned_policy",
+    "set_max_memory": "gainful.machine",
     "load_agent": "gainful.agents.files",
     "OptimisticQ": "gainful.agents.optimistic_q",
     "EpsilonGreedyQ": "gainful.agents.epsilon_greedy_q",
@@ -173,6 +175,7 @@ __all__ = [
     "results",
     "run_experiment",
     "scopt",
+    "set_max_memory",
     "simulate",
     "simulate_many",
     "solve",

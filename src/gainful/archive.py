@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.atomic_files import replace_file
-from gainful.errors import GainfulError, InvalidArgumentError
+from gainful.errors import GainfulError, InvalidArgumentError, MemoryLimitError
+from gainful.machine import check_memory
 
 CHECKSUM_WORDS = b"gainful sha256 "
 CHECKSUM_DIGITS = 64
@@ -179,13 +182,31 @@ def _read(kind: Format, path: str | Path) -> tuple[dict[str, NDArray[Any]], bool
 
 def _arrays(kind: Format, path: str | Path, file: BinaryIO) -> dict[str, NDArray[Any]]:
     try:
+        with zipfile.ZipFile(file) as members:
+            needed = sum(_array_size(members, member) for member in members.infolist())
+        check_memory(str(path), needed, needed, f"{path}: what is in the file")
+        file.seek(0)
         with np.load(file, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
+    except MemoryLimitError:
+        raise
     except Exception as error:  # a damaged archive makes zipfile, zlib and NumPy raise almost anything
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the disk
         lines = str(error).splitlines() or [""]
         raise kind.damaged(path, lines[0] or type(error).__name__) from error
+
+
+def _array_size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
+    """The bytes of an array by its own description, which is read alone; a ValueError if the archive has fewer."""
+    with archive.open(member) as stream:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(stream)
+    size = math.prod(shape) * dtype.itemsize
+    if size > member.file_size:
+        raise ValueError(f"{member.filename} has shape {shape} and {member.file_size} bytes")
+    return member.file_size
 
 
 def _header(kind: Format, path: str | Path, raw: NDArray[Any] | None) -> dict[str, Any]:

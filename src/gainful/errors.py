@@ -142,6 +142,17 @@ class NotCoveredError(GainfulError, ValueError):
         self.pairs = pairs
 
 
+class MemoryLimitError(InvalidArgumentError, MemoryError):
+    """Something would take more memory than it may; nothing was built.
+
+    `needed` is the estimate and `limit` what is allowed, in bytes (`gainful.machine.memory_limit`).
+    """
+
+    def __init__(self, name: str, found: Any, problem: str, needed: int, limit: int, hint: str) -> None:
+        super().__init__(name, found, hint=hint, problem=problem)
+        self.needed, self.limit = needed, limit
+
+
 class TooLargeError(GainfulError, MemoryError):
     """A dense array was asked for that would not reasonably fit; the sparse form is what to use."""
 

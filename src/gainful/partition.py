@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gainful._compiled import inlined, kernel
 from gainful.errors import InvalidArgumentError, describe
+from gainful.machine import check_memory
 
 if TYPE_CHECKING:
     import gymnasium
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 Outside = Literal["error", "clip"]
 
 MAX_CELLS = 2**31 - 1
+MAX_AXES = 10_000
+"""The most axes that a box may have."""
 
 
 @inlined
@@ -195,8 +198,11 @@ class Partition:
         above = _numbers("high", 1.0 if high is None else high)
         lengths = {len(counts), len(below), len(above)} - {1}
         d = max(lengths, default=1) if dim is None else dim
-        if isinstance(d, bool) or not isinstance(d, Integral) or d < 1:
-            raise InvalidArgumentError("dim", dim, "an integer of at least 1")
+        if isinstance(d, bool) or not isinstance(d, Integral) or not 1 <= d <= MAX_AXES:
+            raise InvalidArgumentError("dim", dim, f"an integer from 1 to {MAX_AXES:,}")
+        if len(counts) == 1 and counts[0] > 1 and d * math.log2(counts[0]) > 64:
+            problem = f"{counts[0]:,} bins on each of {d:,} axes make too many cells"
+            raise InvalidArgumentError("bins", bins, f"at most {MAX_CELLS} cells", "take fewer bins", problem=problem)
         if lengths - {d}:
             raise _uneven(counts, below, above, f" for dim {d}", "one or one per axis")
         return cls(_spread(counts, d), _spread(below, d), _spread(above, d), outside)
@@ -340,6 +346,7 @@ class Partition:
     @cached_property
     def centers(self) -> NDArray[np.float64]:
         """(n_cells, d) midpoints of the cells, in the order of `index`."""
+        check_memory("bins", self.bins, 24.0 * self.n_cells * self.dim, f"the centres of {self.n_cells:,} cells")
         axes = []
         for n, a, b in zip(self.bins, self.low, self.high, strict=True):
             k = 2 * np.arange(n) + 1

@@ -22,11 +22,14 @@ from gainful.agents.showing import ShownAgent
 from gainful.agents.statistics import AgentCounts, Statistics, count_transitions, execution_limit, named
 from gainful.arguments import finite, plain_number, reward_range, whole_below
 from gainful.errors import InvalidArgumentError, describe
+from gainful.machine import check_table_size
 from gainful.rng import Key, Role, draw, draws, stream_key, uniform
 
 if TYPE_CHECKING:
     from gainful.agents.refinement import TransitionLog
 
+BYTES_PER_PAIR = 100.0
+"""What an agent needs at least for each state and action once it has planned, in bytes."""
 NEVER = np.iinfo(np.int64).max
 
 EPISODE_RECORD = np.dtype(
@@ -186,6 +189,7 @@ class EpisodicAgent(ShownAgent, TabularAgentForModels):
         self.reward_min, self.reward_max = reward_range(reward_min, reward_max)
         if not (finite(delta) and 0.0 < delta < 1.0):
             raise InvalidArgumentError("delta", delta, "a probability in (0, 1)")
+        check_table_size("n_states", int(n_states), int(n_actions), BYTES_PER_PAIR, "an agent")
         self.n_states, self.n_actions = int(n_states), int(n_actions)
         self.delta = float(delta)
         self.allowed: NDArray[np.bool_] = np.ones((self.n_states, self.n_actions), dtype=bool)

@@ -15,7 +15,7 @@ from gainful.agents.labels import AgentLabels
 from gainful.agents.saved_arrays import check_saved
 from gainful.archive import Format, read_archive, write_archive
 from gainful.arguments import settings_before
-from gainful.errors import InvalidAgentError
+from gainful.errors import InvalidAgentError, MemoryLimitError
 
 AGENT_FILE = Format("gainful-agent", 2, "agent", "agent.save", InvalidAgentError, checked_since=2)
 """Since version 2 the header has "module" and "labels", see `agent_state`, and the file a checksum."""
@@ -78,11 +78,21 @@ def load_agent(path: str | Path) -> Any:
             hint="upgrade gainful",
         )
     try:
+        _check_sizes(header["settings"], arrays["allowed"])
         agent = made(**complete_settings(made, header["settings"]), allowed=arrays["allowed"])
         take_state(agent, header, arrays)
+    except MemoryLimitError:
+        raise
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, MemoryError) as error:
         raise AGENT_FILE.damaged(path, f"{type(error).__name__}: {error}") from error
     return agent
+
+
+def _check_sizes(settings: dict[str, Any], allowed: NDArray[Any]) -> None:
+    """Raise a ValueError unless the settings and the arrays agree on the sizes, before anything is built."""
+    sizes = settings.get("n_states", allowed.shape[0]), settings.get("n_actions", allowed.shape[-1])
+    if allowed.shape != sizes:
+        raise ValueError(f"{sizes[0]} states and {sizes[1]} actions, but array 'allowed' has shape {allowed.shape}")
 
 
 def complete_settings(made: Any, settings: dict[str, Any]) -> dict[str, Any]:

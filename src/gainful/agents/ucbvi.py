@@ -16,6 +16,7 @@ from gainful.agents.saved_arrays import check_saved
 from gainful.agents.sets import SetConstants, Sums, sums_of
 from gainful.agents.statistics import Statistics
 from gainful.arguments import number_of, positive_scale
+from gainful.machine import check_memory
 from gainful.mdp.model import MDP
 from gainful.optimism.ucbvi import bonus, confidence_log
 from gainful.planning.finite_horizon import finite_horizon_value_iteration
@@ -86,6 +87,8 @@ class UCBVI(EpisodicAgent):
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
         self.episode_length = number_of("steps", "episode_length", episode_length)
+        table = f"the actions of {self.episode_length:,} steps in {self.n_states:,} states"
+        check_memory("episode_length", self.episode_length, 24.0 * self.episode_length * self.n_states, table)
         self.horizon = number_of("steps", "horizon", horizon)
         self.bonus_scale = positive_scale("bonus_scale", bonus_scale)
         self._table: NDArray[np.int64] = np.empty((0, self.n_states), dtype=np.int64)

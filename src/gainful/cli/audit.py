@@ -80,6 +80,7 @@ def audit(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object: verdicts, worst cases, curves.")
     ] = False,
+    max_memory: options.MaxMemory = None,  # noqa: ARG001
     debug: failures.Debug = False,  # noqa: ARG001
 ) -> int:
     """Check the theorems on real runs. The exit code is 1 if something that should hold does not.

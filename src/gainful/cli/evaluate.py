@@ -51,6 +51,7 @@ def evaluate(
     states_shown: options.StatesShown = 20,
     reward_model: options.RewardModel = None,
     as_json: options.AsJson = False,
+    max_memory: options.MaxMemory = None,  # noqa: ARG001
     debug: failures.Debug = False,  # noqa: ARG001
 ) -> None:
     """Compute the gain of a policy, exactly from a model, or with an interval from a log.

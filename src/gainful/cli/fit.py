@@ -45,6 +45,7 @@ def fit(
         bool, typer.Option("--rows", help="List every transition with its count, probability and interval, too.")
     ] = False,
     as_json: options.AsJson = False,
+    max_memory: options.MaxMemory = None,  # noqa: ARG001
     debug: failures.Debug = False,  # noqa: ARG001
 ) -> None:
     """Estimate a decision process from a log, with counts, intervals and what was never tried.

@@ -86,6 +86,7 @@ def learn(
             help="Print one JSON object: settings, checkpoints, rewards or costs, regret, the whole policy, what next.",
         ),
     ] = False,
+    max_memory: options.MaxMemory = None,  # noqa: ARG001
     debug: failures.Debug = False,  # noqa: ARG001
 ) -> None:  # \b keeps the lines of the examples apart
     """Run one agent in an environment; show the policy it learned, what it earned, and its regret.

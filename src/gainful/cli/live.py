@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gainful.cli import console, failures
+from gainful.cli import console, failures, options
 
 _AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]
 
@@ -17,6 +17,7 @@ def recover(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a durable agent.", show_default=False)],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the result.", show_default=False)],
     as_json: _AsJson = False,
+    max_memory: options.MaxMemory = None,  # noqa: ARG001
     debug: failures.Debug = False,  # noqa: ARG001
 ) -> None:
     """Recover what is intact of a durable agent with a damaged journal, into a new folder.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -20,6 +22,7 @@ from gainful.cli import run as run_command
 from gainful.cli import serve as serve_command
 from gainful.cli import solve as solve_command
 from gainful.cli import tune as tune_command
+from gainful.machine import MEMORY_VARIABLE
 
 app = typer.Typer(
     name="gainful",
@@ -65,9 +68,21 @@ def _options(
     pass
 
 
+@contextlib.contextmanager
+def _memory_limit_kept() -> Iterator[None]:
+    """A block after which the limit is what it was: --max-memory holds for one command."""
+    limit = os.environ.get(MEMORY_VARIABLE)
+    try:
+        yield
+    finally:
+        os.environ.pop(MEMORY_VARIABLE, None)
+        if limit is not None:
+            os.environ[MEMORY_VARIABLE] = limit
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; an error is reported in one message on stderr."""
-    with failures.warnings_as_notes():
+    with failures.warnings_as_notes(), _memory_limit_kept():
         return failures.exit_code_of(lambda: app(args=list(arguments), prog_name="gainful", standalone_mode=False))
 
 

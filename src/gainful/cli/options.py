@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+
+def _limit_memory(size: str | None) -> str | None:
+    """Set the limit for this process and its workers."""
+    if size is not None:
+        from gainful.machine import MEMORY_VARIABLE, bytes_of
+
+        os.environ[MEMORY_VARIABLE] = str(bytes_of("--max-memory", size))
+    return size
+
 
 EnvironmentSettings = Annotated[
     list[str] | None,
@@ -44,6 +55,17 @@ Jobs = Annotated[
 ]
 ExperimentFolder = Annotated[
     Path, typer.Argument(metavar="DIR", help="The folder of an experiment.", show_default=False)
+]
+MaxMemory = Annotated[
+    str | None,
+    typer.Option(
+        "--max-memory",
+        metavar="SIZE",
+        callback=_limit_memory,
+        show_default=False,
+        help="Refuse to build or read anything that would take more memory, such as 8GB; half of the machine's memory "
+        "by default. GAINFUL_MAX_MEMORY sets the same limit.",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 StatesShown = Annotated[

@@ -47,6 +47,7 @@ def run(
         float, typer.Option(metavar="SECONDS", help="Time between checkpoints: the work that a killed run may lose.")
     ] = 15.0,
     as_json: options.AsJson = False,
+    max_memory: options.MaxMemory = None,  # noqa: ARG001
     debug: failures.Debug = False,  # noqa: ARG001
 ) -> int:
     """Run an experiment; the same command again resumes where it stopped.

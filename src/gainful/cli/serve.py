@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gainful.cli import console, failures
+from gainful.cli import console, failures, options
 from gainful.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def serve(
         float, typer.Option(min=0.1, max=3600.0, metavar="SECONDS", help="The time for a whole request to arrive.")
     ] = 30.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object once the service listens.")] = False,
+    max_memory: options.MaxMemory = None,  # noqa: ARG001
     debug: failures.Debug = False,  # noqa: ARG001
 ) -> int:
     """Serve durable agents over HTTP: create them, ask them for actions, report what happened.

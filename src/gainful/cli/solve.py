@@ -58,6 +58,7 @@ def solve(
             "the policy mixes actions.",
         ),
     ] = False,
+    max_memory: options.MaxMemory = None,  # noqa: ARG001
     debug: failures.Debug = False,  # noqa: ARG001
 ) -> None:  # \b keeps the lines of the examples apart
     """Compute the optimal gain of a decision process, with a certificate, and an optimal policy.

@@ -33,6 +33,7 @@ def tune(
         float | None, typer.Option(metavar="SECONDS", help="The time limit for one run.", show_default=False)
     ] = None,
     as_json: options.AsJson = False,
+    max_memory: options.MaxMemory = None,  # noqa: ARG001
     debug: failures.Debug = False,  # noqa: ARG001
 ) -> None:
     """Search an agent's parameters with Optuna; the same command again resumes.

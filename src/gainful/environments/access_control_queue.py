@@ -9,7 +9,9 @@ import numpy as np
 
 from gainful.arguments import real, reals, whole
 from gainful.errors import InvalidArgumentError
+from gainful.machine import check_table_size
 from gainful.mdp.model import MDP
+from gainful.mdp.model_size import DENSE_BYTES
 
 
 def access_control_queue(
@@ -54,6 +56,7 @@ def access_control_queue(
     p = real("free_probability", free_probability, 0.0, 1.0, low_open=True)
     m = len(pay)
     S = (n + 1) * m
+    check_table_size("n_servers", S, 2, DENSE_BYTES * S, "a dense model")
     after = np.zeros((n + 1, n + 1))  # after[f, g]: g servers free at the end of a step decided with f free
     for f in range(n + 1):
         busy = n - f

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from gainful.arguments import real, whole
+from gainful.machine import check_table_size
 from gainful.mdp.model import MDP
+from gainful.mdp.model_size import DENSE_BYTES
 
 
 def admission_control(
@@ -49,6 +51,7 @@ def admission_control(
     5.462161
     """
     K = whole("capacity", capacity, 1)
+    check_table_size("capacity", K, 2, 2 * DENSE_BYTES * K, "a dense model")  # rates and entries
     arrivals = real("arrival_rate", arrival_rate, 0.0, low_open=True)
     service = real("service_rate", service_rate, 0.0, low_open=True)
     pay = real("reward", reward)

@@ -6,6 +6,7 @@ import numpy as np
 
 from gainful.arguments import real, whole
 from gainful.errors import InvalidArgumentError
+from gainful.machine import check_table_size
 from gainful.mdp.model import MDP
 
 _MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left
@@ -44,6 +45,7 @@ def four_rooms(size: int = 11, *, slip: float = 1 / 3) -> MDP:
     if n % 2 == 0:
         raise InvalidArgumentError("size", n, "an odd number: two rooms and the wall between them")
     q = real("slip", slip, 0.0, 1.0, high_open=True)
+    check_table_size("size", n * n, 4, 480.0, "a grid")  # measured
     wall = n // 2
     doors = ((wall - 1) // 2, wall + 1 + (wall - 1) // 2)
     cells = [

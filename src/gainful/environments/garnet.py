@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.arguments import choice, real, whole
+from gainful.machine import check_table_size
 from gainful.mdp.model import MDP
 
 _PAIRS_AT_ONCE = 1 << 20  # bounds the temporary arrays; changing it changes every instance
@@ -64,6 +65,7 @@ def garnet(
     S = whole("n_states", n_states, 1, 2**31 - 1)
     A = whole("n_actions", n_actions, 1)
     b = whole("branching", branching, 1, S)
+    check_table_size("n_states", S, A, 75.0 + 25.0 * (b + 1), "a Garnet")  # measured
     m = real("reset_probability", reset_probability, 0.0, 1.0)
     kind = choice("rewards", rewards, ("uniform", "states"))
     law = choice("reward_law", reward_law, ("deterministic", "bernoulli"))

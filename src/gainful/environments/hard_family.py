@@ -6,6 +6,7 @@ import numpy as np
 
 from gainful.arguments import real, whole
 from gainful.errors import InvalidArgumentError
+from gainful.machine import check_table_size
 from gainful.mdp.model import MDP
 
 
@@ -58,6 +59,7 @@ def hard_family(
         raise InvalidArgumentError("n_actions", A, "an odd number: A' arms, A' branches and one way back")
     arms = (A - 1) // 2
     k = whole("n_pieces", n_pieces, 1)
+    check_table_size("n_pieces", 2 * k, A, 1000.0, "a model")
     parent = [(piece - 1) // arms if piece else 0 for piece in range(k)]
     depth, piece = 0, k - 1
     while piece:

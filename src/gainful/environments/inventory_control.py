@@ -9,7 +9,9 @@ from scipy.special import gammainc, gammaln
 
 from gainful.arguments import real, reals, whole
 from gainful.errors import InvalidArgumentError
+from gainful.machine import check_table_size
 from gainful.mdp.model import MDP
+from gainful.mdp.model_size import DENSE_BYTES
 
 
 def inventory_control(
@@ -57,6 +59,7 @@ def inventory_control(
     17.292604
     """
     M = whole("capacity", capacity, 1)
+    check_table_size("capacity", M, M, DENSE_BYTES * M, "a dense model")
     fixed = real("order_cost", order_cost, 0.0)
     unit = real("unit_cost", unit_cost, 0.0)
     holding = real("holding_cost", holding_cost, 0.0)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from gainful.arguments import real, whole
+from gainful.machine import check_table_size
 from gainful.mdp.model import MDP
+from gainful.mdp.model_size import DENSE_BYTES
 
 
 def machine_replacement(
@@ -46,6 +48,7 @@ def machine_replacement(
     2.1875
     """
     S = whole("n_states", n_states, 2)
+    check_table_size("n_states", S, 2, DENSE_BYTES * S, "a dense model")
     p = real("wear_probability", wear_probability, 0.0, 1.0, low_open=True)
     running = real("operating_cost", operating_cost, 0.0)
     new = real("replacement_cost", replacement_cost, 0.0)

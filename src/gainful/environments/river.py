@@ -9,6 +9,9 @@ import scipy.sparse as sp
 
 from gainful.mdp.model import MDP
 
+RIVER_BYTES = 500.0
+"""What building a river takes for each state and action, in bytes (measured)."""
+
 
 def certain_left(n_states: int) -> Any:
     """(S, S) swimming left always succeeds; at the left bank it stays."""

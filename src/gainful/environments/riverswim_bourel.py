@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from gainful.arguments import choice, whole
-from gainful.environments.river import against_the_current, certain_left, river
+from gainful.environments.river import RIVER_BYTES, against_the_current, certain_left, river
+from gainful.machine import check_table_size
 from gainful.mdp.model import MDP
 
 
@@ -38,6 +39,7 @@ def riverswim_bourel(n_states: int = 25, *, reward_law: Literal["deterministic",
     0.875
     """
     S = whole("n_states", n_states, 2)
+    check_table_size("n_states", S, 2, RIVER_BYTES, "a river")
     law = choice("reward_law", reward_law, ("deterministic", "bernoulli"))
     right = against_the_current(S, first=(0.6, 0.4), inside=(0.05, 0.55, 0.4), last=(0.05, 0.95))
     return river("riverswim-bourel", certain_left(S), right, 0.05, law)

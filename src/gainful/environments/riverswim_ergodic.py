@@ -7,7 +7,8 @@ from typing import Literal
 import scipy.sparse as sp
 
 from gainful.arguments import choice, real, whole
-from gainful.environments.river import against_the_current, river
+from gainful.environments.river import RIVER_BYTES, against_the_current, river
+from gainful.machine import check_table_size
 from gainful.mdp.model import MDP
 
 
@@ -46,6 +47,7 @@ def riverswim_ergodic(
     0.916667
     """
     S = whole("n_states", n_states, 2)
+    check_table_size("n_states", S, 2, RIVER_BYTES, "a river")
     success = real("left_success", left_success, 0.0, 1.0, low_open=True, high_open=True)
     law = choice("reward_law", reward_law, ("deterministic", "bernoulli"))
     left = sp.lil_array((S, S))

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gainful.arguments import real, whole
+from gainful.machine import check_table_size
 from gainful.mdp.model import MDP
 
 
@@ -68,6 +69,7 @@ def server_routing(
     )
     lost = real("loss_cost", loss_cost, 0.0)
     S = (K + 1) ** 2
+    check_table_size("capacity", S, 2, 1100.0, "a model")  # measured
     state = np.arange(S)
     present = np.stack(np.divmod(state, K + 1))  # (2, S) customers at each server; state = first * (K+1) + second
     one = np.array([K + 1, 1])  # how the state moves with one customer more at a server

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from gainful.arguments import flag, whole
+from gainful.machine import check_table_size
 from gainful.mdp.model import MDP
+from gainful.mdp.model_size import DENSE_BYTES
 
 
 def weakly_communicating_toy(n_transient: int = 1, *, start_above: bool = False) -> MDP:
@@ -41,6 +43,7 @@ def weakly_communicating_toy(n_transient: int = 1, *, start_above: bool = False)
     ('weakly communicating', 0.5)
     """
     n = whole("n_transient", n_transient, 1)
+    check_table_size("n_transient", n, 2, DENSE_BYTES * n, "a dense model")
     above = flag("start_above", start_above)
     S = n + 2
     P = np.zeros((S, 2, S))

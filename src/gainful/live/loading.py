@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gainful.archive import check_archive, read_archive
-from gainful.errors import DamagedJournalError, JournalError, UnknownAgentError
+from gainful.errors import DamagedJournalError, JournalError, MemoryLimitError, UnknownAgentError
 from gainful.live.end_marker import END_FILE, JournalEnd, read_end
 from gainful.live.folder import SEGMENT_HEADER_SIZE, AgentDescription, Folder
 from gainful.live.journal import (
@@ -129,7 +129,7 @@ def _restored(description: AgentDescription, planning: Planning, sequence: int, 
             raise ValueError(f"it covers record {header['sequence']}, not {sequence}")
         end = JournalEnd(*(int(number) for number in header["journal"])) if "journal" in header else None
         return _Restored(AgentStateMachine(description, planning, header, arrays), sequence, end)
-    except UnknownAgentError:
+    except (UnknownAgentError, MemoryLimitError):
         raise
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, MemoryError) as error:
         raise SNAPSHOT_FORMAT.damaged(path, f"{type(error).__name__}: {error}; or run gainful recover") from error

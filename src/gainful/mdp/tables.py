@@ -6,8 +6,10 @@ A table has one line per transition, with the columns state, action, next_state,
 from __future__ import annotations
 
 import difflib
+import lzma
 import re
 import warnings
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +19,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gainful.errors import InvalidArgumentError, InvalidMDPError, suggestion
+from gainful.errors import InvalidArgumentError, InvalidMDPError, MemoryLimitError, suggestion
 from gainful.mdp.labels import label_column
 from gainful.mdp.rows import SUM_TOLERANCE
+from gainful.mdp.table_size import check_parquet_size, check_text_size
 from gainful.mdp.units import Units
 
 if TYPE_CHECKING:
@@ -371,6 +374,7 @@ def _read_file(path: Path) -> Source:
 
 def _read_text(path: Path, title: str, separator: str) -> Source:
     try:
+        check_text_size(path)
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             frame = pd.read_csv(
@@ -404,7 +408,9 @@ def _read_text(path: Path, title: str, separator: str) -> Source:
         raise InvalidMDPError(
             f"{title}: not UTF-8 text ({error.reason} at byte {error.start})", name=title, hint="save it as UTF-8"
         ) from error
-    except (OSError, EOFError, ValueError) as error:
+    except MemoryLimitError:
+        raise
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile, lzma.LZMAError) as error:
         raise InvalidMDPError(
             f"{title}: cannot be read: {error}", name=title, hint="check the file and its permissions"
         ) from error
@@ -426,6 +432,7 @@ def _exact_numbers() -> dict[str, Any]:
 
 def _read_parquet(path: Path, title: str) -> Source:
     try:
+        check_parquet_size(path)
         frame = pd.read_parquet(path)
     except ImportError as error:
         raise InvalidMDPError(
@@ -433,6 +440,8 @@ def _read_parquet(path: Path, title: str) -> Source:
             name=title,
             hint="install it with: pip install 'gainful[parquet]'",
         ) from error
+    except MemoryLimitError:
+        raise
     except (OSError, ValueError) as error:  # pyarrow's errors derive from these
         detail = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InvalidMDPError(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gainful.agents.files import agent_state, take_state
 from gainful.archive import Format, read_archive, write_archive
-from gainful.errors import InvalidRunError
+from gainful.errors import InvalidRunError, MemoryLimitError
 from gainful.simulation.base import ResumableSimulation
 
 RUN_FILE = Format("gainful-run", 2, "run", "simulate(checkpoint_file=...)", InvalidRunError, checked_since=2)
@@ -91,6 +91,8 @@ class Checkpoint:
             agent_arrays = {name.removeprefix("agent_"): a for name, a in arrays.items() if name.startswith("agent_")}
             take_state(simulation.agent, header["agent"], agent_arrays)
             simulation.resume_from(header["run"], arrays)
+        except MemoryLimitError:
+            raise
         except (KeyError, TypeError, ValueError, IndexError, OverflowError, MemoryError) as error:
             raise RUN_FILE.damaged(self.path, f"{type(error).__name__}: {error}") from error
         return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from gainful._compiled import kernel
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.stepwise import StepwiseAgent
 from gainful.errors import InvalidArgumentError
-from gainful.machine import available_cores
+from gainful.machine import available_cores, check_memory
 from gainful.mdp.model import MDP
 from gainful.progress import Progress, shown_progress
 from gainful.rng import draw
@@ -42,6 +42,8 @@ from gainful.simulation.run import Run, checked_checkpoints, checked_horizon
 from gainful.simulation.tabular import TabularSimulation, check_fit
 from gainful.simulation.transition_table import RewardLaw, TransitionTable
 
+RUN_BYTES = 340.0
+"""What one of many runs takes for each state and action, in bytes (measured)."""
 LANES = 4
 """Runs stepped in turn by one thread (measured: 4 with their numbers in registers are faster than 8)."""
 LONG = 2000
@@ -180,6 +182,9 @@ def simulate_many(
     """
     steps = checked_horizon(horizon)
     grid = checked_checkpoints(checkpoints, steps)
+    if isinstance(seeds, Sized):
+        needed = len(seeds) * (RUN_BYTES * mdp.n_states * mdp.n_actions + 100.0 * grid.size)
+        check_memory("seeds", len(seeds), needed, f"{len(seeds):,} runs of {mdp.n_states:,} states side by side")
     numbers = [int(seed) for seed in seeds]
     if len(set(numbers)) != len(numbers):
         raise InvalidArgumentError("seeds", numbers, hint="each seed is one run", problem="a seed occurs twice")
