@@ -152,7 +152,12 @@ def test_a_table_that_is_too_large_is_not_read(suffix: str, tmp_path: Path) -> N
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("table.csv", ROWS)
     else:
-        packed = {".csv": bytes, ".csv.gz": gzip.compress, ".csv.bz2": bz2.compress, ".csv.xz": lzma.compress}
+        packed: dict[str, Callable[[bytes], bytes]] = {
+            ".csv": bytes,
+            ".csv.gz": gzip.compress,
+            ".csv.bz2": bz2.compress,
+            ".csv.xz": lzma.compress,
+        }
         path.write_bytes(packed[suffix](ROWS.encode()))
     gf.set_max_memory("1 MB")
     with pytest.raises(MemoryLimitError, match=r"the table.* would take about .* MB of memory, and the limit is 1 MB"):

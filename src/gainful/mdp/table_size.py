@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import importlib
 import lzma
 import zipfile
 from collections.abc import Callable
@@ -76,8 +77,7 @@ def check_parquet_size(path: Path) -> None:
     """
     if not path.is_file():
         return
-    import pyarrow.parquet as parquet
-
+    parquet = importlib.import_module("pyarrow.parquet")  # an optional dependency without types
     found = parquet.read_metadata(path)
     groups = [found.row_group(i) for i in range(found.num_row_groups)]
     packed = sum(group.total_byte_size for group in groups)
