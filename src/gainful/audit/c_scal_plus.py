@@ -125,6 +125,10 @@ class SampledEpisodes:
         """(K,S,A,POINTS) r̄ - r(x,a)."""
         return self.planned.mean_rewards[..., None] - self.model.rewards
 
+    def visited_only(self, errors: Floats) -> Floats:
+        """Errors (K,S,A,POINTS), 0 at the pairs never visited."""
+        return np.asarray(np.where(self.planned.visited[..., None], errors, 0.0))
+
     def at_worst(self, found: Floats, allowed: Floats) -> tuple[Cases, Floats]:
         """The point of each episode where found/allowed is largest, and where it lies in the unit interval."""
         ratio = np.where(self.model.counted, found / allowed[..., None], -1.0)
@@ -136,6 +140,19 @@ class SampledEpisodes:
 
 
 # ---------------------------------------------------------------------- statements about the true model
+
+
+def bonus_rewards(e: SampledEpisodes) -> tuple[Cases, Floats]:
+    """|r̄(I,a) - r(x,a)| ≤ r_max·(min{β, 1} + L·n^{-α}) at every point."""
+    c = e.planned.constants
+    return e.at_worst(np.abs(e.visited_only(e.reward_errors)), c.reward_range * (e.planned.capped_beta + c.smoothness))
+
+
+def bonus_transitions(e: SampledEpisodes) -> tuple[Cases, Floats]:
+    """|p̄·h - E[h(X')|x,a]| ≤ c·(min{β, 1} + L·n^{-α}) at every point; p̄·h = Σ h(x')/N."""
+    c, n = e.planned.constants, np.maximum(1, e.planned.visits)
+    errors = e.visited_only((e.bias_sums / n)[..., None] - e.model.expected_bias)
+    return e.at_worst(np.abs(errors), c.span * (e.planned.capped_beta + c.smoothness))
 
 
 def bonus_bias(e: SampledEpisodes) -> tuple[Cases, Floats]:
@@ -168,7 +185,13 @@ def bias_domination(e: SampledEpisodes) -> tuple[Cases, Floats]:
     return e.at_worst(errors, b + c.smoothness * c.span)
 
 
-EVENTS = {"bonus-bias": bonus_bias, "bonus-values": bonus_values, "bonus-all-values": bonus_all_values}
+EVENTS = {
+    "bonus-rewards": bonus_rewards,
+    "bonus-transitions": bonus_transitions,
+    "bonus-bias": bonus_bias,
+    "bonus-values": bonus_values,
+    "bonus-all-values": bonus_all_values,
+}
 SHARP_EVENTS = {"reward-domination": reward_domination, "bias-domination": bias_domination}
 
 
@@ -509,6 +532,7 @@ class CellsAuditor:
         if truth.span is not None and truth.span > agent.span * (1.0 + 1e-9):
             say(
                 f"the optimal bias has span {truth.span:.6g}, more than c = {agent.span:g}: the theorem does not apply",
+                "bonus-transitions",
                 "bonus-bias",
                 "bias-domination",
                 *optimal,

@@ -25,7 +25,7 @@ from gainful.audit.rows import (
     counted_rows,
     row_variances,
 )
-from gainful.theory.equations import scal_plus_bonus, scal_plus_deviation
+from gainful.theory.equations import scal_plus_beta, scal_plus_bonus, scal_plus_deviation
 from gainful.theory.sharp import bernstein_bonus, sharp_bonus
 
 BATCH_EPISODES, BATCH_NUMBERS = 256, 64_000
@@ -110,6 +110,11 @@ class ScalPlusConstants:
             scale=self.scale,
         )
 
+    def capped_beta(self, visits: NDArray[Any], step: Floats) -> Floats:
+        """min{β, 1} of visits (K,S,A) at steps (K,)."""
+        beta = scal_plus_beta(visits, step[:, None, None], self.n_states, self.n_actions, self.delta)
+        return np.asarray(np.minimum(self.scale * beta, 1.0))
+
     def deviation(self, visits: NDArray[Any], step: Floats) -> Floats:
         """d_k of visits (K,S,A) at steps (K,)."""
         return self.model_error + scal_plus_deviation(
@@ -185,6 +190,11 @@ class PlannedEpisodes:
     def parts_at_bias(self) -> tuple[Floats, Floats]:
         """r̃ and b of the sharp or the Bernstein bonus, for h in place of v_k."""
         return self.constants.parts(self.visits, self.mean_rewards, self.variance_of_bias)
+
+    @cached_property
+    def capped_beta(self) -> Floats:
+        """min{β, 1}, which bounds the error of a mean in parts of its range."""
+        return self.constants.capped_beta(self.visits, self.step)
 
     @cached_property
     def d(self) -> Floats:
@@ -264,21 +274,22 @@ class PlannedEpisodes:
         return np.asarray(self.visits > 0)
 
     def at_worst(self, found: Floats, allowed: Floats, most: float) -> Cases:
-        """The pair of each episode where found/allowed is largest; 0 ≤ 2c + r_max if there is none.
+        """The pair of each episode where found/allowed is largest; 0 ≤ `most` if there is none.
 
         A pair never visited counts only if it fails: everything is allowed there, and nothing was found. `most` is the
         largest that could have been found.
         """
-        ratio = found / allowed
+        ratio = found / np.maximum(allowed, 1e-300)
         ratio = self.where_possible(np.where(self.visited | (ratio > 1.0), ratio, -1.0), -1.0)
         pair, (key, left, right) = largest_of(ratio, ratio, found, allowed)
         none = key < 0.0
         pair = np.where(none, -1, pair)
         left = np.where(none, 0.0, left)
-        right = np.where(none, 2.0 * self.constants.span + self.constants.reward_range, right)
+        right = np.where(none, most, right)
         A = self.constants.n_actions
         certain = over_pairs(np.logical_and, ~self.possible | ~self.visited | (allowed >= most))
-        return Cases.of(left, right, states=pair // A, actions=pair % A, certain=certain)
+        rounding = 1e-12 * (self.constants.reward_range + self.constants.span)
+        return Cases.of(left, right, rounding, states=pair // A, actions=pair % A, certain=certain)
 
 
 def largest_of(keys: Floats, *others: Floats) -> tuple[NDArray[np.int64], list[Floats]]:

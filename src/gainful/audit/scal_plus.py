@@ -21,7 +21,7 @@ from gainful.audit.planned import (
     over_pairs,
     plan_cases,
 )
-from gainful.audit.rows import TrueRows
+from gainful.audit.rows import ANCHOR, TrueRows
 from gainful.audit.terms import EpisodeSums, RegretTotals, executions
 from gainful.audit.truth import Truth
 from gainful.simulation.run import Run
@@ -30,6 +30,8 @@ from gainful.theory.regret import episodes_at
 
 STATEMENTS_OF_SCAL_PLUS = (
     "bonus-formula",
+    "bonus-rewards",
+    "bonus-transitions",
     "bonus-bias",
     "bonus-values",
     "bonus-all-values",
@@ -71,6 +73,19 @@ class TrueModel:
 
 
 # ---------------------------------------------------------------------- statements about the true model
+
+
+def bonus_rewards(e: PlannedEpisodes, true: TrueModel) -> Cases:
+    """|r̄ - r| ≤ r_max·min{β, 1} for every pair."""
+    r_max = e.constants.reward_range
+    return e.at_worst(np.abs(e.mean_rewards - true.rewards), r_max * e.capped_beta, r_max)
+
+
+def bonus_transitions(e: PlannedEpisodes, true: TrueModel) -> Cases:
+    """|(p̄ - p)·h*| ≤ c·min{β, 1} for every pair; p̄·h* = ((N+1)·p̂·h* - h*(s̄))/N."""
+    counted = ((e.visits + 1.0) * e.estimated_bias - true.bias[ANCHOR]) / np.maximum(1, e.visits)
+    found = np.where(e.visited, np.abs(counted - true.expected_bias), 0.0)
+    return e.at_worst(found, e.constants.span * e.capped_beta, float(np.ptp(true.bias)))
 
 
 def bonus_bias(e: PlannedEpisodes, true: TrueModel) -> Cases:
@@ -152,6 +167,8 @@ class ScalPlusAuditor:
         """The statements that compare the estimated model with the true one."""
         true = self._true
         return {
+            "bonus-rewards": bonus_rewards(e, true),
+            "bonus-transitions": bonus_transitions(e, true),
             "bonus-bias": bonus_bias(e, true),
             "bonus-values": bonus_values(e, true),
             "bonus-all-values": bonus_all_values(e, true),
@@ -227,7 +244,7 @@ class ScalPlusAuditor:
         if agent.bonus_scale > 1.0:
             reasons["term-bonus"] = f"bonus_scale is {agent.bonus_scale:g}: b is larger than the theorem's"
         if span > agent.span * (1.0 + 1e-9):
-            for name in ("bonus-bias", "optimism", "decomposition", "regret-bound"):
+            for name in ("bonus-transitions", "bonus-bias", "optimism", "decomposition", "regret-bound"):
                 reasons[name] = (
                     f"the optimal bias has span {span:.6g}, more than c = {agent.span:g}: the theorem does not apply"
                 )

@@ -58,11 +58,26 @@ _ALL = (
         f"{_QIAN}, eqs. exploration.bonus, tigher.expl.bonus; docs/kl_scal_plus.md, section 6",
     ),
     Statement(
+        "bonus-rewards",
+        "|r̄ − r| ≤ r_max·min{β_k, 1} for every pair; on cells, plus r_max·L·n^{−α}",
+        f"{_QIAN}, proof of lemma explbonus.inequality",
+        likely=True,
+        constants=True,
+    ),
+    Statement(
+        "bonus-transitions",
+        "|(p̄ − p)·h*| ≤ c·min{β_k, 1} for every pair; on cells, plus c·L·n^{−α}",
+        f"{_QIAN}, proof of lemma explbonus.inequality",
+        likely=True,
+        constants=True,
+    ),
+    Statement(
         "bonus-bias",
         "|r̄ − r + (p̂ − p)·h*| ≤ b_k for every pair",
         f"{_QIAN}, lemma bonus.inequality (a)",
         likely=True,
         constants=True,
+        implied_by=("bonus-rewards", "bonus-transitions"),
     ),
     Statement(
         "bonus-values",
