@@ -110,6 +110,10 @@ class InvalidMDPError(GainfulError, ValueError):
     """The description of a decision process is not one: rows, rewards, indices, labels, a file."""
 
 
+class InvalidPlanError(GainfulError, ValueError):
+    """A file does not hold a plan, or not all of it."""
+
+
 class InvalidAgentError(GainfulError, ValueError):
     """A file does not hold an agent, or not all of it."""
 

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gainful.errors import InvalidArgumentError, InvalidMDPError, TooLargeError, suggestion
+from gainful.errors import InvalidArgumentError, InvalidMDPError, suggestion
+from gainful.mdp.choices import check_pairs
 from gainful.mdp.tables import Source, integer_names, read_table
 from gainful.mdp.units import Objective
 
@@ -18,8 +19,6 @@ Integers = NDArray[np.int64]
 
 LARGEST_REWARD = 1e150
 """The largest absolute reward of a log: squares of larger ones overflow."""
-MOST_PAIRS = 1 << 28
-"""The most pairs of a state and an action that the model of a log may have."""
 
 
 @dataclass(frozen=True)
@@ -92,14 +91,7 @@ def read_transition_log(
         acted.fail(at, values, f"{reward[at]:g}", f"a number between ±{LARGEST_REWARD:g}", int(too_large.sum()))
     state, target, state_labels, n_states = _numbered(acted, ("state", "next_state"), "state", states)
     action, _, action_labels, n_actions = _numbered(acted, ("action", "action"), "action", actions)
-    if n_states * n_actions > MOST_PAIRS:
-        raise TooLargeError(
-            f"{source.title}: {n_states:,} states and {n_actions:,} actions are {n_states * n_actions:,} pairs, more "
-            f"than the limit of {MOST_PAIRS:,}",
-            name=source.title,
-            found=n_states * n_actions,
-            hint="is a measurement or a time in the column of states or actions? Round it to fewer values",
-        )
+    check_pairs(n_states, n_actions, source.title)
     if not timed:
         unit = _chained(state, target)
     return NumberedLog(

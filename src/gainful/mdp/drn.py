@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from gainful.atomic_files import replace_file
 from gainful.errors import InvalidArgumentError, InvalidMDPError, suggestion
+from gainful.mdp.choices import ordered_choices
 from gainful.mdp.drn_reader import DrnReader, open_drn
 from gainful.mdp.units import Objective
 
@@ -211,17 +212,13 @@ def _model(cls: type[Model], reader: DrnReader, number: int, objective: Objectiv
         return _from_ctmc(cls, reader, number, objective, (lengths, targets, values), options)
     if reader.kind == "DTMC" and n_actions > 1:
         raise InvalidMDPError(f"{reader.path}: a DTMC with {n_actions} actions", name=str(reader.path), expected="one")
-    pair = state * n_actions + action
-    order = np.argsort(pair, kind="stable")
-    per_pair = np.zeros(S * n_actions, dtype=np.int64)
-    per_pair[pair] = lengths
+    ordered = ordered_choices(S, n_actions, state, action, lengths)
     table = np.zeros(S * n_actions)
-    table[pair] = rewards
-    if np.any(order[1:] < order[:-1]):
-        entry_order = np.argsort(np.repeat(pair, lengths), kind="stable")
-        targets, values = targets[entry_order], values[entry_order]
+    table[ordered.pair] = rewards
+    if ordered.entries is not None:
+        targets, values = targets[ordered.entries], values[ordered.entries]
     return cls.from_rows(
-        np.concatenate([[0], np.cumsum(per_pair)]),
+        ordered.indptr,
         targets,
         values,
         table.reshape(S, n_actions),

@@ -30,7 +30,8 @@ DENSE_LIMIT_BYTES = 1 << 30
 class MDP:
     r"""A finite Markov decision process, stored as sparse rows over pairs k = s*A + a.
 
-    Other ways to build one are `from_rows`, `from_sparse`, `from_table`, `from_gymnasium`, `from_rates` and `load`.
+    Other ways to build one are `from_rows`, `from_sparse`, `from_table`, `from_function`, `from_gymnasium`,
+    `from_rates`, `from_drn` and `load`.
     All arrays are copied and read-only.
 
     Parameters
@@ -385,6 +386,42 @@ class MDP:
         return rates_module.from_rates(cls, rates, rewards, **options)
 
     @classmethod
+    def from_function(cls, start: Any, actions: Any, outcomes: Any, **options: Any) -> Self:
+        """Build an MDP from functions, on the states that can be reached from the start.
+
+        Parameters
+        ----------
+        start : hashable, or mapping
+            The start state, or a distribution: {state: probability}.
+        actions : callable or sequence
+            actions(state) lists the actions of a state; a sequence means the same ones in all states.
+        outcomes : callable
+            outcomes(state, action) lists (next state, probability, reward or cost).
+        **options
+            objective, "reward" or "cost"; name; labels; max_states; progress=True; see
+            `gainful.mdp.exploration.from_function`.
+
+        Returns
+        -------
+        MDP
+
+        Examples
+        --------
+        A shelf for two, on which one item sells with probability 0.6; ordering fills it up for a cost of 2:
+
+        >>> def outcomes(stock, order):
+        ...     full = 2 if order == "fill" else stock
+        ...     sold = [(full - 1, 0.6, 3.0), (full, 0.4, 0.0)] if full else [(0, 1.0, 0.0)]
+        ...     return [(s, p, r - (2.0 if order == "fill" else 0.0)) for s, p, r in sold]
+        >>> mdp = MDP.from_function(2, ["wait", "fill"], outcomes)
+        >>> mdp, mdp.state_labels
+        (MDP(3 states, 2 actions, 11 transitions), ('2', '1', '0'))
+        """
+        from gainful.mdp import exploration
+
+        return exploration.from_function(cls, start, actions, outcomes, **options)
+
+    @classmethod
     def from_drn(cls, path: str | Path, **options: Any) -> Self:
         """Build an MDP from a file in Storm's explicit format (.drn, also compressed by gzip or xz).
 
@@ -500,6 +537,31 @@ class MDP:
         from gainful.mdp import drn
 
         return drn.to_drn(self, path)
+
+    def to_networkx(self, **options: Any) -> Any:
+        """The transitions as a graph of networkx, which is an optional dependency (`pip install 'gainful[graph]'`).
+
+        Parameters
+        ----------
+        **options
+            max_edges, the most transitions to turn into edges; a million by default.
+
+        Returns
+        -------
+        networkx.MultiDiGraph
+            Nodes are labels or indices of states, with `index` and `start`; edges have `action`, `probability`, and
+            `reward` or `cost`.
+
+        Examples
+        --------
+        >>> import gainful as gf
+        >>> graph = gf.environments.riverswim(6).to_networkx()
+        >>> graph.number_of_edges(), graph.has_edge("left bank", "river 1")
+        (22, True)
+        """
+        from gainful.mdp import networkx_graph
+
+        return networkx_graph.to_networkx(self, **options)
 
     def to_gymnasium(self, **options: Any) -> gymnasium.Env[Any, Any]:
         """A continuing Gymnasium environment with these dynamics.

@@ -38,7 +38,12 @@ _DTYPES = {
 
 def save(mdp: MDP, path: str | Path) -> None:
     """Write the MDP to exactly `path`; the file is complete or, if anything fails, as it was before."""
-    header = {
+    write_archive(FORMAT, path, header_of(mdp), arrays_of(mdp))
+
+
+def header_of(mdp: MDP) -> dict[str, Any]:
+    """What a file has of an MDP besides its arrays."""
+    return {
         "n_states": mdp.n_states,
         "n_actions": mdp.n_actions,
         "reward_law": mdp.reward_law,
@@ -52,31 +57,36 @@ def save(mdp: MDP, path: str | Path) -> None:
             "continuous": mdp.units.continuous,
         },
     }
-    arrays: dict[str, NDArray[Any]] = {}
-    for name in _DTYPES:
-        array = getattr(mdp, name)
-        if array is not None:
-            arrays[name] = array
-    write_archive(FORMAT, path, header, arrays)
+
+
+def arrays_of(mdp: MDP) -> dict[str, NDArray[Any]]:
+    """The arrays of an MDP."""
+    return {name: getattr(mdp, name) for name in _DTYPES if getattr(mdp, name) is not None}
 
 
 def load(cls: type[Model], path: str | Path) -> Model:
     """The MDP in a file written by `save`, equal to the bit; checked like any other input."""
-    header, arrays = read_archive(FORMAT, path)
+    return assembled(cls, FORMAT, path, *read_archive(FORMAT, path))
+
+
+def assembled(
+    cls: type[Model], kind: Format, path: str | Path, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+) -> Model:
+    """The MDP of a header and arrays that were read from a file of some kind."""
     try:
         S, A = int(header["n_states"]), int(header["n_actions"])
         units = Units(**header["units"])
         law, name = header["reward_law"], header["name"]
         state_labels, action_labels = header["state_labels"], header["action_labels"]
     except (KeyError, TypeError, ValueError) as error:
-        raise FORMAT.damaged(path, f"its header lacks or garbles {error}") from error
+        raise kind.damaged(path, f"its header lacks or garbles {error}") from error
     expected = {"indptr": S * A + 1, "pair_rewards": S * A, "start": S}
     needed = set(_DTYPES) - (set() if law == "transition" else {"entry_rewards"})
     if set(arrays) != needed:
-        raise FORMAT.damaged(path, f"it holds the arrays {sorted(arrays)}, expected {sorted(needed)}")
+        raise kind.damaged(path, f"it holds the arrays {sorted(arrays)}, expected {sorted(needed)}")
     for key, array in arrays.items():
         if array.dtype != _DTYPES[key] or array.ndim != 1 or array.size != expected.get(key, arrays["indices"].size):
-            raise FORMAT.damaged(path, f"array '{key}' has shape {array.shape} and dtype {array.dtype}")
+            raise kind.damaged(path, f"array '{key}' has shape {array.shape} and dtype {array.dtype}")
     mdp = cls.__new__(cls)
     try:
         mdp._assemble(
@@ -97,10 +107,10 @@ def load(cls: type[Model], path: str | Path) -> Model:
             user_rewards=False,
         )
     except (InvalidMDPError, InvalidArgumentError) as error:
-        raise FORMAT.damaged(path, str(error)) from error
+        raise kind.damaged(path, str(error)) from error
     for key, array in arrays.items():  # keep the stored bits, which the checks may only have rounded again
         if not np.allclose(getattr(mdp, key), array, rtol=0.0, atol=1e-12 * max(1.0, float(np.abs(array).max()))):
-            raise FORMAT.damaged(path, f"array '{key}' does not agree with the others")
+            raise kind.damaged(path, f"array '{key}' does not agree with the others")
         array.flags.writeable = False
         object.__setattr__(mdp, key, array)
     return mdp

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gainful.atomic_files import write_file
 from gainful.cards import MOST_ROWS, card, left_out, rows_table
 from gainful.mdp.labels import label_column
 from gainful.mdp.model import MDP
@@ -116,6 +118,96 @@ class Plan:
         if chosen.size == 1:
             return self.mdp.action_name(int(chosen[0]))
         return " | ".join(f"{self.mdp.action_name(int(a))} {row[a]:.4g}" for a in chosen)
+
+    @cached_property
+    def stationary(self) -> NDArray[np.float64]:
+        """(S,) long-run fractions of time under the policy, when starting from `mdp.start`."""
+        from gainful.planning.evaluation import evaluate
+
+        return evaluate(self.mdp, self).stationary
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as a dictionary that JSON can hold.
+
+        Returns
+        -------
+        dict
+            Gain, bounds, span and method, and under "policy" the action and bias of each state, as `gainful solve
+            --json` prints them.
+
+        Examples
+        --------
+        >>> import gainful as gf
+        >>> gf.solve(gf.environments.riverswim(6)).to_dict()["policy"][0]
+        {'state': 'left bank', 'action': 'right', 'bias': 0.0}
+        """
+        from gainful.planning.plan_files import plan_to_dict
+
+        return plan_to_dict(self)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """The plan as JSON, which `gf.evaluate` and `gainful evaluate --policy` read.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            A file to write it to, too.
+
+        Returns
+        -------
+        str
+        """
+        import json
+
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        if path is not None:
+            write_file(Path(path), text.encode())
+        return text
+
+    def save(self, path: str | Path) -> None:
+        """Write the plan with its MDP to one file (arrays and JSON, no pickle).
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, which is written completely or not at all.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> import gainful as gf
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "river.plan"
+        >>> plan = gf.solve(gf.environments.riverswim(6))
+        >>> plan.save(file)
+        >>> gf.Plan.load(file).gain == plan.gain
+        True
+        """
+        from gainful.planning.plan_files import save_plan
+
+        save_plan(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Plan:
+        """Read a plan that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Returns
+        -------
+        Plan
+            With its MDP; arrays in `details` come back as lists.
+
+        Raises
+        ------
+        InvalidPlanError
+            If the file is missing, damaged or something else.
+        """
+        from gainful.planning.plan_files import load_plan
+
+        return load_plan(cls, path)
 
     def to_frame(self) -> pd.DataFrame:
         """Tabulate the plan.
