@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Model = TypeVar("Model", bound=MDP)
 
-MOST_STATES = 10_000_000
+MOST_EXPLORED = 10_000_000
 """States after which exploration stops, unless another number is given."""
 LABELS_UP_TO = 100_000
 """States up to which they are labelled without being asked for."""
@@ -36,7 +36,7 @@ def from_function(
     objective: Objective = "reward",
     name: str | None = None,
     labels: bool | Callable[[Any], str] | None = None,
-    max_states: int = MOST_STATES,
+    max_states: int = MOST_EXPLORED,
     progress: Progress = None,
 ) -> Model:
     """Build an MDP from functions, on the states that can be reached from the start.
