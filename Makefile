@@ -36,6 +36,7 @@ floors: $(VENV)/.test-ready
 	@.venv-floors/bin/python -m pytest $(PARALLEL) -m "not slow" $(FLOOR_TESTS)
 
 soak: $(VENV)/.test-ready
+	@GAINFUL_FLIPS=all $(BIN)/python -m pytest -q -m "not slow" tests/test_flipped_bits.py
 	@GAINFUL_CUTS=1000 $(BIN)/python -m pytest -q -s tests/power_cuts
 	@GAINFUL_PROBLEMS=20000 $(BIN)/python -m pytest -q -s tests/planning/test_float64_edge.py
 	@GAINFUL_KILLS=200 $(BIN)/python -m pytest -q tests/experiments/test_crashes.py tests/live/test_crashes.py tests/experiments/test_dask.py tests/serve/test_kills.py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import sqlite3
@@ -18,6 +19,7 @@ from gainful.errors import StoreError
 from gainful.experiments.configuration import RESULTS_VERSION, Configuration
 from gainful.experiments.execution import Task, execute
 from gainful.experiments.store import STORE_FILE, Store, without_seed
+from gainful.experiments.store_checksum import StoreWarning
 from gainful.experiments.store_schema import SCHEMA_VERSION, seal
 from gainful.experiments.wire_format import RunResult, pack, unpack
 from tests.bits import V1
@@ -193,6 +195,47 @@ def test_a_store_of_the_first_version_is_read_as_it_is_and_gets_checksums_when_i
         connection.execute("UPDATE configurations SET agent_label = 'another'")
     with pytest.raises(StoreError, match="the checksum of row 1 of the table configurations is wrong"):
         Store.open(tmp_path / "s")
+
+
+def test_a_closed_store_has_a_checksum_that_sha256sum_understands(folder: Path) -> None:
+    text = (folder / f"{STORE_FILE}.sha256").read_text()
+    digest = hashlib.sha256((folder / STORE_FILE).read_bytes()).hexdigest()
+    assert text == f"{digest}  {STORE_FILE}\n"
+    with Store.open(folder) as store:
+        assert store.notices == []
+        assert not (folder / f"{STORE_FILE}.sha256").exists()
+        with Store.read(folder) as reader:
+            assert reader.notices == []
+    assert (folder / f"{STORE_FILE}.sha256").exists()
+
+
+def test_a_flipped_bit_in_bytes_that_hold_nothing_is_noticed(folder: Path) -> None:
+    data = bytearray((folder / STORE_FILE).read_bytes())
+    data[80] ^= 1  # reserved by SQLite
+    (folder / STORE_FILE).write_bytes(data)
+    with pytest.warns(StoreWarning, match="has changed since it was closed; every row was checked and is intact"):
+        store = Store.read(folder)
+    store.close()
+    with Store.open(folder) as store:
+        assert len(store.notices) == 1
+    Store.read(folder).close()
+
+
+def test_damage_to_the_log_of_a_killed_sweep_lost_runs_silently(folder: Path, tmp_path_factory: Any) -> None:
+    killed = tmp_path_factory.mktemp("killed")
+    with Store.open(folder) as store:
+        store.keep(configuration(2), result(configuration(2)), tries=2)
+        for name in (STORE_FILE, f"{STORE_FILE}-wal"):
+            shutil.copy(folder / name, killed / name)
+    log = killed / f"{STORE_FILE}-wal"
+    whole = log.read_bytes()
+    with Store.read(killed) as store:
+        assert len(store.finished()) == 3
+        assert store.notices == []
+    shutil.copy(folder / STORE_FILE, killed / STORE_FILE)
+    log.write_bytes(whole[:-100] + bytes([whole[-100] ^ 4]) + whole[-99:])
+    with pytest.warns(StoreWarning, match="-wal: damaged; the runs stored last are missing"):
+        Store.read(killed).close()
 
 
 def test_a_store_is_not_created_through_a_link(tmp_path: Path) -> None:

@@ -63,11 +63,12 @@ def warnings_as_notes() -> Iterator[None]:
         before = warnings.showwarning
 
         def show(message: Any, category: Any, *rest: Any, **options: Any) -> None:
-            if not issubclass(category, SteppedInPythonWarning):
+            if not category.__module__.startswith("gainful"):
                 before(message, category, *rest, **options)
             elif str(message) not in shown:
                 shown.add(str(message))
-                print(printable(f"note: {message}"), file=sys.stderr, flush=True)
+                kind = "note" if issubclass(category, SteppedInPythonWarning) else "warning"
+                print(printable(f"{kind}: {message}"), file=sys.stderr, flush=True)
 
         warnings.showwarning = show
         yield

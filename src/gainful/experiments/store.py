@@ -11,6 +11,7 @@ import json
 import os
 import sqlite3
 import time
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,8 @@ from typing import Any, Self
 
 from gainful.errors import StoreError
 from gainful.experiments.configuration import RESULTS_VERSION, Configuration, hash_of
+from gainful.experiments.store_checksum import StoreWarning, drop_checksum, keep_checksum, notice_of_change
+from gainful.experiments.store_log import notice_of_lost_end
 from gainful.experiments.store_schema import (
     APPLICATION_ID,
     CHECKSUMS_SINCE,
@@ -30,6 +33,7 @@ from gainful.experiments.store_schema import (
     insert,
 )
 from gainful.experiments.wire_format import RunResult
+from gainful.locks import writer_of
 
 STORE_FILE = "runs.sqlite"
 
@@ -39,6 +43,9 @@ class Store:
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path, self._connection = path, connection
+        self._writes = False
+        self.notices: list[str] = []
+        """What is not as it was, although nothing is lost."""
 
     # ------------------------------------------------------------------ opening
 
@@ -51,8 +58,10 @@ class Store:
                 f"{path} is a symbolic link to a file that is not a store", name=str(path), hint="remove the link"
             )
         with _explained_errors(path):
+            notice = notice_of_change(path) or notice_of_lost_end(path)
             connection = sqlite3.connect(path, isolation_level=None, timeout=30.0)
             store = cls(path, connection)
+            store.notices += [notice] if notice else []
             try:
                 connection.execute("PRAGMA synchronous = FULL")  # a stored run survives a power cut
                 if store._empty:
@@ -60,6 +69,8 @@ class Store:
                     with store.transaction():
                         create(connection)
                 store._check()
+                drop_checksum(path)
+                store._writes = True
                 connection.execute("PRAGMA journal_mode = WAL")
                 store._migrate()
             except BaseException:
@@ -75,6 +86,9 @@ class Store:
         if not path.exists():
             raise _nothing_stored(folder, f"no {STORE_FILE}")
         with _explained_errors(path):
+            notice = notice_of_change(path)  # before SQLite makes files of its own
+            if writer_of(path.parent) is None:
+                notice = notice or notice_of_lost_end(path)
             connection = cls._connect_to_read(path)
             store = cls(path, connection)
             try:
@@ -84,6 +98,9 @@ class Store:
             except BaseException:
                 connection.close()
                 raise
+        if notice:
+            store.notices.append(notice)
+            warnings.warn(notice, StoreWarning, stacklevel=2)
         return store
 
     @staticmethod
@@ -155,10 +172,13 @@ class Store:
                 self._connection.execute(f"PRAGMA user_version = {found + 1}")
 
     def close(self) -> None:
-        """Merge the write-ahead log into the file, and close it."""
+        """Merge the write-ahead log into the file, and close it; what was written gets a checksum."""
         with contextlib.suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
+        if self._writes:
+            self._writes = False
+            keep_checksum(self.path)
 
     def __enter__(self) -> Self:
         return self
@@ -458,6 +478,8 @@ def _explained_errors(path: Path) -> Iterator[None]:
         if isinstance(error, sqlite3.ProgrammingError):
             raise
         raise StoreError(f"{path} is damaged, or not an SQLite file: {text}", name=str(path), hint=_RESCUE) from error
+    except (UnicodeDecodeError, OverflowError) as error:  # in a message of SQLite, or a value, that is damaged
+        raise StoreError(f"{path} is damaged: {error}", name=str(path), hint=_RESCUE) from error
     except OSError as error:
         raise StoreError(
             f"{path}: {error.strerror or error}", name=str(path), hint="check space and permissions"

@@ -315,8 +315,8 @@ class _SweepRunner:
         finished = self.store.finished()
         missing = [c for c in configurations if c.run_id not in finished]
         self._token, notice = token_of(self.folder)
-        if notice:
-            self._noticed(notice)
+        for words in [*self.store.notices, *filter(None, [notice])]:
+            self._noticed(words)
         waiting = self._solvable(missing)
         self.kinds = {c.run_id: without_seed(c) for c in waiting}
         self.watcher.preparing("trying it out")
