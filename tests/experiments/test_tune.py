@@ -220,6 +220,8 @@ def test_a_search_stores_every_trial_and_confirms_on_fresh_seeds(tmp_path: Path,
     assert Path(told["page"]).exists()
     assert run(["tune", str(path), "--out", str(tmp_path)]) == 0
     text = capsys.readouterr().out
+    with pytest.raises(StoreError, match=r"confirmation or .*trials"):
+        gf.results(tmp_path)
     assert "5 trials by mean expected regret on 2 tuning seeds" in text
     assert "On 3 fresh seeds, of which nothing was chosen" in text
 

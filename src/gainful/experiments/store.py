@@ -448,10 +448,11 @@ _RESCUE = (
 
 
 def _nothing_stored(folder: str | Path, reason: str) -> StoreError:
+    inside = sorted(str(file.parent) for file in Path(folder).glob(f"*/{STORE_FILE}"))[:5]  # as of a tuning
     return StoreError(
         f"{folder}: there is no experiment here ({reason})",
         name=str(folder),
-        hint=f"gainful run SPEC --out {folder} starts one",
+        hint=f"look into {' or '.join(inside)}" if inside else f"gainful run SPEC --out {folder} starts one",
     )
 
 
