@@ -290,7 +290,7 @@ def _without_comments(text: str) -> str:
 # ---------------------------------------------------------------------- classes of stored agents
 
 
-def class_of_file(reference: str, allow: Iterable[str] = (), *, option: str = "allow=") -> Any:
+def class_of_file(reference: str, allow: Iterable[str] = ()) -> Any:
     """The class that a stored file names: imported already, or of a module in `allow`.
 
     Raises
@@ -309,13 +309,13 @@ def class_of_file(reference: str, allow: Iterable[str] = (), *, option: str = "a
         raise ImportRefusedError(
             "module",
             reference,
-            hint=_how_to_allow(module, option),
+            hint=_how_to_allow(module),
             problem=f"it holds a {path} of the module {module}, and no file causes an import",
         )
     return found
 
 
-def _how_to_allow(module: str, option: str) -> str:
-    if option.startswith("--"):
-        return f"if you trust that module, write {option} {module}"
-    return f"import {module} first, or, if you trust it, say {option}[{module!r}]"
+def _how_to_allow(module: str) -> str:
+    if module == "__main__":
+        return "define the class in a module of its own, or use the script that defines it"
+    return f"import {module} first, or, if you trust it, say allow=[{module!r}] (--allow {module} on the command line)"

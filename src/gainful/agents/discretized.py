@@ -10,6 +10,7 @@ from gainful.agents import registry
 from gainful.agents.episodic import EpisodicAgent
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.partitioned import PartitionedAgent
+from gainful.agents.rebuilding import module_of
 from gainful.agents.smoothness import checked_partition
 from gainful.errors import InvalidArgumentError
 from gainful.partition import Partition
@@ -75,7 +76,8 @@ class Discretized(PartitionedAgent):
 
     def settings(self) -> dict[str, Any]:
         """The arguments that recreate this agent; the tabular agent's class by its name."""
-        return {"agent_class": type(self.core).__name__, **super().settings()}
+        core = type(self.core)
+        return {"agent_class": module_of(core) or core.__name__, **super().settings()}
 
     @property
     def guarantee(self) -> Guarantee:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful.agents import registry
 from gainful.agents.agent import Agent
 from gainful.agents.episodic import EPISODE_RECORD, EpisodeLog, EpisodePlan, EpisodicAgent
 from gainful.agents.labels import AgentLabels
+from gainful.agents.rebuilding import check_can_be_rebuilt, module_of, rebuilt, stored_class, with_core_class
 from gainful.agents.saved_arrays import check_saved
 from gainful.archive import Format, read_archive, write_archive
-from gainful.arguments import settings_before
-from gainful.errors import InvalidAgentError, MemoryLimitError
+from gainful.errors import InvalidAgentError, MemoryLimitError, UnknownAgentError
+from gainful.user_modules import ImportRefusedError
 
 AGENT_FILE = Format("gainful-agent", 2, "agent", "agent.save", InvalidAgentError, checked_since=2)
 """Since version 2 the header has "module" and "labels", see `agent_state`, and the file a checksum."""
@@ -26,10 +27,11 @@ Arrays: TypeAlias = dict[str, NDArray[Any]]
 
 def save_agent(agent: Agent, path: str | Path) -> None:
     """Write the whole state of `agent` to one plain file."""
+    check_can_be_rebuilt(agent)
     write_archive(AGENT_FILE, path, *agent_state(agent))
 
 
-def load_agent(path: str | Path) -> Any:
+def load_agent(path: str | Path, *, allow: Sequence[str] = ()) -> Any:
     """Load an agent from the file that `agent.save(path)` wrote.
 
     The agent continues from where it was saved. It makes the same decisions, bit for bit, as if it had never been
@@ -39,6 +41,9 @@ def load_agent(path: str | Path) -> Any:
     ----------
     path : str or Path
         The file. It holds plain arrays and JSON; nothing in it is unpickled or executed.
+    allow : sequence of str
+        Modules that may be imported if the agent's class is defined there, such as ``["my_module"]``. A class of your
+        own that is imported already needs no permission; no other file causes an import.
 
     Returns
     -------
@@ -48,7 +53,8 @@ def load_agent(path: str | Path) -> Any:
     Raises
     ------
     InvalidAgentError
-        If the file does not exist, is damaged, does not hold an agent, or was written by a newer gainful.
+        If the file does not exist, is damaged, does not hold an agent, was written by a newer gainful, or holds an
+        agent of a class that is neither imported nor allowed.
 
     Examples
     --------
@@ -62,28 +68,30 @@ def load_agent(path: str | Path) -> Any:
     (1, True)
     """
     header, arrays = read_archive(AGENT_FILE, path)
-    if header.get("module"):
+    module = header.get("module") or ""
+    try:
+        made = stored_class(str(header.get("agent")), str(module), tuple(allow))
+        settings = with_core_class(header["settings"], tuple(allow))
+    except (UnknownAgentError, ImportRefusedError) as error:
         raise InvalidAgentError(
-            f"{path}: holds a {header['module']}, which is not a class of gainful",
-            name=str(path),
-            found=header["module"],
-            hint="load it with the program that saved it",
-        )
-    made = registry.class_named(str(header.get("agent")))
-    if made is None:
-        raise InvalidAgentError(
-            f"{path}: holds a {header.get('agent')!r}, which this version of gainful does not know",
-            name=str(path),
-            found=header.get("agent"),
-            hint="upgrade gainful",
-        )
+            f"{path}: {error.problem}", name=str(path), found=module or header.get("agent"), hint=error.hint
+        ) from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise AGENT_FILE.damaged(path, f"{type(error).__name__}: {error}") from error
     try:
         _check_sizes(header["settings"], arrays["allowed"])
-        agent = made(**complete_settings(made, header["settings"]), allowed=arrays["allowed"])
+        agent = rebuilt(made, settings, arrays["allowed"])
         take_state(agent, header, arrays)
     except MemoryLimitError:
         raise
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, MemoryError) as error:
+        if module:
+            raise InvalidAgentError(
+                f"{path}: the {module} in it cannot be made again: {type(error).__name__}: {error}",
+                name=str(path),
+                found=module,
+                hint="its class may have changed since it was saved",
+            ) from error
         raise AGENT_FILE.damaged(path, f"{type(error).__name__}: {error}") from error
     return agent
 
@@ -93,17 +101,6 @@ def _check_sizes(settings: dict[str, Any], allowed: NDArray[Any]) -> None:
     sizes = settings.get("n_states", allowed.shape[0]), settings.get("n_actions", allowed.shape[-1])
     if allowed.shape != sizes:
         raise ValueError(f"{sizes[0]} states and {sizes[1]} actions, but array 'allowed' has shape {allowed.shape}")
-
-
-def complete_settings(made: Any, settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a stored agent; one that its version did not have yet gets the value that it stood for."""
-    core: Any = registry.class_named(str(settings.get("agent_class"))) or made  # a discretised agent has its core's
-    return settings_before(core) | settings
-
-
-def module_of(made: type[Any]) -> str:
-    """Where a class outside of gainful is defined, as "my_module:MyAgent"; empty for a class of gainful."""
-    return "" if registry.class_named(made.__name__) is made else f"{made.__module__}:{made.__qualname__}"
 
 
 def agent_state(agent: Agent) -> tuple[Header, Arrays]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,15 @@ class PlainLearner(EpisodicAgent):
         """(N, A) the action taken last in each of these states, as probabilities; the lowest where there was none."""
         return one_hot(self._last_actions[states], self.n_actions)
 
+    def save(self, path: str | Path) -> None:
+        """Refuse: what the object has learned is not known here."""
+        raise InvalidArgumentError(
+            "path",
+            str(path),
+            hint="derive it from EpisodicAgent, and write plan (docs/howto/own_agent.md)",
+            problem=f"a {self.title} cannot be saved, because gainful does not know its state",
+        )
+
     @property
     def guarantee(self) -> Guarantee:
         """None: the object does not say what is proven."""
@@ -92,6 +102,10 @@ class PlainLearnerOnPoints(PartitionedAgent):
         """Tell the object, then count the transition."""
         self.core.learner.observe(state, action, reward, next_state)
         self.core.count(0, action, reward, 0)
+
+    def save(self, path: str | Path) -> None:
+        """Refuse: what the object has learned is not known here."""
+        self.core.save(path)
 
     @property
     def guarantee(self) -> Guarantee:

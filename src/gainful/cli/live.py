@@ -16,6 +16,7 @@ _AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead o
 def recover(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a durable agent.", show_default=False)],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the result.", show_default=False)],
+    allow: options.Allow = None,
     as_json: _AsJson = False,
     max_memory: options.MaxMemory = None,  # noqa: ARG001
     debug: failures.Debug = False,  # noqa: ARG001
@@ -27,7 +28,7 @@ def recover(
     """  # noqa: D301
     from gainful.live.recovery import recover as save
 
-    found = save(folder, out)
+    found = save(folder, out, allow=options.allowed(allow))
     if as_json:
         facts = {
             "out": str(found.out),

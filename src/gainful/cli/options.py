@@ -100,3 +100,22 @@ RewardModel = Annotated[
         "--reward-model", metavar="NAME", help="Which reward model of a .drn file to use.", show_default=False
     ),
 ]
+
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="MODULE",
+        help="A module that may be imported if an agent's class is defined in it; may be repeated.",
+        show_default=False,
+    ),
+]
+"""The option `--allow`, for commands that open agents of a folder."""
+
+
+def allowed(modules: list[str] | None) -> tuple[str, ...]:
+    """The modules that were allowed, imported after one line has said which."""
+    from gainful.user_modules import import_module
+
+    for module in modules or ():
+        import_module(module)
+    return tuple(modules or ())

@@ -47,6 +47,7 @@ def serve(
     timeout: Annotated[
         float, typer.Option(min=0.1, max=3600.0, metavar="SECONDS", help="The time for a whole request to arrive.")
     ] = 30.0,
+    allow: options.Allow = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object once the service listens.")] = False,
     max_memory: options.MaxMemory = None,  # noqa: ARG001
     debug: failures.Debug = False,  # noqa: ARG001
@@ -82,7 +83,7 @@ def serve(
         port=port,
         allow_remote=allow_remote,
         version=__version__,
-        options=OpenOptions(when, planning),  # type: ignore[arg-type]
+        options=OpenOptions(when, planning, options.allowed(allow)),  # type: ignore[arg-type]
         limits=Limits(
             body=body,
             rows=max_rows,

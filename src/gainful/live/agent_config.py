@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import inspect
 import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,24 +15,28 @@ from numpy.typing import NDArray
 
 from gainful.agents import registry
 from gainful.agents.episodic import EpisodicAgent
-from gainful.agents.files import complete_settings
 from gainful.agents.labels import AgentLabels
+from gainful.agents.own_verbs import check_can_act, is_learner, own_verbs
 from gainful.agents.partitioned import PartitionedAgent
-from gainful.errors import InvalidArgumentError, UnknownAgentError, suggestion
+from gainful.agents.rebuilding import check_can_be_rebuilt, rebuilt, stored_class, with_core_class
+from gainful.errors import InvalidArgumentError, JournalError, UnknownAgentError, UnknownNameError, suggestion
+from gainful.live.folder import AgentDescription
 from gainful.live.labels import labels_in
 from gainful.live.prior_model import observe_prior
 from gainful.mdp.model import MDP
+from gainful.user_modules import AGENT_GROUP, ImportRefusedError, is_reference, load_object, registered
 
 
 def make_agent(config: Any) -> tuple[Any, dict[str, Any] | None]:
     """The agent that `config` describes, and name and weight of its prior (None without one).
 
-    `config` is an agent object, taken as it is, or a dictionary: "agent" is a name such as "scal-plus", "prior" and
-    "prior_weight" a model to start from (`observe_prior`), labels and costs as for `labels_in`, and everything else the
-    agent's own arguments. With a prior, n_states, n_actions, allowed, the range of rewards, labels and sign are the
-    model's unless given.
+    `config` is an agent object, taken as it is, or a dictionary: "agent" is a name such as "scal-plus" or
+    "my_module:MyAgent", "prior" and "prior_weight" a model to start from (`observe_prior`), labels and costs as for
+    `labels_in`, and everything else the agent's own arguments. With a prior, n_states, n_actions, allowed, the range of
+    rewards, labels and sign are the model's unless given.
     """
-    if isinstance(config, (EpisodicAgent, PartitionedAgent)):
+    if not isinstance(config, dict | str) and is_learner(config):
+        check_durable(config)
         return config, None
     if not isinstance(config, dict):
         raise InvalidArgumentError(
@@ -56,6 +63,7 @@ def make_agent(config: Any) -> tuple[Any, dict[str, Any] | None]:
         agent = made(**given)
     except TypeError as error:
         raise InvalidArgumentError("config", config, problem=f"config: {name} cannot be made: {error}") from error
+    check_durable(agent)
     agent.labels = labels
     if prior is None:
         return agent, None
@@ -83,32 +91,76 @@ def _check_parameters(name: str, made: Any, given: dict[str, Any]) -> None:
 
 
 def _class_of(name: str) -> Any:
-    if name in registry.PARTITIONED:
-        return registry.continuous_class(name)
-    if name not in registry.AGENTS and name not in registry.NOT_IMPLEMENTABLE:
-        raise UnknownAgentError(
-            f"'{name}'",
-            name="config['agent']",
-            found=name,
-            hint=suggestion(name, [*registry.AGENTS, *registry.PARTITIONED]),
-        )
-    return registry.agent_class(name)
-
-
-def class_named(name: str) -> Any:
-    """The class by its own name, such as 'SCALPlus', as files have it; an UnknownAgentError if there is none."""
-    for key, (_, attribute) in {**registry.AGENTS, **registry.PARTITIONED}.items():
-        if attribute == name:
-            return _class_of(key)
+    """The class behind a name of the registry, one that a package registered, or "my_module:MyAgent"."""
+    usual = registry.usual_name(name)
+    if usual in registry.PARTITIONED:
+        return registry.continuous_class(usual)
+    if usual in registry.AGENTS or usual in registry.NOT_IMPLEMENTABLE:
+        return registry.agent_class(usual)
+    reference = name if is_reference(name) else registered(AGENT_GROUP).get(name)
+    if reference is not None:
+        return load_object(reference)
     raise UnknownAgentError(
-        f"'{name}': this gainful does not know this agent", name="agent", found=name, hint="upgrade gainful"
+        f"'{name}'",
+        name="config['agent']",
+        found=name,
+        hint=suggestion(name, [*registry.AGENTS, *registry.PARTITIONED]),
     )
 
 
-def rebuild_agent(name: str, settings: dict[str, Any], allowed: NDArray[np.bool_] | None) -> Any:
-    """A new agent from what a file holds; TypeError, ValueError or KeyError if that cannot be."""
-    made = class_named(name)
-    return made(**complete_settings(made, settings), **({} if allowed is None else {"allowed": allowed}))
+def check_durable(agent: Any) -> None:
+    """Raise an InvalidArgumentError for an agent that cannot be one of a folder, and would be another if it were."""
+    if not isinstance(agent, EpisodicAgent | PartitionedAgent):
+        raise InvalidArgumentError(
+            "config",
+            type(agent).__name__,
+            "an agent that is derived from EpisodicAgent",
+            "a durable agent is made again from its settings and arrays (docs/howto/own_agent.md)",
+            problem=f"config makes a {type(agent).__name__}",
+        )
+    own = own_verbs(agent)
+    if own:
+        name = type(agent).__name__
+        raise InvalidArgumentError(
+            "config",
+            name,
+            hint="write plan, or the update of a StepwiseAgent, instead (docs/howto/own_agent.md)",
+            problem=f"{name} has its own {' and '.join(own)}, which a durable agent would not call",
+        )
+    check_can_act(agent)
+    check_can_be_rebuilt(agent)
+
+
+def rebuild_agent(header: dict[str, Any], allowed: NDArray[np.bool_] | None) -> Any:
+    """A new agent from the header of one in a file; TypeError, ValueError or KeyError if that cannot be.
+
+    A class that is not gainful's own must have been imported before, see `allow_class`.
+    """
+    made = stored_class(header["agent"], header.get("module") or "")
+    return rebuilt(made, with_core_class(header["settings"]), allowed)
+
+
+@contextlib.contextmanager
+def import_refusals(path: Path) -> Iterator[None]:
+    """Turn a class that cannot be had, because nobody allowed its module or it is not there, into a JournalError."""
+    try:
+        yield
+    except (UnknownNameError, ImportRefusedError) as error:
+        raise JournalError(
+            f"{path}: {error.problem}", name="allow", found=error.found, expected=error.expected, hint=error.hint
+        ) from error
+
+
+def allow_class(description: AgentDescription, allow: Sequence[str]) -> None:
+    """Import the class of an agent in a folder, if it is not gainful's own and its module is in `allow`.
+
+    Raises
+    ------
+    UnknownAgentError, ImportRefusedError
+        If there is no such class, or its module is neither imported nor allowed.
+    """
+    stored_class(description.agent, description.module, allow)
+    with_core_class(description.settings, allow)
 
 
 def _fill_from(prior: Any, given: dict[str, Any], made: Any) -> None:

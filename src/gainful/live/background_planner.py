@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.files import agent_state, take_state
 from gainful.agents.kl_scal_plus import KLSCALPlus
+from gainful.agents.rebuilding import rebuilt, with_core_class
 from gainful.agents.scal_plus import SCALPlus
 from gainful.agents.stepwise import StepwiseAgent
 
@@ -34,7 +35,7 @@ def copy_agent(agent: EpisodicAgent, **settings: Any) -> EpisodicAgent:
     """
     header, arrays = agent_state(agent)
     header = {**header, "settings": {**header["settings"], **settings}}
-    made: EpisodicAgent = type(agent)(**header["settings"], allowed=agent.allowed)
+    made: EpisodicAgent = rebuilt(type(agent), with_core_class(header["settings"]), agent.allowed)
     if settings and makes_only_plans(agent):
         kept = {name: array for name, array in arrays.items() if not name.startswith("own_") or "_log_" in name}
         arrays = kept | {f"own_{name}": array for name, array in made.own_arrays().items() if "log_" not in name}

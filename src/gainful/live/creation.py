@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from gainful.agents.files import agent_state, module_of
+from gainful.agents.files import agent_state
+from gainful.agents.rebuilding import module_of
 from gainful.archive import write_archive
 from gainful.atomic_files import write_file
 from gainful.errors import InvalidArgumentError, JournalError
-from gainful.live.agent_config import class_named, make_agent, plain_settings, statistics_digest
+from gainful.live.agent_config import make_agent, plain_settings, statistics_digest
 from gainful.live.decision_ledger import DecisionLedger
 from gainful.live.end_marker import END_FILE, JournalEnd, pack_end
 from gainful.live.folder import DESCRIPTION_FILE, SEGMENT_HEADER_SIZE, AgentDescription, Folder, segment_header
@@ -50,10 +51,6 @@ def create_agent(folder: Folder, wanted: AgentRequest) -> None:
     """Write the files of a new agent; agent.json is the last, and makes the folder valid."""
     _refuse_remains(folder)
     agent, prior = make_agent(wanted.config)
-    if class_named(type(agent).__name__) is not type(agent):
-        raise InvalidArgumentError(
-            "config", type(agent), problem=f"{type(agent)!r} is not the class of gainful with this name"
-        )
     rows = None if wanted.history is None else wanted.read_history(agent)
     description = AgentDescription(
         identity=secrets.token_hex(16),

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from gainful.agents.files import complete_settings
+from gainful.agents.rebuilding import complete_settings, module_of
 from gainful.archive import read_archive
 from gainful.arguments import choice, finite, flag, whole
 from gainful.atomic_files import make_folder, sync_folder
 from gainful.errors import GainfulError, InvalidArgumentError, JournalError
 from gainful.live.agent_config import (
+    allow_class,
+    import_refusals,
     make_agent,
     plain_settings,
     rebuild_agent,
@@ -44,6 +47,7 @@ def open_agent(
     keep_history: bool | None = None,
     remember: int | None = None,
     max_pending: int | None = None,
+    allow: Sequence[str] = (),
 ) -> DurableAgent:
     """Open the durable agent in a folder, and continue where it stopped; create it if the folder is new.
 
@@ -53,7 +57,8 @@ def open_agent(
         The folder of the agent.
     config : dict or agent, optional
         What the agent is; needed for a new one. A dictionary has the agent's name and its arguments, such as
-        ``{"agent": "scal-plus", "n_states": 6, "n_actions": 2, "span": 7.0}``. With an MDP as "prior" and a
+        ``{"agent": "scal-plus", "n_states": 6, "n_actions": 2, "span": 7.0}``; "my_module:MyAgent" is a class of your
+        own. With an MDP as "prior" and a
         "prior_weight" n, the agent begins as if every pair had been observed n times, as the model has it; no theorem
         covers that. "state_labels" and "action_labels" are lists of names, and "cost_min" and "cost_max" take the place
         of reward_max and reward_min if your numbers are costs. An agent object, such as `gf.fit_log` or
@@ -82,6 +87,9 @@ def open_agent(
     max_pending : int, optional
         How many decisions may wait for their outcomes before the oldest is abandoned, 10,000 by default. Fixed when the
         folder is made.
+    allow : sequence of str
+        Modules that may be imported if the class of the agent in the folder is defined there, such as
+        ``["my_module"]``. A class that is imported already needs no permission; no other file causes an import.
 
     Returns
     -------
@@ -127,6 +135,8 @@ def open_agent(
     lock, made_here = _locked(folder)
     try:
         if folder.description_file.exists():
+            with import_refusals(folder.path):
+                allow_class(folder.read_description(), allow)
             _check_same_agent(folder, wanted)
         else:
             create_agent(folder, wanted)
@@ -209,7 +219,7 @@ def _check_same_agent(folder: Folder, wanted: AgentRequest) -> None:
         if prior != stored.prior:
             found.append(f"prior: stored {stored.prior}, given {prior}")
     if wanted.history is not None:
-        agent = agent if agent is not None else rebuild_agent(stored.agent, stored.settings, None)
+        agent = agent if agent is not None else rebuild_agent(vars(stored), None)
         if log_digest(wanted.read_history(agent)) != stored.history:
             found.append("history: not the log it began with; observe_many adds observations")
     if found:
@@ -223,8 +233,9 @@ def _check_same_agent(folder: Folder, wanted: AgentRequest) -> None:
 
 def _agent_differences(folder: Folder, stored: AgentDescription, agent: Any) -> list[str]:
     """How an agent differs from the one that a folder was made for, in words."""
-    if type(agent).__name__ != stored.agent:
-        return [f"agent: stored {stored.agent}, given {type(agent).__name__}"]
+    if (type(agent).__name__, module_of(type(agent))) != (stored.agent, stored.module):
+        given_class = module_of(type(agent)) or type(agent).__name__
+        return [f"agent: stored {stored.module or stored.agent}, given {given_class}"]
     if agent.labels is not None and agent.labels.to_json() != stored.labels:
         return ["labels or sign: stored " + ("none, given some" if stored.labels is None else "others")]
     given, known = plain_settings(agent.settings()), stored.initial

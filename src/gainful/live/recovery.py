@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from gainful.archive import read_archive
 from gainful.atomic_files import make_folder, write_file, write_table
 from gainful.errors import GainfulError, InvalidArgumentError, JournalError
-from gainful.live.agent_config import rebuild_agent
+from gainful.live.agent_config import allow_class, import_refusals, rebuild_agent
 from gainful.live.durable_agent import DurableAgent
 from gainful.live.end_marker import END_FILE, JournalEnd, pack_end, read_end
 from gainful.live.folder import (
@@ -96,7 +97,7 @@ class _Plan:
         return sorted(number for number in self.records if number > self.last)
 
 
-def recover(path: str | Path, out: str | Path) -> Recovered:
+def recover(path: str | Path, out: str | Path, *, allow: Sequence[str] = ()) -> Recovered:
     """Save what is intact of a durable agent into a new folder, which `gf.open_agent` then opens.
 
     The recovered agent has the state of the newest snapshot that can be read and of every record that follows without
@@ -109,6 +110,8 @@ def recover(path: str | Path, out: str | Path) -> Recovered:
         The folder of the damaged agent. It is only read.
     out : str or Path
         The new folder.
+    allow : sequence of str
+        Modules that may be imported if the agent's class is defined there, as for `gf.open_agent`.
 
     Returns
     -------
@@ -140,7 +143,7 @@ def recover(path: str | Path, out: str | Path) -> Recovered:
     in_use = writer_of(folder.path) is not None
     _check_target(folder, target)
     problems: list[str] = []
-    plan = _plan_recovery(folder, problems)
+    plan = _plan_recovery(folder, problems, allow)
     _write_recovered(folder, target, plan)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -165,9 +168,11 @@ def _check_target(folder: Folder, target: Path) -> None:
         )
 
 
-def _plan_recovery(folder: Folder, problems: list[str]) -> _Plan:
+def _plan_recovery(folder: Folder, problems: list[str], allow: Sequence[str]) -> _Plan:
     """Choose the snapshot from which the most records can be applied; `problems` is filled."""
     description = _description(folder, problems)
+    with import_refusals(folder.path):
+        allow_class(description, allow)
     records = _intact(folder, RecordLayout(description.salt, description.dim), problems)
     _note_missing_end(folder, description, problems)
     usable = _snapshots(folder, description, problems)
@@ -260,7 +265,7 @@ def _snapshots(folder: Folder, description: AgentDescription, problems: list[str
             header, arrays = read_archive(SNAPSHOT_FORMAT, path)
             if header["description"]["identity"] != description.identity or header["sequence"] != sequence:
                 raise ValueError("it belongs to another agent")
-            rebuild_agent(header["agent"]["agent"], header["agent"]["settings"], arrays["agent_allowed"])
+            rebuild_agent(header["agent"], arrays["agent_allowed"])
             found.append(sequence)
         except (GainfulError, KeyError, TypeError, ValueError) as error:
             problems.append(f"{path.name}: {error}")

@@ -62,7 +62,7 @@ class AgentStateMachine:
         self.ledger = DecisionLedger(self.layout, int(options["remember"]), int(options["max_pending"]))
         self.ledger.from_arrays({name: arrays[f"memory_{name}"] for name in ("pending", "reported", "requests")})
         theirs = {name.removeprefix("agent_"): a for name, a in arrays.items() if name.startswith("agent_")}
-        agent = rebuild_agent(header["agent"]["agent"], header["agent"]["settings"], theirs["allowed"])
+        agent = rebuild_agent(header["agent"], theirs["allowed"])
         take_state(agent, header["agent"], theirs)
         self._install(agent)
         self.planner = BackgroundPlanner(self.core, arrays["planner_changed"]) if "planner_changed" in arrays else None
@@ -120,7 +120,7 @@ class AgentStateMachine:
     def copy(self) -> Any:
         """A plain agent in the same state."""
         header, arrays = self._agent_state()
-        made = rebuild_agent(header["agent"], header["settings"], arrays["allowed"])
+        made = rebuild_agent(header, arrays["allowed"])
         take_state(made, header, {name: np.array(array) for name, array in arrays.items()})
         return made
 

@@ -34,6 +34,7 @@ from gainful.live.end_marker import END_FILE
 from gainful.live.folder import DESCRIPTION_FILE, SEGMENT_HEADER_SIZE
 from gainful.locks import LOCK_FILE, FolderLock
 from gainful.serve.agent_slot import AgentSlot, OpenOptions
+from gainful.serve.allowed_classes import check_class_allowed
 from gainful.serve.keys import Keyring, derived_key, hashed, new_key
 from gainful.serve.limits import Limits, check_size
 from gainful.serve.models import ID_PATTERN, NewAgent
@@ -257,6 +258,7 @@ class AgentRegistry:
         return record, key
 
     def _create(self, record: AgentRecord, config: dict[str, Any], wanted: NewAgent) -> DurableAgent:
+        check_class_allowed(str(config.get("agent")), self._options.allow)
         folder = self._agent_folder(record.id)
         self._make_folder(folder, record.id)
         try:
@@ -267,6 +269,7 @@ class AgentRegistry:
                 config,
                 fsync=self._options.agent_fsync,
                 planning=self._options.planning,
+                allow=self._options.allow,
                 remember=wanted.remember,
                 max_pending=max(10_000, self._limits.pending + 1),
                 keep_history=wanted.keep_history,

@@ -42,6 +42,8 @@ class OpenOptions:
 
     fsync: Literal["record", "off"] | float = "record"
     planning: Planning = "auto"
+    allow: tuple[str, ...] = ()
+    """Modules whose classes agents may have, apart from gainful's own."""
 
     @property
     def agent_fsync(self) -> Any:
@@ -196,7 +198,10 @@ class AgentSlot:
             raise JournalError(self.trouble)
         self._opening_tried_at = time.monotonic()
         try:
-            self.agent = open_agent(self.folder, fsync=self._options.agent_fsync, planning=self._options.planning)
+            options = self._options
+            self.agent = open_agent(
+                self.folder, fsync=options.agent_fsync, planning=options.planning, allow=options.allow
+            )
         except (GainfulError, OSError, MemoryError) as error:
             self.trouble = f"the agent cannot be opened: {error}"
             raise

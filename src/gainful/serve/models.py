@@ -82,8 +82,8 @@ class Config(BaseModel):
     agent: Annotated[
         str,
         Field(
-            max_length=40,
-            description="The agent's name, for example scal-plus.",
+            max_length=200,
+            description="The agent's name, for example scal-plus; my_module:MyAgent if the service allows my_module.",
             json_schema_extra={"enum": [*registry.names(), *registry.continuous_names()]},
         ),
     ]
