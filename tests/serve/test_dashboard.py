@@ -103,6 +103,52 @@ def test_the_page_shows_the_numbers_of_the_api(look: Look, service: Running, age
     page.wait_for_selector("#tiles dd:text-is('41')", timeout=8000)  # it asks again by itself
 
 
+@pytest.fixture(scope="module")
+def machine_key(service: Running) -> str:
+    """The key of an agent with labels, costs, and states that do not have all actions."""
+    config = {
+        "agent": "scal-plus",
+        "span": 40.0,
+        "bonus_scale": 0.02,
+        "state_labels": ["new", "worn", "<b>broken</b>"],
+        "action_labels": ["run", "service", "repair"],
+        "allowed": [[True, False, False], [True, True, False], [False, False, True]],
+        "cost_min": 1.0,
+        "cost_max": 40.0,
+    }
+    key = str(service.post("/agents", {"id": "machine", "config": config}).json()["key"])
+    costs = {("new", "run"): 1, ("worn", "run"): 3, ("worn", "service"): 6, ("<b>broken</b>", "repair"): 40}
+    state = "new"
+    for n in range(30):
+        action = service.post("/agents/machine/act", {"state": state}, key).json()["action"]
+        worse = {"new": "worn", "worn": "<b>broken</b>"}.get(state, "new")
+        to = "new" if action != "run" else worse if n % 4 == 3 else state
+        told = {"state": state, "action": action, "cost": costs[state, action], "next_state": to}
+        assert service.post("/agents/machine/observe", told, key).status_code == 200
+        state = to
+    return key
+
+
+def test_the_page_shows_labels_and_costs_and_no_bonus_of_actions_that_a_state_lacks(
+    look: Look, service: Running, machine_key: str
+) -> None:
+    page = look("/")
+    typed(page, machine_key)
+    found = service.ask("GET", "/agents/machine", machine_key).json()
+    tiles = page.inner_text("#tiles")
+    assert "Optimistic average cost" in tiles
+    assert f"Mean cost so far\n{found['mean_cost']:.5g}" in tiles
+    assert page.inner_text("#over") == "Average cost over time"
+    assert "(cost)" in page.inner_text("#list")
+    heads = page.locator("#heads th").all_inner_texts()
+    assert heads[2:5] == ["visits, run", "visits, service", "visits, repair"]
+    rows = [row.locator("td").all_inner_texts() for row in page.locator("#states tr").all()]
+    assert [row[0] for row in rows] == ["new", "worn", "<b>broken</b>"]
+    assert [rows[0][1], rows[2][1]] == ["run", "repair"]
+    assert rows[0][3:5] == rows[0][6:8] == ["", ""]
+    assert all(rows[0][i] for i in (2, 5))
+
+
 def test_the_admin_key_shows_all_agents(look: Look, service: Running, agent_key: str) -> None:
     service.make("another")
     page = look("/")

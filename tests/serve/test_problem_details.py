@@ -173,7 +173,8 @@ def test_only_json_is_taken(media: str, service: Running, kept: Kept) -> None:
         ({**GOOD, "reward": "1"}, 422, "body.reward"),
         ({**GOOD, "next_state": 6}, 422, "body"),
         ({**GOOD, "action": None}, 422, "body.action"),
-        ({"state": 0, "action": 1}, 422, "body.reward"),
+        ({"state": 0, "action": 1}, 422, "body.next_state"),
+        ({"state": 0, "action": 1, "next_state": 1}, 422, "body.reward"),
         ({**GOOD, "request_id": "first"}, 409, "body"),
         ({**GOOD, "state": 2, "request_id": "told"}, 409, "body"),
         ({"decision_id": 99, "reward": 0.5, "next_state": 0}, 404, "body.decision_id"),
@@ -256,7 +257,7 @@ FOUND: list[tuple[str, Any, str, str, str]] = [
     ("act", {"state": 0, "more": 1}, "body.more", "1", "no such member"),
     ("observe", {**GOOD, "next_state": {}}, "body.next_state", "{}", "an integer in 0 … 5"),
     ("observe", {**GOOD, "action": 2}, "body.action", "2", "an integer in 0 … 1"),
-    ("observe", {**GOOD, "action": "x"}, "body.action", '"x"', "a valid integer"),
+    ("observe", {**GOOD, "action": "x"}, "body.action", '"x"', "an integer in 0 … 1"),
     ("observe", {**GOOD, "reward": 1.5}, "body.reward", "1.5", "a number in [0, 1]"),
     (
         "observe",
@@ -272,7 +273,13 @@ FOUND: list[tuple[str, Any, str, str, str]] = [
         '"a"',
         "an integer in 0 … 5",
     ),
-    ("observe", {"transitions": [GOOD, {**GOOD, "reward": 2.0}]}, "body", "2.0", "a number in [0, 1]"),
+    (
+        "observe",
+        {"transitions": [GOOD, {**GOOD, "reward": 2.0}]},
+        "body.transitions.1.reward",
+        "2.0",
+        "a number in [0, 1]",
+    ),
     ("change", {"span": -1.0}, "body.span", "-1.0", "greater than or equal to 0"),
 ]
 

@@ -116,7 +116,8 @@ def state_number(labels: AgentLabels | None, name: str, value: Any, n_states: in
     if type(value) is int and 0 <= value < n_states:
         return value
     if isinstance(value, str):
-        return label_number(None if labels is None else labels.state_numbers, name, value)
+        known = None if labels is None else labels.state_numbers
+        return label_number(known, name, value, f"an integer in 0 … {n_states - 1}")
     return whole_below(name, value, n_states)
 
 
@@ -125,12 +126,13 @@ def action_number(labels: AgentLabels | None, value: Any, n_actions: int) -> int
     if type(value) is int and 0 <= value < n_actions:
         return value
     if isinstance(value, str):
-        return label_number(None if labels is None else labels.action_numbers, "action", value)
+        known = None if labels is None else labels.action_numbers
+        return label_number(known, "action", value, f"an integer in 0 … {n_actions - 1}")
     return whole_below("action", value, n_actions)
 
 
-def label_number(numbers: Mapping[str, int] | None, name: str, label: str) -> int:
-    """The number of a label, or an InvalidArgumentError that suggests the nearest one."""
+def label_number(numbers: Mapping[str, int] | None, name: str, label: str, otherwise: str) -> int:
+    """The number of a label, or an InvalidArgumentError: what to give `otherwise`, or the nearest label."""
     found = None if numbers is None else numbers.get(label)
     if found is not None:
         return found
@@ -139,7 +141,7 @@ def label_number(numbers: Mapping[str, int] | None, name: str, label: str) -> in
         raise InvalidArgumentError(
             name,
             label,
-            "a number",
+            otherwise,
             problem=f"{name} is {describe(label)}, and the {kind}s of this agent have no labels",
         )
     raise InvalidArgumentError(name, label, hint=_hint(label, numbers), problem=f"there is no {kind} {describe(label)}")

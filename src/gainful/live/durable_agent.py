@@ -87,7 +87,7 @@ class DurableAgent:
         )
         self._decisions = DecisionMaker(self._session)
         self._outcomes = OutcomeRecorder(self._session)
-        self._translation = LabelTranslation(self._session.labels)
+        self._translation = LabelTranslation(self._session.labels, self.n_states, self.n_actions, self.dim)
 
     # ------------------------------------------------------------------ deciding
 
@@ -304,7 +304,7 @@ class DurableAgent:
             return self._outcomes.observe_many(
                 column("states", states),
                 column("actions", actions),
-                rewards_of(rewards, costs),
+                rewards_of(self._session.machine.core, rewards, costs),
                 column("next_states", next_states),
                 request_id,
             )

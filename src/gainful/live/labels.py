@@ -69,17 +69,24 @@ class LabelTranslation:
     ----------
     labels : AgentLabels or None
         The labels and the sign; None if there are only numbers, and rewards.
+    n_states, n_actions, dim : int
+        The sizes of the agent; `dim` is 0 if states are numbers.
     """
 
-    def __init__(self, labels: AgentLabels | None) -> None:
+    def __init__(self, labels: AgentLabels | None, n_states: int, n_actions: int, dim: int) -> None:
         self.labels = labels
         self._known = NO_LABELS if labels is None else labels
+        point = "a number" if dim == 1 else f"a list of {dim} numbers"
+        self._state_form = point if dim else f"an integer in 0 … {n_states - 1}"
+        self._action_form = f"an integer in 0 … {n_actions - 1}"
 
     # ------------------------------------------------------------------ in
 
     def state(self, name: str, value: Any) -> Any:
         """A state as the agent takes it."""
-        return label_number(self._known.state_numbers, name, value) if isinstance(value, str) else value
+        if not isinstance(value, str):
+            return value
+        return label_number(self._known.state_numbers, name, value, self._state_form)
 
     def action(self, value: Any) -> Any:
         """An action as the agent takes it; what `act` answered keeps its decision."""
@@ -87,7 +94,7 @@ class LabelTranslation:
             return value
         if isinstance(value, LabelledDecision):
             return Decision(value.number, value.decision_id, value.state)
-        return label_number(self._known.action_numbers, "action", value)
+        return label_number(self._known.action_numbers, "action", value, self._action_form)
 
     def transition(self, core: Any, state: Any, action: Any, reward: Any, next_state: Any) -> tuple[Any, Any, Any, Any]:
         """State, action, reward and next state as the agent takes them; an error about them has the user's words."""
@@ -105,8 +112,14 @@ class LabelTranslation:
         entries = values.tolist() if isinstance(values, np.ndarray) else values
         if not isinstance(entries, Sequence) or isinstance(entries, str) or str not in {type(x) for x in entries}:
             return values
-        numbers = self._known.action_numbers if name == "actions" else self._known.state_numbers
-        return [label_number(numbers, f"{name}[{i}]", x) if isinstance(x, str) else x for i, x in enumerate(entries)]
+        known = (self._known.state_numbers, self._state_form)
+        if name == "actions":
+            known = (self._known.action_numbers, self._action_form)
+        numbers, otherwise = known
+        return [
+            label_number(numbers, f"{name}[{i}]", x, otherwise) if isinstance(x, str) else x
+            for i, x in enumerate(entries)
+        ]
 
     # ------------------------------------------------------------------ out
 
@@ -168,8 +181,8 @@ def reward_of(core: Any, reward: Any, cost: Any) -> Any:
     return 0.0 - float(cost)
 
 
-def rewards_of(rewards: Any, costs: Any) -> Any:
-    """The rewards of many outcomes that are given as rewards or as costs."""
+def rewards_of(core: Any, rewards: Any, costs: Any) -> Any:
+    """The rewards of many outcomes that are given as rewards or as costs, which are checked here."""
     if (rewards is None) == (costs is None):
         problem = "there are neither rewards nor costs" if costs is None else "both rewards and costs are given"
         raise InvalidArgumentError("rewards", hint="give one of rewards and costs=", problem=problem)
@@ -179,9 +192,18 @@ def rewards_of(rewards: Any, costs: Any) -> Any:
         given = np.asarray(costs)
         if given.dtype.kind not in "iuf":
             raise TypeError(f"they have dtype {given.dtype}")
-        return 0.0 - given.astype(np.float64)
+        found = 0.0 - given.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgumentError("costs", costs, problem=f"costs are not numbers: {error}") from error
+    bad = ~((found >= core.reward_min) & (found <= core.reward_max))
+    if bad.any():
+        at = int(np.flatnonzero(bad.reshape(-1))[0])
+        low, high = 0.0 - core.reward_max, 0.0 - core.reward_min
+        hint = f"{int(bad.sum())} of {bad.size} rows are wrong"
+        raise InvalidArgumentError(
+            f"costs[{at}]", float(given.reshape(-1)[at]), f"a number in [{low:g}, {high:g}]", hint
+        )
+    return found
 
 
 # ---------------------------------------------------------------------- in a config

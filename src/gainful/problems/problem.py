@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gainful.agents.episodic import EpisodicAgent
+from gainful.agents.labels import AgentLabels
 from gainful.agents.registry import agent_class
 from gainful.arguments import real, whole
 from gainful.errors import InvalidArgumentError, suggestion
@@ -517,8 +518,10 @@ class Problem(ABC):
         if "span" in known:
             needed = known["span"].default is not None or structure(model) != "communicating"
             filled["span"] = self.c if needed else None
-        return made(
+        learner = made(
             model.n_states,
             model.n_actions,
             **{name: value for name, value in filled.items() if name in known} | settings,
         )
+        learner.labels = AgentLabels.of(model)
+        return learner

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gainful.agents.labels import AgentLabels
 from gainful.errors import GainfulError
 from gainful.live import DurableAgent
 from gainful.theory.regret import regret_bound
@@ -40,6 +41,8 @@ def agent_view(agent: DurableAgent, first: int, states: int) -> dict[str, Any]:
     low = float(settings.get("reward_min", 0.0))
     bonus = agent.bonuses()
     t = agent.t
+    mean = finite_or_none(low + float(statistics.reward_sum.sum()) / t) if t else None
+    costs = status["objective"] == "cost"
     bounds = agent.gain_bounds
     gain = None
     if bounds is not None and all(map(math.isfinite, bounds)):
@@ -52,8 +55,10 @@ def agent_view(agent: DurableAgent, first: int, states: int) -> dict[str, Any]:
         "episodes": status["episodes"],
         "sequence": status["sequence"],
         "planning_under_way": status["planning_under_way"],
+        "objective": status["objective"],
         "gain": gain,
-        "mean_reward": finite_or_none(low + float(statistics.reward_sum.sum()) / t) if t else None,
+        "mean_reward": None if costs else mean,
+        "mean_cost": 0.0 - mean if costs and mean is not None else None,
         "confidence": confidence(agent, bonus),
         "regret_bound": regret_so_far(agent, status["agent"], settings),
         "guarantee": {"holds": status["guarantee_holds"], "text": status["guarantee"]},
@@ -68,15 +73,23 @@ def tables(agent: DurableAgent, bonus: NDArray[np.float64] | None, first: int, s
     """Policy, visits and bonuses of `states` states from `first` on, as copies."""
     S, A = agent.n_states, agent.n_actions
     rows = slice(min(first, S), min(first + states, S))
-    actions = agent.actions
+    actions, allowed, labels = agent.actions, agent.allowed[rows], agent.labels or AgentLabels()
     return {
         "first": rows.start,
         "n_states": S,
         "n_actions": A,
         "policy": None if actions is None else actions[rows].copy(),
         "visits": agent.statistics.visits.reshape(S, A)[rows].copy(),
-        "bonus": None if bonus is None else bonus[rows].copy(),
+        "bonus": None if bonus is None else _with_gaps(bonus[rows], allowed),
+        "allowed": None if agent.allowed.all() else allowed.copy(),
+        "state_labels": None if labels.states is None else list(labels.states[rows]),
+        "action_labels": None if labels.actions is None else list(labels.actions),
     }
+
+
+def _with_gaps(bonus: NDArray[np.float64], allowed: NDArray[np.bool_]) -> NDArray[Any]:
+    """The bonuses, with None for actions that a state does not have."""
+    return bonus.copy() if allowed.all() else np.where(allowed, bonus, None)  # type: ignore[call-overload]
 
 
 def confidence(agent: DurableAgent, bonus: NDArray[np.float64] | None) -> dict[str, Any]:
@@ -183,17 +196,20 @@ def _bins_of_coarsest_axis(agent: DurableAgent, settings: dict[str, Any]) -> int
 
 def episodes(agent: DurableAgent, points: int) -> dict[str, Any]:
     """The gain over time: at most `points` episodes, evenly spaced in the logarithm of their number."""
-    records = agent.episodes
+    records, costs = agent.episodes, agent.labels is not None and agent.labels.objective == "cost"
     n = len(records)
     if n > points:
         chosen = np.unique(np.geomspace(1, n, points).astype(np.int64)) - 1
         records = records[chosen]
+    gain, low, high = (records[name] for name in ("gain", "gain_low", "gain_high"))
+    if costs:
+        gain, low, high = 0.0 - gain, 0.0 - high, 0.0 - low
     return {
         "of": n,
         "step": records["step"].tolist(),
-        "gain": [finite_or_none(x) for x in records["gain"]],
-        "low": [finite_or_none(x) for x in records["gain_low"]],
-        "high": [finite_or_none(x) for x in records["gain_high"]],
+        "gain": [finite_or_none(x) for x in gain],
+        "low": [finite_or_none(x) for x in low],
+        "high": [finite_or_none(x) for x in high],
     }
 
 
@@ -206,6 +222,7 @@ def summary(agent: DurableAgent) -> dict[str, Any]:
         "episodes": agent.n_episodes,
         "sequence": agent.sequence,
         "pending": agent.n_pending,
+        "objective": "reward" if agent.labels is None else agent.labels.objective,
         "gain_low": finite_or_none(bounds[0]),
         "gain_high": finite_or_none(bounds[1]),
     }

@@ -31,14 +31,12 @@ from gainful.serve.json_text import encode
 from gainful.serve.keys import ADMIN
 from gainful.serve.limits import Limits, body_of
 from gainful.serve.metrics import METRICS_MEDIA_TYPE, Metrics
+from gainful.serve.observations import hand_over
 from gainful.serve.openapi import OPERATIONS, openapi
 from gainful.serve.pages import PAGE_HEADERS, Page, dashboard, documentation
 from gainful.serve.problem_details import (
     PROBLEM_MEDIA_TYPE,
-    SEE_DOCS,
-    STATE_MEMBERS,
     ProblemError,
-    as_json,
     of_error,
     of_validation,
 )
@@ -214,7 +212,8 @@ class Service:
             return ""
         if agent.dim:
             return f"a list of {agent.dim} numbers" if agent.dim > 1 else "a number, or a list of 1 number"
-        return f"an integer in 0 … {agent.n_states - 1}"
+        labelled = agent.labels is not None and agent.labels.states is not None
+        return f"an integer in 0 … {agent.n_states - 1}" + (", or a label" if labelled else "")
 
 
 # ---------------------------------------------------------------------- agents
@@ -246,7 +245,7 @@ async def list_agents(service: Service, request: Request) -> Response:
 
 def _listed(record: AgentRecord, slot: AgentSlot, folder: str) -> dict[str, Any]:
     """The row of an agent in the list."""
-    known = {"agent": "", "observations": 0, "episodes": 0, "gain_low": None, "gain_high": None}
+    known = {"agent": "", "observations": 0, "episodes": 0, "objective": "reward", "gain_low": None, "gain_high": None}
     agent = slot.agent  # read once, because a thread may close it meanwhile
     if agent is not None:
         known |= {key: value for key, value in summary(agent).items() if key in known}
@@ -308,7 +307,8 @@ async def act(service: Service, request: Request) -> Response:
         return agent.act(asked.state, request_id=asked.request_id)
 
     decision = await slot.call(decide)
-    return json_response({"decision_id": decision.decision_id, "action": int(decision)})
+    action = str(decision) if isinstance(decision, str) else int(decision)
+    return json_response({"decision_id": decision.decision_id, "action": action})
 
 
 async def observe(service: Service, request: Request) -> Response:
@@ -316,48 +316,8 @@ async def observe(service: Service, request: Request) -> Response:
     slot = service.slot(request)
     content = await body_of(request, service.limits, service.limits.body)
     body = await service.parse(slot, content, lambda content: models.parse_observation(content, service.limits.rows))
-    receipt = await slot.call(lambda agent: _observe(agent, body))
+    receipt = await slot.call(lambda agent: hand_over(agent, body))
     return json_response({"sequence": receipt.sequence, "repeated": receipt.repeated})
-
-
-def _observe(agent: DurableAgent, body: models.Transition | models.OutcomeBody | models.Transitions) -> Any:
-    """Hand an observation to the agent, which checks its values."""
-    if isinstance(body, models.OutcomeBody):
-        return agent.report(body.decision_id, body.reward, body.next_state, request_id=body.request_id)
-    if isinstance(body, models.Transition):
-        return agent.observe(
-            body.state,
-            body.action,
-            body.reward,
-            body.next_state,
-            decision_id=body.decision_id,
-            request_id=body.request_id,
-        )
-    rows = body.transitions
-    states, next_states = (
-        [_column_entry(agent, getattr(row, name), f"transitions.{i}.{name}") for i, row in enumerate(rows)]
-        for name in STATE_MEMBERS
-    )
-    actions, rewards = [row.action for row in rows], [row.reward for row in rows]
-    return agent.observe_many(states, actions, rewards, next_states, request_id=body.request_id)
-
-
-def _column_entry(agent: DurableAgent, state: Any, where: str) -> Any:
-    """A state in the one form that all states of a batch have: a list of d coordinates, or an index."""
-    d = agent.dim
-    entry = [state] if d == 1 and not isinstance(state, list) else state
-    if (len(entry) != d) if isinstance(entry, list) else d:
-        expected = f"a list of {d} numbers" if d else f"an integer in 0 … {agent.n_states - 1}"
-        found = as_json(state)
-        raise ProblemError(
-            422,
-            f"{where} is {found}, expected {expected}",
-            where=f"body.{where}",
-            found=found,
-            expected=expected,
-            hint=SEE_DOCS,
-        )
-    return entry
 
 
 async def abandon(service: Service, request: Request) -> Response:
@@ -402,6 +362,8 @@ async def list_pending(service: Service, request: Request) -> Response:
                 "decision_id": decision.decision_id,
                 "state": decision.state.tolist() if agent.dim else int(decision.state),
                 "action": decision.action,
+                "state_label": decision.state_label,
+                "action_label": decision.action_label,
                 "observations": decision.t,
             }
             for decision in pending[:limit]

@@ -19,8 +19,13 @@ AGENT_METRICS = (
     ("sequence", "agent_records_total", "counter", "Records in the journal of the agent."),
     ("episodes", "agent_episodes_total", "counter", "Episodes of the agent, each with a plan."),
     ("pending", "agent_pending_decisions", "gauge", "Decisions that are waiting for their outcomes."),
-    ("gain_low", "agent_gain_low", "gauge", "Lower end of the bracket on the optimistic gain."),
-    ("gain_high", "agent_gain_high", "gauge", "Upper end of the bracket on the optimistic gain."),
+    ("gain_low", "agent_gain_low", "gauge", "Lower end of the bracket on the optimistic gain (cost)."),
+    (
+        "gain_high",
+        "agent_gain_high",
+        "gauge",
+        "Upper end of the bracket on the optimistic gain (cost).",
+    ),
     ("queue", "agent_queue", "gauge", "Requests that are waiting for the agent."),
     ("syncs", "agent_shared_syncs_total", "counter", "Disk syncs, each shared by one or more requests."),
 )

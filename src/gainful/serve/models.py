@@ -6,6 +6,7 @@ in the OpenAPI description under its title, which is its class name unless `mode
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -14,10 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 from gainful.agents import registry
 from gainful.serve.json_text import decode
 from gainful.serve.problem_details import ProblemError
+from gainful.serve.values import MAX_DIMENSIONS, Action, Label, Number, PaidBody, State, publish_reward_or_cost
 
 ID_PATTERN = r"^[a-z0-9][a-z0-9-]{0,62}$"
-MAX_STATE = 2**32 - 1
-MAX_DIMENSIONS = 16
 MAX_INTEGER_ID = 2**63 - 1
 MAX_COMMAS_PER_OBJECT = 2 * MAX_DIMENSIONS + 4
 """A row has four members, two of them with coordinates."""
@@ -33,18 +33,6 @@ RequestId = Annotated[
         "same id returns the first response and does nothing twice, even if the service was killed in between."
     ),
 ]
-Number = Annotated[float, Field(ge=-1e15, le=1e15)]
-State = Annotated[
-    Annotated[int, Field(ge=0, le=MAX_STATE)]
-    | Number
-    | Annotated[list[Number], Field(min_length=1, max_length=MAX_DIMENSIONS)],
-    Field(
-        description="The index of a state. For agents on continuous states, a list of coordinates, or a single number "
-        "if d = 1."
-    ),
-]
-Action = Annotated[int, Field(ge=0, le=MAX_STATE)]
-Reward = Annotated[Number, Field(description="Between the agent's reward_min and reward_max.")]
 DecisionId = Annotated[int, Field(ge=1, le=MAX_INTEGER_ID, description="The id that /act returned.")]
 
 
@@ -55,6 +43,19 @@ def _strict(title: str | None = None, example: dict[str, Any] | None = None) -> 
         config["title"] = title
     if example is not None:
         config["json_schema_extra"] = {"examples": [example]}
+    return config
+
+
+def _paid(title: str | None = None, example: dict[str, Any] | None = None) -> ConfigDict:
+    """The configuration of a request model with a reward or a cost."""
+
+    def publish(schema: dict[str, Any]) -> None:
+        publish_reward_or_cost(schema)
+        if example is not None:
+            schema["examples"] = [example]
+
+    config = _strict(title)
+    config["json_schema_extra"] = publish
     return config
 
 
@@ -87,8 +88,24 @@ class Config(BaseModel):
             json_schema_extra={"enum": [*registry.names(), *registry.continuous_names()]},
         ),
     ]
-    n_actions: Annotated[int, Field(ge=1, le=10**6)]
-    n_states: Annotated[int, Field(ge=1, le=10**9, description="For agents on discrete states.")] | None = None
+    n_actions: Annotated[int, Field(ge=1, le=10**6, description="Needed unless there are action_labels.")] | None = None
+    n_states: (
+        Annotated[
+            int, Field(ge=1, le=10**9, description="For agents on discrete states, unless there are state_labels.")
+        ]
+        | None
+    ) = None
+    state_labels: (
+        Annotated[list[Label], Field(min_length=1, description="A distinct label for every state.")] | None
+    ) = None
+    action_labels: (
+        Annotated[list[Label], Field(min_length=1, description="A distinct label for every action.")] | None
+    ) = None
+    cost_min: (
+        Annotated[float, Field(ge=-1e12, le=1e12, description="With cost_max, in place of the range of rewards.")]
+        | None
+    ) = None
+    cost_max: Annotated[float, Field(ge=-1e12, le=1e12)] | None = None
     span: Annotated[float, Field(ge=0.0, le=1e9, description="c, a bound on the span of the optimal bias.")] | None = (
         None
     )
@@ -106,6 +123,9 @@ class Config(BaseModel):
     def given(self) -> dict[str, Any]:
         """The members that were sent, as `gf.open_agent` takes them."""
         found = {name: value for name, value in self.model_dump(exclude_unset=True).items() if value is not None}
+        for kind in ("state", "action"):
+            if f"{kind}_labels" in found:
+                found.setdefault(f"n_{kind}s", len(found[f"{kind}_labels"]))
         return found | ({"partition": self.partition.model_dump()} if self.partition is not None else {})
 
 
@@ -143,38 +163,35 @@ class Act(BaseModel):
     request_id: RequestId | None = None
 
 
-class Transition(BaseModel):
-    """An observed transition: in `state`, `action` was taken, earned `reward` and led to `next_state`."""
+class Transition(PaidBody):
+    """An observed transition: in `state`, `action` was taken, earned `reward` (or cost `cost`), led to `next_state`."""
 
-    model_config = _strict(example={"state": 0, "action": 1, "reward": 0.5, "next_state": 1})
+    model_config = _paid(example={"state": 0, "action": 1, "reward": 0.5, "next_state": 1})
 
     state: State
     action: Action
-    reward: Reward
     next_state: State
     decision_id: DecisionId | None = None
     request_id: RequestId | None = None
 
 
-class OutcomeBody(BaseModel):
+class OutcomeBody(PaidBody):
     """The outcome of a decision, reported at any later time. It counts once, however often it is sent."""
 
-    model_config = _strict("Outcome", {"decision_id": 2, "reward": 0.5, "next_state": 1})
+    model_config = _paid("Outcome", {"decision_id": 2, "reward": 0.5, "next_state": 1})
 
     decision_id: DecisionId
-    reward: Reward
     next_state: State
     request_id: RequestId | None = None
 
 
-class Row(BaseModel):
+class Row(PaidBody):
     """One transition of a batch."""
 
-    model_config = _strict()
+    model_config = _paid()
 
     state: State
     action: Action
-    reward: Reward
     next_state: State
 
 
@@ -216,6 +233,7 @@ class Abandon(BaseModel):
 Observation = Transition | OutcomeBody | Transitions
 
 T = TypeVar("T")
+_ACTION_MEMBER = re.compile(rb'"action"\s*:')  # a label may be "action" too
 
 
 def _parser(validate: Callable[[bytes], T]) -> Callable[[bytes], T]:
@@ -249,7 +267,7 @@ def _validate_single(body: bytes) -> Transition | OutcomeBody | Transitions:
     """A validation error refers to the kind that the body resembles most."""
     if b"\\" in body:  # member names may be written with escapes, so they cannot be searched for
         return _validate_any_observation(body)
-    if b'"decision_id"' in body and b'"action"' not in body:
+    if b'"decision_id"' in body and _ACTION_MEMBER.search(body) is None:
         return _validate_outcome(body)
     return _validate_transition(body)
 
@@ -262,7 +280,7 @@ def parse_observation(body: bytes, max_rows: int) -> Transition | OutcomeBody | 
 
     A batch with too many rows is rejected before it is parsed, and the first row with an error ends the parsing.
     """
-    objects = body.count(b"{")  # no valid body has a brace or a comma in a string
+    objects = body.count(b"{")  # in a string only as part of a label, which makes the largest batch smaller
     if objects > max_rows + 1:
         raise ProblemError(
             422,
@@ -353,12 +371,12 @@ class Key(BaseModel):
 
 
 class DecisionBody(BaseModel):
-    """An action to take, and the id to report its outcome with."""
+    """An action to take, and the id to report its outcome with: a label if the state was given by its label."""
 
     model_config = ConfigDict(title="Decision")
 
     decision_id: int
-    action: int
+    action: int | str
 
 
 class ReceiptBody(BaseModel):
@@ -403,6 +421,8 @@ class WaitingBody(BaseModel):
     decision_id: int
     state: int | list[float]
     action: int
+    state_label: str | None
+    action_label: str | None
     observations: int
 
 
@@ -427,7 +447,8 @@ class Listed(BaseModel):
     agent: str
     observations: int
     episodes: int
-    gain_low: float | None
+    objective: Literal["reward", "cost"]
+    gain_low: float | None = Field(description="The average cost, if the objective is cost.")
     gain_high: float | None
 
 
@@ -498,7 +519,10 @@ class Tables(BaseModel):
     n_actions: int
     policy: list[int] | None = Field(description="The greedy action of each state; null before the first plan.")
     visits: list[list[int]]
-    bonus: list[list[float]] | None
+    bonus: list[list[float | None]] | None = Field(description="null for an action that a state does not have.")
+    allowed: list[list[bool]] | None = Field(description="The actions that each state has; null if all have all.")
+    state_labels: list[str] | None = Field(description="The labels of these states; null if they have none.")
+    action_labels: list[str] | None
 
 
 class AgentView(BaseModel):
@@ -516,8 +540,10 @@ class AgentView(BaseModel):
     episodes: int
     sequence: int
     planning_under_way: bool
-    gain: Gain | None
+    objective: Literal["reward", "cost"] = Field(description="Whether the user's numbers are rewards or costs.")
+    gain: Gain | None = Field(description="The average cost, if the objective is cost.")
     mean_reward: float | None
+    mean_cost: float | None = Field(description="In place of mean_reward, if the objective is cost.")
     confidence: Confidence
     regret_bound: RegretBound
     guarantee: Promise

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import itertools
 import json
+import re
 from http import HTTPStatus
 from typing import Any
 
@@ -32,7 +33,9 @@ PROBLEM_MEDIA_TYPE = "application/problem+json"
 MAX_FOUND_LENGTH = 120
 """Characters of a rejected value that a response repeats."""
 STATE_MEMBERS = ("state", "next_state")
-TRANSITION_MEMBERS = (*STATE_MEMBERS, "action", "reward")
+TRANSITION_MEMBERS = (*STATE_MEMBERS, "action", "reward", "cost")
+_COLUMN_ENTRY = re.compile(r"(state|next_state|action|reward|cost)s\[(\d+)\]")
+"""An entry of a column, as the library names it."""
 SEE_DOCS = "see /docs for the expected body"
 
 
@@ -130,14 +133,16 @@ def of_validation(error: ValidationError, states: str = "", inside: tuple[Any, .
         )
     by_location: dict[tuple[Any, ...], Any] = {}  # a state that matches no form counts once, not once per form
     for each in found_errors:
-        by_location.setdefault((*inside, *_location(each["loc"])), each)
+        member = ("reward",) if each["type"] == "neither_reward_nor_cost" else ()
+        by_location.setdefault((*inside, *_location(each["loc"]), *member), each)
     location, first = next(iter(by_location.items()))
     name = ".".join(map(str, location)) or "the body"
     found, expected = as_json(first["input"]), first["msg"].removeprefix("Input should be ")
     if location and location[-1] in STATE_MEMBERS and first["type"] != "missing":
         expected = states or "the index of a state, or a list of coordinates"
-    if first["type"] == "missing":
-        what, found, expected = f"{name} is missing", "nothing", name
+    if first["type"] in ("missing", "neither_reward_nor_cost"):
+        what, found = f"{name} is missing", "nothing"
+        expected = name if first["type"] == "missing" else "a reward, or a cost"
     elif first["type"] == "extra_forbidden":
         what, expected = f"{name} is not a member of this request", "no such member"
     else:
@@ -154,7 +159,7 @@ def _location(loc: tuple[Any, ...]) -> tuple[Any, ...]:
     if loc and loc[0] in ("Transition", "OutcomeBody", "Transitions"):
         loc = loc[1:]
     for i, part in enumerate(loc):
-        if part in STATE_MEMBERS:
+        if part in (*STATE_MEMBERS, "action"):
             return loc[: i + 1]
     return loc
 
@@ -200,6 +205,9 @@ def _member(name: str, agent_id: str) -> str:
     """The part of the body that an error is about, from the name of the argument."""
     if not agent_id:
         return "body.config"
+    entry = _COLUMN_ENTRY.fullmatch(name)
+    if entry is not None:
+        return f"body.transitions.{entry[2]}.{entry[1]}"
     return f"body.{name}" if name in TRANSITION_MEMBERS else "body"
 
 

@@ -49,7 +49,8 @@
       cell.append(button);
       row.setAttribute("aria-current", String(agent.id === chosen));
       row.append(cell, element("td", agent.name, "word"), element("td", agent.open ? agent.agent : agent.trouble || "opening …", agent.trouble ? "word trouble" : "word"),
-        element("td", whole(agent.observations)), element("td", whole(agent.episodes)), element("td", bracket(agent.gain_low, agent.gain_high)));
+        element("td", whole(agent.observations)), element("td", whole(agent.episodes)),
+        element("td", bracket(agent.gain_low, agent.gain_high) + (agent.objective === "cost" && agent.gain_low !== null ? " (cost)" : "")));
       return row;
     });
     byId("list").replaceChildren(...rows);
@@ -57,12 +58,14 @@
 
   function tiles(agent) {
     const sure = agent.confidence, bound = agent.regret_bound, most = agent.settings.reward_max;
-    const hoped = agent.gain && typeof most === "number" && agent.gain.estimate > most;
+    const costs = agent.objective === "cost", known = agent.gain && typeof most === "number";
+    const hoped = known && (costs ? agent.gain.estimate < -most : agent.gain.estimate > most);
+    const beyond = `${costs ? "below the least cost" : "above the largest reward"}: not informative yet`;
     const share = (n, of) => `${whole(n)} of ${whole(of)}`;
     const found = [
       ["Observations", whole(agent.observations), `${whole(agent.pending)} decisions waiting for outcomes`],
-      ["Optimistic gain", agent.gain ? digits(agent.gain.estimate) : "–", !agent.gain ? "no plan yet" : hoped ? "above the largest reward: not informative yet" : `certified ${bracket(agent.gain.low, agent.gain.high)}`],
-      ["Mean reward so far", digits(agent.mean_reward), `${whole(agent.episodes)} episodes`],
+      [costs ? "Optimistic average cost" : "Optimistic gain", agent.gain ? digits(agent.gain.estimate) : "–", !agent.gain ? "no plan yet" : hoped ? beyond : `certified ${bracket(agent.gain.low, agent.gain.high)}`],
+      [`Mean ${agent.objective} so far`, digits(costs ? agent.mean_cost : agent.mean_reward), `${whole(agent.episodes)} episodes`],
       ["Pairs visited", share(sure.pairs_visited, sure.pairs), `${share(sure.states_visited, agent.tables.n_states)} states`],
       ["Pairs without informative data", sure.pairs_vacuous === null ? "–" : share(sure.pairs_vacuous, sure.pairs),
         sure.bonus_median === null ? "this agent has no bonus" : `bonus ${digits(sure.bonus_least)} to ${digits(sure.bonus_greatest)}, median ${digits(sure.bonus_median)}`],
@@ -88,7 +91,7 @@
     }
     const last = points[points.length - 1];
     points.push([Math.max(agent.observations, last[0]) + 1, ...last.slice(1)]);
-    const mean = agent.mean_reward;
+    const mean = agent.objective === "cost" ? agent.mean_cost : agent.mean_reward;
     const values = points.flatMap((p) => p.slice(1)).concat(mean === null ? [] : [mean]);
     let low = Math.min(...values), high = Math.max(...values);
     if (high - low < 1e-9) { low -= 0.5; high += 0.5; }
@@ -110,28 +113,34 @@
     parts.push(shape("path", { class: "band", d: `${stairs(3)}${back}Z` }), shape("path", { class: "curve", d: stairs(2) }));
     if (mean !== null) {
       parts.push(shape("line", { class: "mean", x1: left, x2: W - right, y1: y(mean), y2: y(mean) }));
-      parts.push(shape("text", { class: "of-mean", x: W - right, y: y(mean) - 5, "text-anchor": "end" }, `mean reward ${digits(mean)}`));
+      parts.push(shape("text", { class: "of-mean", x: W - right, y: y(mean) - 5, "text-anchor": "end" }, `mean ${agent.objective} ${digits(mean)}`));
     }
     svg.replaceChildren(...parts);
   }
 
+  const named = (labels, i) => (labels ? labels[i] : String(i));
+
   function states(tables) {
     const A = tables.n_actions, most = Math.min(A, 12), some = [...Array(most).keys()];
+    const has = (i, a) => !tables.allowed || tables.allowed[i][a];
+    const action = (a) => (tables.action_labels ? tables.action_labels[a] : `action ${a}`);
     const heads = element("tr");
-    heads.append(element("th", "state", "word"), element("th", "greedy action"));
-    for (const a of some) heads.append(element("th", `visits, action ${a}`));
-    if (tables.bonus) for (const a of some) heads.append(element("th", `bonus, action ${a}`));
+    heads.append(element("th", "state", "word"), element("th", "greedy action", tables.action_labels ? "word" : ""));
+    for (const a of some) heads.append(element("th", `visits, ${action(a)}`));
+    if (tables.bonus) for (const a of some) heads.append(element("th", `bonus, ${action(a)}`));
     byId("heads").replaceChildren(heads);
     byId("states").replaceChildren(...tables.visits.map((visits, i) => {
-      const row = element("tr"), action = tables.policy ? tables.policy[i] : null;
-      row.append(element("td", String(tables.first + i), "word"), element("td", action === null ? "–" : String(action)));
-      for (const a of some) row.append(element("td", whole(visits[a]), a === action ? "chosen" : ""));
-      if (tables.bonus) for (const a of some) row.append(element("td", digits(tables.bonus[i][a])));
+      const row = element("tr"), chosen = tables.policy ? tables.policy[i] : null;
+      const state = tables.state_labels ? tables.state_labels[i] : String(tables.first + i);
+      row.append(element("td", state, "word"), element("td", chosen === null ? "–" : named(tables.action_labels, chosen), tables.action_labels ? "word" : ""));
+      for (const a of some) row.append(element("td", has(i, a) ? whole(visits[a]) : "", a === chosen ? "chosen" : ""));
+      if (tables.bonus) for (const a of some) row.append(element("td", has(i, a) ? digits(tables.bonus[i][a]) : ""));
       return row;
     }));
     const rest = [];
     if (tables.visits.length < tables.n_states) rest.push(`the first ${whole(tables.visits.length)} of ${whole(tables.n_states)} states`);
     if (most < A) rest.push(`the first ${most} of ${A} actions`);
+    if (tables.allowed) rest.push("only the actions that a state has");
     byId("about").textContent = `The visits of the greedy action are highlighted. ${rest.length ? `Shown: ${rest.join(", ")}.` : ""}`;
   }
 
@@ -156,6 +165,9 @@
         byId("kind").textContent = `${agent.agent} with ${whole(agent.tables.n_states)} states and ${whole(agent.tables.n_actions)} actions, ${agent.created ? `created ${agent.created}` : "added by hand"}`;
         byId("agent").hidden = false;
         shown = chosen;
+        const gain = agent.objective === "cost" ? "average cost" : "gain";
+        byId("over").textContent = `${gain[0].toUpperCase()}${gain.slice(1)} over time`;
+        byId("what").textContent = `The optimistic ${gain} of each episode's plan with its certified bracket, and the mean ${agent.objective} so far (dashed). The gap between them is optimism: what the agent cannot yet rule out.`;
         tiles(agent);
         chart(episodes, agent);
         states(agent.tables);
