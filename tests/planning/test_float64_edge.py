@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import gainful as gf
-from gainful.errors import InvalidArgumentError, InvalidMDPError, NotConvergedError, PrecisionError
+from gainful.errors import InvalidArgumentError, InvalidMDPError, NotConvergedError, PrecisionError, SlowMixingWarning
+from gainful.planning import mixing
 from gainful.planning.discounted import discounted_value_iteration
 from gainful.planning.finite_horizon import finite_horizon_value_iteration
 from gainful.planning.mixing import MixingEstimate, bandwidth, is_local
@@ -165,6 +166,17 @@ def test_a_search_that_gives_up_says_that_mixing_is_the_limit() -> None:
     estimate.add(1000, 1.0)
     estimate.add(2000, 0.1)
     assert estimate.sweeps_left() == 7000
-    assert "about 7e+03 more sweeps" in estimate.in_words(10**6, 1e-3)
+    assert "about 7e+03 more sweeps are needed (14 s)" in estimate.in_words(10**6, 2000, 4.0)
     estimate.add(3000, 0.1)
-    assert "hardly narrows yet" in estimate.in_words(10**6, 1e-3)
+    assert "1,000,000 sweeps (16 min 40 s)" in estimate.in_words(10**6, 3000, 3.0)
+    assert "about 1/p sweeps" in estimate.in_words(10, 3000, 3.0)
+
+
+def test_planning_with_a_tiny_width_scale_took_long_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mixing, "WARN_AFTER_SECONDS", 0.0)
+    agent = gf.UCRL2B(n_states=2, n_actions=1, width_scale=0.01)
+    for _ in range(50):
+        agent.observe(0, 0, 0.0, 0)
+        agent.observe(1, 0, 1.0, 1)
+    with pytest.warns(SlowMixingWarning, match="mixing is the limit.*width_scale"):
+        agent.act(0)

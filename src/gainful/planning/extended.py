@@ -22,11 +22,15 @@ from gainful.planning.batches import resumed_sweeps
 from gainful.planning.confidence import Confidence
 from gainful.planning.improvement import project
 from gainful.planning.inner_maximum import InnerMaximum, inner_maximum
+from gainful.planning.mixing import SlowSearch
 from gainful.planning.mixture import Mixture, ceiling_at, constrained_greedy
 from gainful.planning.plan import Plan, make_plan
 from gainful.planning.rewards import replaced_rewards
 from gainful.planning.rounding import roundoff
 from gainful.planning.set_sweeps import SweepLimits
+
+WIDER_SETS = "wider sets (the width_scale of a learner), or a coarser precision, need fewer"
+"""What helps where planning over confidence sets is slow."""
 
 
 def extended_value_iteration(
@@ -168,6 +172,7 @@ class _ExtendedSearch:
             slack_scale=roundoff(self.inner.n_terms),
             reward_scale=float(np.abs(self.rewards).max()),
         )
+        slow = SlowSearch("extended value iteration", mdp, wanted, WIDER_SETS)
         converged = False
         while not converged and self.sweeps < max_sweeps:
             n, self.low, self.high, self.slack, converged = self.inner.sweeps(
@@ -180,6 +185,7 @@ class _ExtendedSearch:
                 resume=self.sweeps > 0,
             )
             self.sweeps += n
+            slow.look(self.sweeps, self.high - self.low + 2.0 * self.slack)
             hopeless = 2.0 * self.slack > wanted and self.high - self.low <= wanted + 4.0 * self.slack
             if not converged and hopeless:
                 break

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
+import time
+import warnings
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
+from gainful.errors import SlowMixingWarning
 from gainful.mdp.model import MDP
 from gainful.progress import duration
 
 BAND_ENTRIES = 20_000_000
 """The most entries of a band matrix that is factored to evaluate a policy: about 1 GB with everything around it."""
+
+WARN_AFTER_SECONDS = 10.0
+"""Seconds after which a search says what is left of it."""
+NOTED_EVERY = 100
+"""Sweeps between two widths that the estimate is made of, at least."""
 
 
 def bandwidth(mdp: MDP) -> int:
@@ -65,17 +73,64 @@ class MixingEstimate:
         rate = (math.log(wide) - math.log(narrow)) / (now - before)
         return math.ceil(max(0.0, math.log(narrow) - math.log(self.target)) / rate * (1.0 - 1e-12))
 
-    def in_words(self, n_states: int, seconds_per_sweep: float) -> str:
-        """What is left, as a sentence that says why."""
-        left, slowest = self.sweeps_left(), float(n_states) ** 2
-        if left > slowest * (1.0 + math.log(max(1.0, self._seen[-1][1] / self.target) if self._seen else 1.0)):
+    def in_words(self, n_states: int, sweeps: int, seconds: float) -> str:
+        """What is left after `sweeps` in that many `seconds`, as a sentence that says why."""
+        left, slowest, each = self.sweeps_left(), float(n_states) ** 2, seconds / max(1, sweeps)
+        if sweeps < slowest < left:
             return (
                 "mixing is the limit: the bracket hardly narrows yet, because each sweep carries news of a reward at "
                 f"most one transition further; {n_states:,} states need between {n_states:,} sweeps "
-                f"({duration(n_states * seconds_per_sweep)}) and about {slowest:.0e} where moves are nearly symmetric "
-                f"({duration(min(slowest * seconds_per_sweep, 1e15))})"
+                f"({duration(n_states * each)}) and about {slowest:.0e} where moves are nearly symmetric "
+                f"({duration(min(slowest * each, 1e15))})"
+            )
+        if left == math.inf:
+            return (
+                "mixing is the limit: the bracket has stopped narrowing, because some states are reached by rare moves "
+                "only; a move of probability p needs about 1/p sweeps"
             )
         return (
             f"mixing is the limit: at the present rate about {left:.2g} more sweeps are needed "
-            f"({duration(min(left * seconds_per_sweep, 1e15))})"
+            f"({duration(min(left * each, 1e15))})"
         )
+
+
+class SlowSearch:
+    """Says once, after ten seconds of a search, that mixing is the limit and how many sweeps are left.
+
+    Parameters
+    ----------
+    what : str
+        The planner.
+    mdp : MDP
+        Its problem.
+    target : float
+        The internal width of the bracket that it wants.
+    hint : str
+        What the user can do.
+    """
+
+    def __init__(self, what: str, mdp: MDP, target: float, hint: str = "") -> None:
+        self._what, self._mdp, self._hint = what, mdp, hint
+        self._estimate = MixingEstimate(target)
+        self._began, self._warned, self._noted = time.monotonic(), False, 0
+
+    def look(self, sweeps: int, width: float) -> None:
+        """Take down the width of the bracket after a number of sweeps, and warn if it is time."""
+        if sweeps >= self._noted + NOTED_EVERY:
+            self._noted = sweeps
+            self._estimate.add(sweeps, width)
+        if self._warned or time.monotonic() - self._began < WARN_AFTER_SECONDS:
+            return
+        self._warned = True
+        duration_of_step = self._mdp.units.step_duration
+        warnings.warn(
+            f"{self._what}: the gain is within {width / duration_of_step:.1e} after {sweeps:,} sweeps "
+            f"(wanted {self._estimate.target / duration_of_step:.1e}); {self.what_is_left(sweeps)}"
+            + (f"; {self._hint}" if self._hint else ""),
+            SlowMixingWarning,
+            stacklevel=5,
+        )
+
+    def what_is_left(self, sweeps: int) -> str:
+        """Why it takes long, and an estimate of the sweeps that are still needed."""
+        return self._estimate.in_words(self._mdp.n_states, sweeps, time.monotonic() - self._began)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-import time
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gainful.errors import MultichainError, NotConvergedError, PrecisionError, SlowMixingWarning
+from gainful.errors import MultichainError, NotConvergedError, PrecisionError
 from gainful.mdp.model import MDP
 from gainful.mdp.structure import Structure, structure
 from gainful.planning.anderson import evaluate_by_anderson
 from gainful.planning.arguments import checked_precision, positive_cap, precision_error, start_vector
 from gainful.planning.batches import sweeps_per_batch
 from gainful.planning.bellman import StoppingRule, sparse_model
-from gainful.planning.mixing import MixingEstimate, is_local
+from gainful.planning.mixing import SlowSearch, is_local
 from gainful.planning.plan import Plan, make_plan
 from gainful.planning.policy_iteration import EXACT_UP_TO, HowardSearch
 from gainful.planning.relative_value_iteration import damped_sweeps
@@ -42,10 +40,6 @@ DAMPED_SWEEPS = 200
 """Sweeps of damped value iteration, sure but slow, after the other ways have failed; four times as many each time."""
 DAMPING_WHEN_SLOW = 0.97
 """The weight of the new value in these sweeps: enough for periodic chains."""
-WARN_AFTER_SECONDS = 10.0
-"""Seconds after which a search says what is left of it."""
-NOTED_EVERY = 100
-"""Sweeps between two widths that the estimate is made of, at least."""
 MAX_POLICIES, POLICIES_IN_TURN = 1000, 16
 """Policies of exact policy iteration in one turn; with many states, in the first turn, then four times as many each."""
 ROUNDS_SHARE = 8
@@ -146,8 +140,7 @@ class _SolveSearch:
         self.howard: HowardSearch | None = None
         self.local: bool | None = None
         self.damped_values: NDArray[np.float64] | None = None  # where damped value iteration stopped
-        self.mixing = MixingEstimate(target)
-        self.began, self.warned, self.noted = time.monotonic(), False, 0
+        self.slow = SlowSearch("solve", mdp, target)
         self.tell: Callable[[int, float], None] | None = None
 
     @property
@@ -166,7 +159,7 @@ class _SolveSearch:
         self.sweeps += 1
         if self.tell is not None:
             self.tell(self.sweeps, self.width / self.mdp.units.step_duration)
-        self.warn_if_slow()
+        self.slow.look(self.sweeps, self.width)
         if high - low + 2 * slack <= self.width:
             self.bounds = (low - slack, high + slack)
             self.best, self.actions = v, self.sweeper.act.copy()
@@ -181,30 +174,10 @@ class _SolveSearch:
                 self.plan(),
                 name="max_sweeps",
                 found=self.max_sweeps,
-                hint=f"{self._what_is_left()}; raise max_sweeps or accept the partial plan, which this error carries",
+                hint=f"{self.slow.what_is_left(self.sweeps)}; raise max_sweeps or accept the partial plan, which this "
+                "error carries",
             )
         return False
-
-    def _what_is_left(self) -> str:
-        """Why it takes long, and an estimate of the sweeps that are still needed."""
-        seconds = (time.monotonic() - self.began) / max(1, self.sweeps)
-        return self.mixing.in_words(self.mdp.n_states, seconds)
-
-    def warn_if_slow(self) -> None:
-        """Say once, after ten seconds, that mixing is the limit."""
-        if self.sweeps >= self.noted + NOTED_EVERY:
-            self.noted = self.sweeps
-            self.mixing.add(self.sweeps, self.width)
-        if self.warned or time.monotonic() - self.began < WARN_AFTER_SECONDS:
-            return
-        self.warned = True
-        width = self.width / self.mdp.units.step_duration
-        warnings.warn(
-            f"solve: the gain is within {width:.1e} after {self.sweeps:,} sweeps (wanted {self.precision:.1e}); "
-            f"{self._what_is_left()}",
-            SlowMixingWarning,
-            stacklevel=5,
-        )
 
     def plan(self) -> Plan:
         low, high = self.bounds
@@ -289,7 +262,7 @@ class _SolveSearch:
             while not search.step():
                 if self.tell is not None:
                     self.tell(self.sweeps + search.policies, self.width / self.mdp.units.step_duration)
-                self.warn_if_slow()
+                self.slow.look(self.sweeps, self.width)
                 if search.policies >= end:
                     self.exact_failed = not large
                     return None
