@@ -194,7 +194,7 @@ def test_nothing_is_unpickled(tmp_path: Path) -> None:
         ({"probabilities": np.full(32, 0.3)}, r"truncated or damaged: P\[0, 0\] \(state 'ä', action '0'\) sums to 1.2"),
         ({"indices": np.full(32, 7, dtype=np.uint32)}, "moves to state 7, expected 0 … 3"),
         ({"indices": np.zeros(32, dtype=np.uint32)}, "truncated or damaged: array 'ind.*' does not agree"),
-        ({"pair_rewards": np.full(8, np.nan)}, "the reward of .* is nan"),
+        ({"pair_rewards": np.full(8, np.nan)}, "the (reward|cost) of .* is nan"),
     ],
 )
 def test_damaged_content_is_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
