@@ -39,7 +39,9 @@ soak: $(VENV)/.test-ready
 	@GAINFUL_FLIPS=all $(BIN)/python -m pytest -q -m "not slow" tests/test_flipped_bits.py
 	@GAINFUL_CUTS=1000 $(BIN)/python -m pytest -q -s tests/power_cuts
 	@GAINFUL_PROBLEMS=20000 $(BIN)/python -m pytest -q -s tests/planning/test_float64_edge.py
-	@GAINFUL_KILLS=200 $(BIN)/python -m pytest -q tests/experiments/test_crashes.py tests/live/test_crashes.py tests/experiments/test_dask.py tests/serve/test_kills.py
+	@GAINFUL_KILLS=200 $(BIN)/python -m pytest -q tests/experiments/test_crashes.py tests/live/test_crashes.py tests/experiments/test_dask.py
+	@GAINFUL_KILLS=1000 $(BIN)/python -m pytest -q -s tests/serve/test_kills.py
+	@GAINFUL_REQUESTS=10000 $(BIN)/python -m pytest -q -s tests/serve/test_schemathesis.py
 
 lint: $(VENV)/.test-ready
 	@$(BIN)/ruff check

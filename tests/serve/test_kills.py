@@ -1,6 +1,6 @@
 """Client processes that send again what was not answered, a service that is killed: nothing is lost or doubled.
 
-Three kills by default; GAINFUL_KILLS sets another number (200 in `make soak`).
+Three kills with each way of syncing; GAINFUL_KILLS sets the number for both together (1,000 in `make soak`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 
 from gainful.live import read_journal
-from tests.serve.service import Running, served, start
+from tests.serve.forked import ForkedService
+from tests.serve.service import served
 
-KILLS = int(os.environ.get("GAINFUL_KILLS", "3"))
+KILLS = int(os.environ.get("GAINFUL_KILLS", "6")) // 2
 AGENTS = {"a": ("id", "id"), "b": ("state", "state"), "c": ("turns",)}
 """How the clients of each agent report outcomes. Clients that share an agent report alike, because a state and action
 may also be those of another client's decision."""
@@ -30,6 +31,7 @@ class Process:
 
     def __init__(self, url: str, agent: str, key: str, number: int, how: str, folder: Path) -> None:
         self.agent, self._file = agent, folder / f"{agent}{number}.jsonl"
+        self._counted = self._read = 0
         script = Path(__file__).with_name("client.py")
         with open(self._file, "wb") as out:
             self.process = subprocess.Popen(
@@ -38,7 +40,13 @@ class Process:
 
     @property
     def n_told(self) -> int:
-        return self._file.read_bytes().count(b'"told"')
+        """Observations acknowledged so far."""
+        with open(self._file, "rb") as file:
+            file.seek(self._read)
+            whole = file.read().rpartition(b"\n")[0]
+        self._counted += whole.count(b'"told"')
+        self._read += len(whole)
+        return self._counted
 
     def lines(self, name: str) -> list[Any]:
         found = [json.loads(line) for line in self._file.read_text().splitlines()]
@@ -65,28 +73,27 @@ def _progressed(clients: list[Process], n: int) -> None:
 def test_kills_and_retries_lose_and_double_nothing(fsync: str, tmp_path: Path) -> None:
     folder = tmp_path / "agents"
     chance = random.Random(11)
-    running: Running = start(folder, "--fsync", fsync)
-    port = running.url.rsplit(":", 1)[1]
+    with served(folder) as running:
+        keys = {agent: running.make(agent) for agent in AGENTS}
+        assert running.stop() == 0
+    service = ForkedService(folder, "--fsync", fsync)
+    port = service.url.rsplit(":", 1)[1]
     clients: list[Process] = []
     try:
         for agent, manners in AGENTS.items():
-            key = running.make(agent)
-            clients += [Process(running.url, agent, key, n, how, tmp_path) for n, how in enumerate(manners)]
+            clients += [Process(service.url, agent, keys[agent], n, how, tmp_path) for n, how in enumerate(manners)]
         for _ in range(KILLS):
             _progressed(clients, 30)
-            time.sleep(chance.uniform(0.0, 0.3))
-            running.kill()
-            running.client.close()
-            running = start(folder, "--fsync", fsync, "--port", port)
+            time.sleep(chance.uniform(0.0, 0.1))
+            service.kill()
+            service = ForkedService(folder, "--fsync", fsync, "--port", port)
         _progressed(clients, 30)
         assert [client.end() for client in clients] == [0] * len(clients)
-        assert running.stop() == 0
     finally:
         for client in clients:
             client.process.kill()
             client.process.wait()
-        running.kill()
-        running.client.close()
+        service.kill()
     for agent in AGENTS:
         frame = read_journal(folder / "agents" / agent / "journal")
         seen = frame[frame.kind == "observation"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sysconfig
 from pathlib import Path
@@ -24,6 +25,17 @@ KINDS: dict[str, dict[str, Any]] = {
 """Agents that are asked: `path.id` is one of these."""
 
 
+REQUESTS = int(os.environ.get("GAINFUL_REQUESTS", "100"))
+"""The least number of requests to make up; 10,000 in `make soak`."""
+
+
+def requests_counted(service: Running) -> int:
+    """How many requests the service has answered."""
+    text = service.ask("GET", "/metrics", "").text
+    found = re.findall(r"^gainful_requests_total\{.*\} ([0-9.e+]+)$", text, flags=re.M)
+    return round(sum(float(number) for number in found))
+
+
 @pytest.mark.slow
 def test_made_up_requests_find_no_server_error(service: Running, tmp_path: Path) -> None:
     for name, kind in KINDS.items():
@@ -31,6 +43,16 @@ def test_made_up_requests_find_no_server_error(service: Running, tmp_path: Path)
     config = tmp_path / "schemathesis.toml"
     known = f"[dictionaries.agents]\nvalues = {json.dumps(list(KINDS))}\n"
     config.write_text(f'{known}[parameters]\n"path.id" = {{dictionary = "agents"}}\n')
+    counted, seed = 0, 0
+    while counted < REQUESTS:
+        seed += 1
+        made_up_requests(service, tmp_path, config, seed)
+        counted = requests_counted(service)
+    print(f"{counted} requests in {seed} runs")
+
+
+def made_up_requests(service: Running, tmp_path: Path, config: Path, seed: int) -> None:
+    """One run of schemathesis; no answer is a server error."""
     command = [
         str(Path(sysconfig.get_path("scripts")) / "schemathesis"),
         "--config-file",
@@ -40,7 +62,7 @@ def test_made_up_requests_find_no_server_error(service: Running, tmp_path: Path)
         "--max-examples",
         "20",
         "--seed",
-        "1",
+        str(seed),
         "--no-color",
         "--header",
         f"Authorization: Bearer {service.admin}",
@@ -52,7 +74,7 @@ def test_made_up_requests_find_no_server_error(service: Running, tmp_path: Path)
         "positive_data_acceptance",  # what is in range is the agent's to say
     ]
     environment = {**os.environ, "HOME": str(tmp_path), "NO_COLOR": "1"}
-    found = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path, env=environment)
+    found = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path, env=environment)
     assert found.returncode == 0, found.stdout[-8000:] + found.stderr[-2000:]
     assert service.ask("GET", "/healthz", "").status_code == 200
     for agent in service.ask("GET", "/agents").json()["agents"]:  # those that it made too

@@ -27,6 +27,7 @@ from gainful.serve import models
 from gainful.serve.agent_registry import AgentRecord, AgentRegistry
 from gainful.serve.agent_slot import AgentSlot
 from gainful.serve.agent_view import agent_view, episodes, json_settings, summary
+from gainful.serve.body_budget import BodyBudget
 from gainful.serve.json_text import encode
 from gainful.serve.keys import ADMIN
 from gainful.serve.limits import Limits, body_of
@@ -118,6 +119,7 @@ class Service:
         self.metrics, self.open_metrics = Metrics(), open_metrics
         self._thread = ThreadPoolExecutor(1, "gainful-json")  # several would share one interpreter lock
         self._large = asyncio.Semaphore(LARGE_AT_ONCE)
+        self.bodies = BodyBudget(limits.bodies)
         description = openapi(version)
         self.description = json.dumps(description).encode()
         self.pages = {"/": dashboard(), "/docs": documentation(description)}
@@ -222,7 +224,7 @@ class Service:
 async def make_agent(service: Service, request: Request) -> Response:
     """POST /agents."""
     service.require_admin(request)
-    body = await body_of(request, service.limits, service.limits.body)
+    body = await body_of(request, service.limits, service.limits.body, service.bodies)
     wanted = await service.parse(None, body, models.parse_new_agent)
     record, key = await service.registry.make(wanted)
     return json_response({"id": record.id, "name": record.name, "key": key}, 201)
@@ -314,7 +316,7 @@ async def act(service: Service, request: Request) -> Response:
 async def observe(service: Service, request: Request) -> Response:
     """POST /agents/{id}/observe: one transition, an outcome, or a batch."""
     slot = service.slot(request)
-    content = await body_of(request, service.limits, service.limits.body)
+    content = await body_of(request, service.limits, service.limits.body, service.bodies)
     body = await service.parse(slot, content, lambda content: models.parse_observation(content, service.limits.rows))
     receipt = await slot.call(lambda agent: hand_over(agent, body))
     return json_response({"sequence": receipt.sequence, "repeated": receipt.repeated})
@@ -515,6 +517,8 @@ def _endpoint(service: Service, path: str, handlers: dict[str, Handler]) -> Call
             response = problem_response(
                 ProblemError(500, "internal error", where="service", hint="the log of the service has the details")
             )
+        finally:
+            service.bodies.release(request.scope)
         service.metrics.count(path, request.method, response.status_code, time.perf_counter() - began)
         return response
 

@@ -11,6 +11,7 @@ from starlette.requests import Request
 
 from gainful.agents.smoothness import Smoothness, box_to_cut, checked_partition
 from gainful.errors import GainfulError
+from gainful.serve.body_budget import BodyBudget
 from gainful.serve.problem_details import ProblemError
 
 REFINEMENT_HORIZON = 1 << 20
@@ -43,9 +44,17 @@ class Limits:
     seconds: float = 30.0
     """The time for a request to arrive, its head (else the connection is closed) and its body (408)."""
 
+    @property
+    def bodies(self) -> int:
+        """Bytes of all large bodies in progress (503): 64 MB, or four times the largest body."""
+        return max(1 << 26, 4 * self.body)
 
-async def body_of(request: Request, limits: Limits, most: int = SMALL_BODY) -> bytes:
-    """Read the body of a request, declared as JSON and not too long; the rest of a longer body is not read."""
+
+async def body_of(request: Request, limits: Limits, most: int = SMALL_BODY, budget: BodyBudget | None = None) -> bytes:
+    """Read the body of a request, declared as JSON and not too long; the rest of a longer body is not read.
+
+    A body that may be large counts in `budget` until the request is answered.
+    """
     most = min(most, limits.body)
     declared = media = ""
     for name, value in request.scope["headers"]:
@@ -64,9 +73,11 @@ async def body_of(request: Request, limits: Limits, most: int = SMALL_BODY) -> b
         )
     if declared.isdigit() and int(declared) > most:
         raise _too_large(f"{declared} bytes", most)
+    if budget is not None and declared.isdigit():
+        budget.check(request.scope, int(declared))
     try:
         async with asyncio.timeout(limits.seconds):  # for the whole body: a byte now and then does not extend it
-            return await _read(request, most)
+            return await _read(request, most, budget)
     except TimeoutError:
         raise ProblemError(
             408,
@@ -79,7 +90,7 @@ async def body_of(request: Request, limits: Limits, most: int = SMALL_BODY) -> b
         ) from None
 
 
-async def _read(request: Request, most: int) -> bytes:
+async def _read(request: Request, most: int, budget: BodyBudget | None) -> bytes:
     parts, size, more = [], 0, True
     while more:
         message: Any = await request.receive()
@@ -91,6 +102,8 @@ async def _read(request: Request, most: int) -> bytes:
         size += len(parts[-1])
         if size > most:
             raise _too_large(f"more than {most} bytes", most)
+        if budget is not None:
+            budget.hold(request.scope, size)
         more = message.get("more_body", False)
     return b"".join(parts)
 
