@@ -205,3 +205,12 @@ def test_long_labels_stay_on_one_line_outside_a_terminal(gainful: Gainful, write
     long = "a" * 150
     result = gainful("solve", write_table(f"{long},x,{long},1,1"))
     assert any(line.startswith(long + "   x") for line in result.out.splitlines())
+
+
+def test_a_model_of_storm(gainful: Gainful, tmp_path: Path) -> None:
+    mdp = gf.environments.riverswim(5)
+    mdp.to_drn(tmp_path / "river.drn")
+    result = gainful("solve", str(tmp_path / "river.drn"), "--no-diameter", "--json")
+    assert result.data["gain"] == gf.solve(mdp).gain
+    assert gainful("solve", str(tmp_path / "river.drn"), "--reward-model", "rewrad").code == 2
+    assert "found 'riverswim'" in gainful("solve", "riverswim", "--reward-model", "x").error

@@ -11,7 +11,7 @@ import pytest
 from scipy.special import bdtr
 
 import gainful as gf
-from gainful.errors import GainfulError, InvalidArgumentError, InvalidMDPError, TooLargeError
+from gainful.errors import GainfulError, InvalidArgumentError, InvalidMDPError, MemoryLimitError
 from gainful.estimation.intervals import clopper_pearson
 
 FEW = 10  # resampled models, where their number does not matter
@@ -213,9 +213,9 @@ def test_logs_that_are_none(log: Any, match: str) -> None:
 
 
 def test_more_pairs_than_memory_should_hold_are_refused_before_they_are_made() -> None:
-    n = 20_000
+    n = 200_000
     log = (np.arange(n), np.arange(n), np.zeros(n), np.roll(np.arange(n), -1))
-    with pytest.raises(TooLargeError, match="400,000,000 pairs"):
+    with pytest.raises(MemoryLimitError, match="200,000 states and 200,000 actions would take about 3 TB"):
         gf.fit(log)
 
 

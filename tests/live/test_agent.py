@@ -706,6 +706,8 @@ def test_a_log_with_labels_from_a_file(tmp_path: Path) -> None:
     assert agent.statistics.visits.tolist() == [0, 1, 1, 0]
     with pytest.raises(GainfulError, match=r"log.csv, line 2, column 'state': found 'idle'"):
         fit_log(file, config)
+    with pytest.raises(GainfulError, match=r"column 'action': found 'go'.*give labels their numbers with actions="):
+        fit_log(file, config, states=["idle", "busy"])
     with pytest.raises(GainfulError, match=r"log.csv, line 3, column 'action': found 'stay'"):
         fit_log(file, config, states=["idle", "busy"], actions=["go"])
 

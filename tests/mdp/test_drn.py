@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 import gainful as gf
-from gainful.errors import GainfulError, InvalidArgumentError, InvalidMDPError
+from gainful.errors import GainfulError, InvalidArgumentError, InvalidMDPError, MemoryLimitError
 from tests.strategies import mdps
 
 TWO = """// a comment
@@ -162,11 +162,12 @@ def test_files_that_are_no_model(tmp_path: Path, old: str, new: str, match: str)
         (b"@type: MDP\n" + b"x" * (1 << 21), "more than 1,048,576 bytes"),
         (gzip.compress(TWO.encode())[:-20], "damaged"),
         (lzma.compress(TWO.encode())[:-20], "damaged"),
-        (gzip.compress(TWO.replace("@nr_states\n2", "@nr_states\n1000000000").encode()), "ends after 2 states"),
+        (gzip.compress(TWO.replace("@nr_states\n2", "@nr_states\n1000000000000").encode()), "would take about 300 TB"),
+        (gzip.compress(TWO.replace("@nr_states\n2", "@nr_states\n1000").encode()), "ends after 2 states"),
     ],
 )
 def test_files_that_are_damaged_or_something_else(tmp_path: Path, content: bytes, match: str) -> None:
-    with pytest.raises(InvalidMDPError, match=match):
+    with pytest.raises((InvalidMDPError, MemoryLimitError), match=match):
         gf.MDP.from_drn(written(tmp_path, content), reward_model="time")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gainful as gf
-from gainful.errors import GainfulError, InvalidArgumentError, InvalidMDPError, TooLargeError
+from gainful.errors import GainfulError, InvalidArgumentError, InvalidMDPError, MemoryLimitError, TooLargeError
 
 Outcome = tuple[Any, float, float]
 
@@ -101,6 +101,15 @@ def test_a_start_that_cannot_be() -> None:
 def test_an_infinite_state_space_is_stopped() -> None:
     with pytest.raises(TooLargeError, match="more than 500 states can be reached; the last one is 500"):
         gf.MDP.from_function(0, [0], lambda s, _: [(s + 1, 1.0, 0.0)], max_states=500)
+
+
+def test_more_than_memory_should_hold_is_stopped() -> None:
+    gf.set_max_memory("1 MB")
+    try:
+        with pytest.raises(MemoryLimitError, match=r"states and .* transitions would take about"):
+            gf.MDP.from_function(0, [0], lambda s, _: [(s + 1, 1.0, 0.0)])
+    finally:
+        gf.set_max_memory(None)
 
 
 # ---------------------------------------------------------------------- graphs

@@ -14,8 +14,9 @@ from gainful.arguments import real, whole
 from gainful.errors import InvalidArgumentError, NotCoveredError
 from gainful.estimation.counts import count_log
 from gainful.estimation.dead_ends import Ends, without_dead_ends
-from gainful.estimation.fit import REPLICATES, first_states, gain_of, middle_of
+from gainful.estimation.fit import REPLICATES, first_states, middle_of
 from gainful.estimation.log_table import read_transition_log
+from gainful.estimation.policy_gain import PolicyGain
 from gainful.estimation.resampling import clusters_of, resampled_models
 from gainful.mdp.labels import label_column
 from gainful.mdp.model import MDP
@@ -161,7 +162,8 @@ def evaluate_log(
     least = _check_visits(mdp, covered, evaluation, visits, min_visits)
     cluster, resampled = clusters_of(read)
     models = resampled_models(counts, cluster, start, replicates, seed)
-    gains = np.array([gain_of(model, evaluation.policy) for model in models])
+    gain_of_policy = PolicyGain(mdp, evaluation.policy)
+    gains = np.array([gain_of_policy(model) for model in models])
     return LogEvaluation(
         gain=evaluation.gain_from_start,
         gain_interval=middle_of(gains, confidence),

@@ -17,10 +17,10 @@ from gainful.estimation.counts import LogCounts, count_log
 from gainful.estimation.dead_ends import Ends, without_dead_ends
 from gainful.estimation.intervals import clopper_pearson, student
 from gainful.estimation.log_table import read_transition_log
+from gainful.estimation.policy_gain import PolicyGain
 from gainful.estimation.resampling import clusters_of, resampled_models
 from gainful.mdp.labels import label_column
 from gainful.mdp.model import MDP
-from gainful.planning.evaluation import chain_of, checked_policy, evaluate_chain
 from gainful.planning.solve import solve
 
 if TYPE_CHECKING:
@@ -306,20 +306,13 @@ def _bootstrap(plan: Plan, models: Any) -> tuple[Values, Values, Values]:
     gains, of_policy = [], []
     same = np.zeros(plan.mdp.n_states)
     assert plan.actions is not None
-    policy = checked_policy(plan.mdp, plan.actions)
+    gain_of_policy = PolicyGain(plan.mdp, plan.actions)
     for mdp in models:
         found, _ = _plan_of(mdp, _COARSE)
         if found is None or found.actions is None:
             continue
         gains.append(found.gain)
         agrees = found.actions == plan.actions
-        of_policy.append(found.gain if agrees.all() else gain_of(mdp, policy))
+        of_policy.append(found.gain if agrees.all() else gain_of_policy(mdp))
         same += agrees
     return np.array(gains), np.array(of_policy), same / max(1, len(gains))
-
-
-def gain_of(mdp: MDP, policy: Any) -> float:
-    """The gain of a checked policy from the start distribution, in the user's units."""
-    P, r = chain_of(mdp, policy)
-    found = evaluate_chain(P, r, stationary=False)
-    return mdp.units.gain(float(mdp.start @ found.gain))

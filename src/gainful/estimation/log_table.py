@@ -91,7 +91,7 @@ def read_transition_log(
         acted.fail(at, values, f"{reward[at]:g}", f"a number between ±{LARGEST_REWARD:g}", int(too_large.sum()))
     state, target, state_labels, n_states = _numbered(acted, ("state", "next_state"), "state", states)
     action, _, action_labels, n_actions = _numbered(acted, ("action", "action"), "action", actions)
-    check_pairs(n_states, n_actions, source.title)
+    check_pairs(n_states, n_actions, f"{source.title}: a model")
     if not timed:
         unit = _chained(state, target)
     return NumberedLog(

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful.errors import TooLargeError
+from gainful.machine import check_table_size
 
 Integers = NDArray[np.int64]
 
-MOST_PAIRS = 1 << 28
-"""The most pairs of a state and an action that builders make rows for."""
+BYTES_PER_ROW = 75.0
+"""What a pair takes while a model is built, without its transitions (measured)."""
 
 
 class OrderedChoices(NamedTuple):
@@ -24,17 +24,9 @@ class OrderedChoices(NamedTuple):
     """Which entry comes where; None if they are in order already."""
 
 
-def check_pairs(n_states: int, n_actions: int, title: str = "the model") -> None:
-    """TooLargeError if there are more pairs of a state and an action than rows should be made for."""
-    if n_states * n_actions > MOST_PAIRS:
-        raise TooLargeError(
-            f"{title}: {n_states:,} states and {n_actions:,} actions are {n_states * n_actions:,} pairs, more than the "
-            f"limit of {MOST_PAIRS:,}",
-            name=title,
-            found=n_states * n_actions,
-            hint="do states or actions hold a measurement or a time? Round it, and give actions the same names in "
-            "different states",
-        )
+def check_pairs(n_states: int, n_actions: int, title: str = "a model") -> None:
+    """MemoryLimitError if rows for all pairs of a state and an action take more memory than one model may."""
+    check_table_size("n_actions", n_states, n_actions, BYTES_PER_ROW, title)
 
 
 def ordered_choices(

@@ -14,11 +14,15 @@ from typing import IO, Any, NoReturn, cast
 import numpy as np
 
 from gainful.errors import InvalidMDPError
+from gainful.machine import check_memory
 
 LONGEST_LINE = 1 << 20
 """Bytes of a line above which a file is not read on."""
-BYTES_PER_STATE = 8
-"""The least that a state takes in a file: "state 0" and a line break."""
+SHORTEST_STATE = 8
+"""The bytes that a state takes in a file at least: "state 0" and a line break."""
+STATE_BYTES, CHOICE_BYTES, ENTRY_BYTES = 300.0, 250.0, 60.0
+"""What a state, a choice and a transition take in memory while a file is read and its model built (measured)."""
+_CHECK_EVERY = 1 << 18  # transitions
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _LABEL = re.compile(r'"([^"]+)"|([^\s"]+)')
 _TYPES = ("MDP", "DTMC", "CTMC")
@@ -173,13 +177,21 @@ class DrnReader:
         size = self.path.stat().st_size
         compressed = self._is_compressed()
         most = max(self.declared_states, self.declared_choices)
-        if self.declared_states < 1 or (not compressed and most * BYTES_PER_STATE > size):
+        if self.declared_states < 1 or (not compressed and most * SHORTEST_STATE > size):
             self.fail(
                 f"the header declares {self.declared_states:,} states and {self.declared_choices:,} choices, and the "
                 f"file has {size:,} bytes",
                 most,
                 "at least one state, and no more than fit into the file",
             )
+        self._check_memory()
+
+    def _check_memory(self) -> None:
+        """MemoryLimitError if what the header declares and what was read take more than one model may."""
+        states, choices, entries = self.declared_states, self.declared_choices, len(self.targets)
+        needed = STATE_BYTES * states + CHOICE_BYTES * choices + ENTRY_BYTES * entries
+        thing = f"{self.path}: a model with {states:,} states"
+        check_memory(str(self.path), states, needed, thing)
 
     def _is_compressed(self) -> bool:
         with self.path.open("rb") as file:
@@ -266,6 +278,8 @@ class DrnReader:
         if state >= self.declared_states:
             self.fail(f"a transition to state {state}", state, f"0 … {self.declared_states - 1}")
         self.targets.append(state)
+        if len(self.targets) % _CHECK_EVERY == 0:
+            self._check_memory()
         self.probabilities.append(self._value(value))
 
     def _value(self, text: str) -> float:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gainful.arguments import whole
 from gainful.errors import InvalidArgumentError, InvalidMDPError, TooLargeError
+from gainful.machine import check_memory
 from gainful.mdp.choices import ordered_choices
 from gainful.mdp.units import Objective
 from gainful.progress import Progress, shown_progress
@@ -24,6 +25,8 @@ MOST_EXPLORED = 10_000_000
 """States after which exploration stops, unless another number is given."""
 LABELS_UP_TO = 100_000
 """States up to which they are labelled without being asked for."""
+EXPLORED_STATE_BYTES, EXPLORED_ENTRY_BYTES = 500.0, 60.0
+"""What a state and a transition take while a model is explored and built (measured, with tuples as states)."""
 _TELL_EVERY = 1024  # states
 
 
@@ -127,8 +130,10 @@ class _Exploration:
     def explore(self, tell: Any) -> None:
         """Visit every state once; new ones are appended meanwhile."""
         for s, state in enumerate(self.states):
-            if tell is not None and s % _TELL_EVERY == 0:
-                tell(s, len(self.states))
+            if s % _TELL_EVERY == 0:
+                self._check_memory()
+                if tell is not None:
+                    tell(s, len(self.states))
             before = len(self.choice_state)
             for action in self.actions(state):
                 self._add_choice(s, state, action)
@@ -141,6 +146,12 @@ class _Exploration:
                 )
         if tell is not None:
             tell(len(self.states), len(self.states))
+
+    def _check_memory(self) -> None:
+        """MemoryLimitError if what was found so far takes more than one model may."""
+        needed = EXPLORED_STATE_BYTES * len(self.states) + EXPLORED_ENTRY_BYTES * len(self.target)
+        thing = f"a model with {len(self.states):,} states and {len(self.target):,} transitions"
+        check_memory("outcomes", len(self.states), needed, thing)
 
     def _add_choice(self, s: int, state: Any, action: Any) -> None:
         a = self.action_number.setdefault(action, len(self.action_number))

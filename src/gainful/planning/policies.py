@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.errors import InvalidArgumentError, InvalidMDPError, suggestion
+from gainful.machine import check_memory
 from gainful.mdp.labels import are_numbers
 from gainful.mdp.model import MDP
 
@@ -19,6 +20,8 @@ Policy = NDArray[np.int64] | NDArray[np.float64]
 
 PROBABILITY_SLACK = 1e-8
 """By how much a probability may exceed 1 through rounding."""
+JSON_BYTES = 20.0
+"""What a byte of a JSON file takes in memory, at most."""
 _NAMES_SHOWN = 5
 
 
@@ -193,6 +196,8 @@ def _rows_of_file(path: Path) -> list[PolicyRow]:
     if path.suffix.lower() != ".json":
         return _rows_of_table(path)
     try:
+        size = path.stat().st_size
+        check_memory(str(path), size, JSON_BYTES * size, f"{path}: the policy")
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
         raise InvalidMDPError(f"{path}: no such file", name=str(path), hint="check the path") from error
