@@ -17,6 +17,11 @@ LQG = ("lqg", "--bins", "10")
 UCRL2 = ("--agent", "ucrl2")
 SHARP = ("--agent-set", "bonus=sharp")
 KL = ("--agent", "kl-scal-plus")
+ROOMS = (
+    *("four-rooms", "--set", "size=17", "--agent", "scal-plus", "--span", "5"),
+    *("--agent-set", "replanning=local", "--agent-set", "bonus_scale=0.05"),
+)
+"""More than 10³ pairs: nearly all plans are repairs of the last one."""
 UCRL2B, SCAL, TUCRL, KL_UCRL = (("--agent", name) for name in ("ucrl2b", "scal", "tucrl", "kl-ucrl"))
 NARROW = ("--agent-set", "width_scale=0.02")
 """Sets that exclude something after a few hundred steps."""
@@ -33,6 +38,8 @@ class Mutant:
     noticed: tuple[str, ...]
     test: str
     audited: tuple[str, ...] = RIVER
+    compiled: bool = False
+    """Whether plain Python would take longer than compiling a copy of the sources."""
 
 
 _BONUS, _SCOPT = "optimism/scal_plus.py", "planning/scopt_on_counts.py"
@@ -145,6 +152,15 @@ MUTANTS = (
         ("bonus-formula",),
         _LOCAL,
         (*RIVER, "--agent-set", "replanning=local"),
+    ),
+    Mutant(
+        "a local plan does not look at what has changed",
+        "planning/local_scopt.py",
+        (("good = self.repair(model, renewed)", "good = self.repair(model, renewed[:0])"),),
+        ("certificate",),
+        _LOCAL,
+        ROOMS,
+        compiled=True,
     ),
     Mutant(
         "the sharp β of one state",

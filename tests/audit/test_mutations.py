@@ -31,7 +31,7 @@ IN_EVERY_TEST = ("β halved",)
     ids=lambda mutant: mutant.name,
 )
 def test_the_audit_notices(mutant: Mutant, tmp_path: Path) -> None:
-    found = audited(mutant, tmp_path, runs=1, horizon=HORIZON, compiled=False)
+    found = audited(mutant, tmp_path, runs=1, horizon=HORIZON, compiled=mutant.compiled)
     assert violated(found).issuperset(mutant.noticed), violated(found)
     assert found["exit_code"] == 1
     assert not found["ok"]

@@ -195,6 +195,16 @@ def test_with_the_theorems_constants_everything_holds(name: str, parameters: dic
     assert found.ok
 
 
+@pytest.mark.slow
+def test_plans_that_are_repaired_are_audited() -> None:
+    mdp = gf.environments.four_rooms(17)  # more than 10³ pairs
+    agent = gf.SCALPlus.for_mdp(mdp, span=5.0, bonus_scale=0.05, replanning="local")
+    found = audit_run(agent, mdp, 5_000)
+    assert found.shown["plans"]["repaired"] > 10 * found.shown["plans"]["swept"]
+    judged = ("bonus-formula", "span", "certificate", "precision", "bellman-error", "execution", "data")
+    assert [name for name in judged if found.findings[name].failures or not found.findings[name].checks] == []
+
+
 @pytest.mark.parametrize("options", [{"mixture": "min-action"}, {"bonus": "main text"}, {"replanning": "local"}])
 def test_every_kind_of_scal_plus_holds(options: dict[str, Any]) -> None:
     mdp = gf.environments.riverswim(6)

@@ -20,7 +20,7 @@ from gainful.optimism.sharp import SharpConstants, SharpRewards
 from gainful.planning.bernstein_scopt import BernsteinScOpt, always_capped
 from gainful.planning.local_scopt import LOCAL_FROM_PAIRS, LocalScOpt
 from gainful.planning.mixture import Mixture as Mixture
-from gainful.planning.scopt_on_counts import FullScOpt
+from gainful.planning.scopt_on_counts import FullScOpt, ScOptPlan
 
 Bonus: TypeAlias = Literal["appendix", "main text", "sharp", "bernstein"]
 Replanning: TypeAlias = Literal["full", "local"]
@@ -162,7 +162,7 @@ class SCALPlus(EpisodicAgent):
             sweeps=found.sweeps,
             probabilities=found.probabilities,
             span=found.span,
-            details=self._details(statistics, t, found.drift),
+            details=self._details(statistics, t, found),
         )
 
     def _optimism(
@@ -274,7 +274,7 @@ class SCALPlus(EpisodicAgent):
             return f"delta is {self.delta:g}, and the theorem holds with probability 1-3δ"
         return ""
 
-    def _details(self, statistics: Statistics, t: int, drift: float) -> dict[str, Any]:
+    def _details(self, statistics: Statistics, t: int, found: ScOptPlan) -> dict[str, Any]:
         """For `on_episode`: the bonus b_k (S,A), and the rewards (S*A,) that the plan was made with.
 
         These are r̄ + b_k, or less by at most `drift` where a local plan keeps the bonus of an earlier step.
@@ -285,7 +285,7 @@ class SCALPlus(EpisodicAgent):
         optimism = self._optimism(statistics.visits, statistics.reward_sum, t)
         if isinstance(optimism, BernsteinRewards):
             rewards = self._bernstein_rewards(statistics, optimism)
-        return {"bonus": b, "rewards": rewards, "drift": drift}
+        return {"bonus": b, "rewards": rewards, "drift": found.drift, "repaired": found.repaired}
 
     # ------------------------------------------------------------------ files
 

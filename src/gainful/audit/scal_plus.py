@@ -134,6 +134,8 @@ class ScalPlusAuditor:
         self._true = TrueModel(truth, agent)
         self._constants = ScalPlusConstants.of(agent, truth.support, agent.model_error, agent.n_states)
         self._recorder = EpisodeRecorder(self._constants, agent.allowed, self._true.rows, self._true.bias)
+        self._repaired = 0
+        """Plans that were repairs of the last one."""
         self._steps: list[int] = []
         self._states: list[int] = []
         """The first state of each episode."""
@@ -150,6 +152,7 @@ class ScalPlusAuditor:
         if self._recorder.full:
             self._examine(view.statistics.visits, int(self.simulation.clock[0]))
         self._recorder.add(view)
+        self._repaired += bool(view.plan.details["repaired"])
         self._steps.append(view.step)
         self._states.append(int(self.simulation.clock[0]))
         self._earned.append(float(self.simulation.earned[0]))
@@ -224,6 +227,7 @@ class ScalPlusAuditor:
         for name, reason in self._reasons().items():
             found[name] = not_applicable(reason)
         mean, largest = np.concatenate(self._excess, axis=1)
+        shown["plans"] = {"swept": len(self._steps) - self._repaired, "repaired": self._repaired}
         shown["tightness"] = {"step": list(self._steps), "mean": mean.tolist(), "largest": largest.tolist()}
         return {name: found[name] for name in self.names}, shown
 

@@ -377,4 +377,8 @@ def _lines(one: Audit) -> list[str]:
             f"optimism of the last plan: L̂h* lies {numbers.digits(tight['mean'], 4)} above Lh* on average over states, "
             f"{numbers.digits(tight['largest'], 4)} at most"
         )
+    plans = [run.shown["plans"] for run in one.runs if "plans" in run.shown]
+    if any(made["repaired"] for made in plans):
+        swept, repaired = (sum(made[how] for made in plans) for how in ("swept", "repaired"))
+        lines.append(f"plans: {swept:,} swept the whole model, {repaired:,} repaired the one before")
     return lines if not one.note else [*lines, f"note: {one.note}"]

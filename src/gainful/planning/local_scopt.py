@@ -111,6 +111,7 @@ class LocalScOpt:
             rewards.write(renewed, self.rewards)
             good = self.repair(model, renewed)
             sweeps = self.sweeps
+        repaired = good
         if not good:
             drift, self._laid_at, self._since[:] = 0.0, rewards.t, rewards.t
             rewards.write(np.arange(self.rewards.size), self.rewards)
@@ -124,7 +125,7 @@ class LocalScOpt:
         low, high = self.bracket
         v, extremes = self._state.values, self._state.extremes[0]
         span = float(v[extremes["top"]] - v[extremes["bottom"]])
-        return ScOptPlan(v, self._state.actions, low, high + drift, sweeps, span, drift=drift)
+        return ScOptPlan(v, self._state.actions, low, high + drift, sweeps, span, drift=drift, repaired=repaired)
 
     def _to_renew(
         self, counts: TransitionCounts, rewards: OptimisticRewards, tolerated: float

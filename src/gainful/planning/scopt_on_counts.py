@@ -47,6 +47,8 @@ class ScOptPlan(NamedTuple):
     """(S,A) if the policy mixes actions."""
     drift: float = 0.0
     """How much larger than the rewards planned with those of this step may be; `high` includes it."""
+    repaired: bool = False
+    """Whether it is the last plan, repaired where the model changed; else the whole model was swept."""
 
 
 @inlined
