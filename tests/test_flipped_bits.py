@@ -72,6 +72,15 @@ def look_at_mdp(path: Path, _: str) -> tuple[Any, list[str]]:
     return (mdp.state_labels, mdp.units, *(a.tobytes() for a in (mdp.probabilities, mdp.pair_rewards, mdp.start))), []
 
 
+def make_plan(path: Path) -> None:
+    path.mkdir()
+    gf.solve(gf.MDP([[[0.9, 0.1]], [[0.5, 0.5]]], [[1.0], [0.0]])).save(path / "my.plan")
+
+
+def look_at_plan(path: Path, _: str) -> tuple[Any, list[str]]:
+    return gf.Plan.load(path / "my.plan").to_json(), []
+
+
 @cache
 def river() -> gf.MDP:
     return gf.environments.riverswim(3)
@@ -233,6 +242,7 @@ def look_at_experiment(path: Path, name: str) -> tuple[Any, list[str]]:
 KINDS = {
     "saved agent": FolderKind(make_agent, look_at_agent, writes=False),
     "saved MDP": FolderKind(make_mdp, look_at_mdp, writes=False),
+    "saved plan": FolderKind(make_plan, look_at_plan, writes=False),
     "checkpoint of a run": FolderKind(make_checkpoint, look_at_checkpoint, writes=False),
     "durable agent": FolderKind(make_live, look_at_live),
     "service": FolderKind(make_service, look_at_service, not_served),
