@@ -267,7 +267,9 @@ def _snapshots(folder: Folder, description: AgentDescription, problems: list[str
                 raise ValueError("it belongs to another agent")
             rebuild_agent(header["agent"], arrays["agent_allowed"])
             found.append(sequence)
-        except (GainfulError, KeyError, TypeError, ValueError) as error:
+        except GainfulError as error:
+            problems.append(error.problem)
+        except (KeyError, TypeError, ValueError) as error:
             problems.append(f"{path.name}: {error}")
     return found
 
