@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
+
+if os.name != "posix":  # pragma: no cover
+    raise ImportError("gainful needs a POSIX system such as Linux or macOS; on Windows, use the Subsystem for Linux")
 
 from gainful.gymnasium_ids import register_with_gymnasium
 
