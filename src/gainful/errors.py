@@ -161,6 +161,10 @@ class TooLargeError(GainfulError, MemoryError):
     """A dense array was asked for that would not reasonably fit; the sparse form is what to use."""
 
 
+class DeviceError(GainfulError, RuntimeError):
+    """A GPU was asked for, and there is none, or what was asked for does not run on one."""
+
+
 class MultichainError(GainfulError, ValueError):
     """The optimal gain may depend on the start: there is more than one closed class.
 

@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gainful._compiled import inlined, kernel
 from gainful.errors import InvalidArgumentError
@@ -41,6 +42,51 @@ def stream_key(seed: int, role: Role) -> np.uint64:
     return np.uint64(np.random.SeedSequence(int(seed), spawn_key=(int(role),)).generate_state(1, np.uint64)[0])
 
 
+_POOL, _MULT_A, _MULT_B, _INIT_A, _INIT_B = 4, 0x931E8875, 0x58F38DED, 0x43B0D7E5, 0x8B51F9DD
+_MIX_LEFT, _MIX_RIGHT, _WORD = 0xCA01F9DD, 0x4973F715, 0xFFFFFFFF
+
+
+def stream_keys(seeds: NDArray[np.uint64], role: Role) -> NDArray[np.uint64]:
+    """The keys of the streams that many seeds give to one role: `stream_key` of each, at once.
+
+    The hash of NumPy's SeedSequence (O'Neill 2015, seed_seq_fe128), column by column.
+
+    >>> keys = stream_keys(np.arange(3, dtype=np.uint64), Role.START)
+    >>> [int(k) for k in keys] == [int(stream_key(seed, Role.START)) for seed in range(3)]
+    True
+    """
+    words = [seeds & np.uint64(_WORD), seeds >> np.uint64(32), np.zeros_like(seeds), np.zeros_like(seeds)]
+    entropy = [word.astype(np.uint32) for word in (*words, np.full_like(seeds, int(role)))]
+    multiplier = _INIT_A
+
+    def hashed(value: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        nonlocal multiplier
+        value = value ^ np.uint32(multiplier)
+        multiplier = multiplier * _MULT_A & _WORD
+        value = value * np.uint32(multiplier)
+        return value ^ (value >> np.uint32(16))
+
+    def mixed(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        value: NDArray[np.uint32] = a * np.uint32(_MIX_LEFT) - b * np.uint32(_MIX_RIGHT)
+        return value ^ (value >> np.uint32(16))
+
+    pool = [hashed(word) for word in entropy[:_POOL]]
+    for source in range(_POOL):
+        for target in range(_POOL):
+            if source != target:
+                pool[target] = mixed(pool[target], hashed(pool[source]))
+    for extra in entropy[_POOL:]:
+        for target in range(_POOL):
+            pool[target] = mixed(pool[target], hashed(extra))
+    multiplier, halves = _INIT_B, []
+    for word in pool[:2]:
+        value = word ^ np.uint32(multiplier)
+        multiplier = multiplier * _MULT_B & _WORD
+        value = value * np.uint32(multiplier)
+        halves.append((value ^ (value >> np.uint32(16))).astype(np.uint64))
+    return np.asarray(halves[0] | halves[1] << np.uint64(32))
+
+
 def planning_generator(seed: int, episode: int) -> np.random.Generator:
     """The generator that plans episode `episode`, for agents that sample models."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(int(seed), spawn_key=(Role.PLANNING, episode))))
@@ -60,7 +106,12 @@ def mixed_key(key: np.uint64, number: int) -> np.uint64:
 @inlined
 def draw(key: Key, n: Key) -> Key:
     """64 random bits: Stafford's mix 13 of key + n·γ, as in SplittableRandom (Steele, Lea & Flood 2014)."""
-    z = key + n * GAMMA
+    return mix(key + n * GAMMA)
+
+
+@inlined
+def mix(z: Key) -> Key:
+    """Stafford's mix 13 of 64 bits; a loop over consecutive draws adds γ to z instead of multiplying."""
     z = (z ^ (z >> np.uint64(30))) * _FIRST
     z = (z ^ (z >> np.uint64(27))) * _SECOND
     return z ^ (z >> np.uint64(31))

@@ -6,6 +6,7 @@ distinct transitions seen, never S²A.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,7 +158,7 @@ def execution_limit(multiplier: float, visits_before: int) -> int:
     """max{1, ⌊f·N_k⌋}: how often an episode may execute a pair that was visited N_k times before it."""
     if multiplier == 1.0:
         return max(1, visits_before)  # exact, however many visits
-    return max(1, int(np.floor(multiplier * visits_before)))
+    return max(1, math.floor(multiplier * visits_before))
 
 
 @inlined

@@ -34,6 +34,17 @@ def bernstein_level(n_states: int, delta: float, visits: int, scale: float) -> f
     return scale * math.log(4.0 * n_states * n * (n + 1.0) / delta) / (n - 1.0)
 
 
+@inlined
+def bernstein_reward(c: BernsteinConstants, n: int, reward_sum: float) -> float:
+    """r̃ of one pair that was visited n times."""
+    if n == 0:
+        return c.reward_max
+    radius = c.scale * deviation_level(math.log(2.0 * c.n_states / c.delta), n) / n
+    mean = reward_sum / (n * c.reward_max)
+    upper: float = kl_upper(min(max(mean, 0.0), 1.0), radius)
+    return c.reward_max * upper
+
+
 @kernel
 def bernstein_rewards(
     visits: NDArray[Any],
@@ -51,14 +62,7 @@ def bernstein_rewards(
     for k in range(visits.size):
         n = visits[k]
         levels[k] = bernstein_level(c.n_states, c.delta, n, c.scale)
-        if not allowed[k]:
-            rewards[k] = -np.inf
-        elif n == 0:
-            rewards[k] = c.reward_max
-        else:
-            radius = c.scale * deviation_level(math.log(2.0 * c.n_states / c.delta), n) / n
-            mean = reward_sum[k] / (n * c.reward_max)
-            rewards[k] = c.reward_max * kl_upper(min(max(mean, 0.0), 1.0), radius)
+        rewards[k] = bernstein_reward(c, n, reward_sum[k]) if allowed[k] else -np.inf
 
 
 class BernsteinRewards(NamedTuple):

@@ -54,6 +54,14 @@ def bonus(variant: int, beta: float, visits: int, span: float, reward_max: float
     return span * min(beta + 1.0 / (visits + 1), 2.0) + reward_max * min(beta, 1.0)
 
 
+@inlined
+def optimistic_reward(c: BonusConstants, log_term: float, visits: int, reward_sum: float) -> float:
+    """r̂ = r̄ + b_k of one pair, r̄ = 0 if N = 0."""
+    beta = deviation(log_term, visits, c.scale)
+    b = bonus(c.variant, beta, visits, c.span, c.reward_max) + c.model_error
+    return reward_sum / max(1, visits) + b
+
+
 @kernel
 def optimistic_rewards(
     pairs: NDArray[Any],
@@ -69,9 +77,7 @@ def optimistic_rewards(
     log_term = confidence_log(c.n_states, c.n_actions, t, c.delta)
     for i in range(pairs.size):
         k = pairs[i]
-        beta = deviation(log_term, visits[k], c.scale)
-        b = bonus(c.variant, beta, visits[k], c.span, c.reward_max) + c.model_error
-        out[k] = reward_sum[k] / max(1, visits[k]) + b if allowed[k] else -np.inf
+        out[k] = optimistic_reward(c, log_term, visits[k], reward_sum[k]) if allowed[k] else -np.inf
 
 
 @kernel

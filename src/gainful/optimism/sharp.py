@@ -33,6 +33,16 @@ def sharp_deviation(n_deviations: int, delta: float, visits: int, scale: float) 
     return scale * math.sqrt((1.0 + 1.0 / visits) * log_term / (2.0 * visits))
 
 
+@inlined
+def sharp_reward(c: SharpConstants, n: int, reward_sum: float) -> float:
+    """r̃ + b of one pair that was visited n times."""
+    if n == 0:
+        return c.reward_max + c.span + c.model_error
+    beta = sharp_deviation(c.n_deviations, c.delta, n, c.scale)
+    reward = min(c.reward_max, reward_sum / n + c.reward_max * beta)
+    return reward + c.span * min(1.0, (n * beta + 1.0) / (n + 1.0)) + c.model_error
+
+
 @kernel
 def sharp_rewards(
     pairs: NDArray[Any],
@@ -49,15 +59,7 @@ def sharp_rewards(
     c = SharpConstants(*constants)
     for i in range(pairs.size):
         k = pairs[i]
-        n = visits[k]
-        if not allowed[k]:
-            out[k] = -np.inf
-        elif n == 0:
-            out[k] = c.reward_max + c.span + c.model_error
-        else:
-            beta = sharp_deviation(c.n_deviations, c.delta, n, c.scale)
-            reward = min(c.reward_max, reward_sum[k] / n + c.reward_max * beta)
-            out[k] = reward + c.span * min(1.0, (n * beta + 1.0) / (n + 1.0)) + c.model_error
+        out[k] = sharp_reward(c, visits[k], reward_sum[k]) if allowed[k] else -np.inf
 
 
 class SharpRewards(NamedTuple):

@@ -84,14 +84,23 @@ def bernstein_scopt(
     Returns sweeps, the range of T_c v - v, its rounding slack, and whether the range, widened by the slack, is at most
     the target; v is the vector of that test, w = Lv not yet cut, act its greedy actions (lowest first).
     """
-    model, how, n = EstimatedMDP(*model), BernsteinSweeps(*how), v.size
+    model, how = EstimatedMDP(*model), BernsteinSweeps(*how)
+    max_reward, support = reward_and_support(model)
+    return bernstein_sweeps(model, how, v, w, act, max_reward, support)
+
+
+@inlined
+def bernstein_sweeps(
+    model: EstimatedMDP, how: BernsteinSweeps, v: Any, w: Any, act: Any, max_reward: float, support: int
+) -> tuple[int, float, float, float, bool]:
+    """The sweeps of `bernstein_scopt`, for a model whose largest reward and longest row are known."""
     n_actions, rewards, span = model.n_actions, model.rewards, how.span
     cut_to_span(v, span)
-    max_reward, support = reward_and_support(model)
-    done = 0
+    done, met = 0, False
+    low, high, slack = np.inf, -np.inf, 0.0
     while True:
         least, largest = np.inf, 0.0
-        for s in range(n):
+        for s in range(v.size):
             best, best_action = -np.inf, 0
             for a in range(n_actions):
                 k = s * n_actions + a
@@ -109,8 +118,9 @@ def bernstein_scopt(
         slack = counts_slack(support + 6, largest + span, max_reward)  # the bonus is at most c, and rounds like it
         met = high - low + 2.0 * slack <= how.target
         if met or done >= how.max_sweeps or high - low <= 2.0 * slack:
-            return done, low, high, slack, met
+            break
         move(v, w, ceiling, how.damping, model.attractive)
+    return done, low, high, slack, met
 
 
 @kernel

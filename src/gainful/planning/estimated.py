@@ -59,12 +59,22 @@ def estimated_mdp(counts: TransitionCounts, rewards: NDArray[np.float64], attrac
 @inlined
 def expected_value(model: EstimatedMDP, v: Any, k: int) -> float:
     """p̂(·|s,a)·v of pair k: Σ (N(s') + 1{s' = s̄})·v(s') / (N + 1)."""
-    total = v[model.attractive]
     first = np.uint64(model.begin[k])
-    for j in range(first, first + np.uint64(model.length[k])):
-        total += model.count[j] * v[model.next_state[j]]
+    total = counted_values(
+        model.count, first, model.next_state, first, model.length[k], np.uint64(1), v, v[model.attractive]
+    )
     value: float = total / (model.visits[k] + 1)
     return value
+
+
+@inlined
+def counted_values(count: Any, at: Any, next_state: Any, to: Any, n: int, step: Any, v: Any, total: float) -> float:
+    """Add N(s')·v(s') of n next states to `total`; their counts and numbers are `step` apart, from `at` and `to` on."""
+    for _ in range(n):
+        total += count[at] * v[next_state[to]]
+        at += step
+        to += step
+    return total
 
 
 @inlined

@@ -86,6 +86,21 @@ def move(v: Any, w: Any, ceiling: float, damping: float, attractive: int) -> Non
         v[s] = damped(v[s], truncate(w[s], ceiling), damping) - pin
 
 
+class ScOptSweeps(NamedTuple):
+    """How to sweep, and when to stop."""
+
+    span: Any
+    """c."""
+    damping: Any
+    target: Any
+    """The precision."""
+    max_sweeps: Any
+    max_reward: Any
+    """The largest |r̂| of an allowed pair."""
+    support: Any
+    """The length of the longest row."""
+
+
 @kernel
 def scopt_on_counts(
     model: EstimatedMDP,
@@ -104,14 +119,23 @@ def scopt_on_counts(
     Returns sweeps, the range of T_c v - v, its rounding slack, and whether the range, widened by the slack,
     is at most `target`; v is the vector of that test, w = Lv not yet cut, act its greedy actions (lowest first).
     """
-    model, n = EstimatedMDP(*model), v.size
-    n_actions, rewards = model.n_actions, model.rewards
-    cut_to_span(v, span)
+    model = EstimatedMDP(*model)
     max_reward, support = reward_and_support(model)
-    done = 0
+    return scopt_sweeps(model, ScOptSweeps(span, damping, target, max_sweeps, max_reward, support), v, w, act)
+
+
+@inlined
+def scopt_sweeps(
+    model: EstimatedMDP, how: ScOptSweeps, v: Any, w: Any, act: Any
+) -> tuple[int, float, float, float, bool]:
+    """The sweeps of `scopt_on_counts`, for a model whose largest reward and longest row are known."""
+    n_actions, rewards, span, damping = model.n_actions, model.rewards, how.span, how.damping
+    cut_to_span(v, span)
+    done, met = 0, False
+    low, high, slack = np.inf, -np.inf, 0.0
     while True:
         least, largest = np.inf, 0.0
-        for s in range(n):
+        for s in range(v.size):
             best, best_action = -np.inf, 0
             for a in range(n_actions):
                 k = s * n_actions + a
@@ -124,11 +148,12 @@ def scopt_on_counts(
         done += 1
         ceiling = ceiling_of(least, span)
         low, high = truncated_range(w, v, ceiling)
-        slack = counts_slack(support, largest, max_reward)
-        met = high - low + 2.0 * slack <= target
-        if met or done >= max_sweeps or high - low <= 2.0 * slack:
-            return done, low, high, slack, met
+        slack = counts_slack(how.support, largest, how.max_reward)
+        met = high - low + 2.0 * slack <= how.target
+        if met or done >= how.max_sweeps or high - low <= 2.0 * slack:
+            break
         move(v, w, ceiling, damping, model.attractive)
+    return done, low, high, slack, met
 
 
 @kernel

@@ -6,10 +6,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from gainful._compiled import kernel
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
@@ -137,15 +137,18 @@ def simulate_many(
     threads: int | None = None,
     progress: Progress = None,
     callback: Callback = None,
+    device: Literal["cpu", "cuda"] = "cpu",
 ) -> list[Run]:
     """Make one run per seed, each equal to `simulate(agent_factory(seed), mdp, horizon, seed)`.
 
-    The seeds are distributed over the cores, and each core steps four runs in turn.
+    The seeds are distributed over the cores, and each core steps four runs in turn. With `device="cuda"` all of them
+    run at once on a GPU, one thread each (docs/gpu.md).
 
     Parameters
     ----------
     agent_factory : callable
         `agent_factory(seed)` makes the agent of one run: any object with `act` and `observe`, see `simulate`.
+        On a GPU the agents may differ in their seed alone; the factory is then called for the first seed and the last.
     mdp : MDP
         The environment.
     horizon : int
@@ -161,6 +164,8 @@ def simulate_many(
         all runs together.
     callback : callable, optional
         As for `simulate`, at every checkpoint of every run; `CheckpointView.seed` says of which. One call at a time.
+    device : {"cpu", "cuda"}
+        Where to run. "cuda" needs an NVIDIA GPU and the extra `gainful[cuda]`, and takes no `callback`.
 
     Returns
     -------
@@ -171,6 +176,8 @@ def simulate_many(
     ------
     InvalidArgumentError
         If a seed occurs twice, or an agent does not fit the MDP.
+    DeviceError
+        If `device` is "cuda", and there is no GPU, or the agent does not run on one; the message says which do.
 
     Examples
     --------
@@ -188,6 +195,15 @@ def simulate_many(
     numbers = [int(seed) for seed in seeds]
     if len(set(numbers)) != len(numbers):
         raise InvalidArgumentError("seeds", numbers, hint="each seed is one run", problem="a seed occurs twice")
+    if device not in ("cpu", "cuda"):
+        raise InvalidArgumentError("device", device, '"cpu" or "cuda"')
+    if device == "cuda" and numbers:
+        from gainful.simulation.device.many import device_runs  # numba-cuda is an extra
+
+        if callback is not None:
+            raise InvalidArgumentError("callback", callback, 'None with device="cuda"', "runs of a GPU are not shown")
+        with shown_progress(progress, f"{len(numbers)} runs") as tell:
+            return device_runs(agent_factory, mdp, grid, checked_seeds(numbers), tell)
     agents = [agent_for(agent_factory(seed), mdp) for seed in numbers]
     for agent in agents:
         check_fit(agent, mdp)
@@ -233,6 +249,14 @@ def _finish_all(groups: list[list[TabularSimulation]], cores: int, add: Callable
     else:
         with ThreadPoolExecutor(cores) as pool:
             list(pool.map(work, groups))
+
+
+def checked_seeds(seeds: list[int]) -> NDArray[np.uint64]:
+    """Seeds for a GPU, where they have 64 bits."""
+    for seed in seeds:
+        if not 0 <= seed < 2**64:
+            raise InvalidArgumentError("seeds", seed, "integers from 0 to 2⁶⁴ - 1 on a GPU")
+    return np.array(seeds, dtype=np.uint64)
 
 
 def _together(group: list[TabularSimulation]) -> Iterator[int]:

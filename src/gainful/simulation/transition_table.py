@@ -96,6 +96,20 @@ class TabularStepper:
         return float(reward), int(to)
 
 
+def first_draws(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Draw number 0 of many streams."""
+    found = np.empty_like(keys)
+    draw_of_each(keys, found)
+    return found
+
+
+@kernel
+def draw_of_each(keys: Any, out: Any) -> None:
+    """out[i] = draw(keys[i], 0)."""
+    for i in range(keys.size):
+        out[i] = draw(keys[i], np.uint64(0))
+
+
 def first_state(mdp: MDP, seed: int) -> int:
     """The state in which a run with this seed begins."""
     start = np.empty(1, dtype=np.uint64)
@@ -152,7 +166,20 @@ def env_step(table: TransitionTable, law: RewardLaw, pair: Any, mean: float, bit
 
     Its branches depend on types alone. With others in it, Numba would count references to the arrays at every call.
     """
-    width, u = np.uint64(len(table.padding)), np.uint32(bits >> np.uint64(32))
+    rank, to = next_state(table, pair, np.uint32(bits >> np.uint64(32)))
+    if len(law.kind) == DETERMINISTIC:
+        reward = mean
+    elif len(law.kind) == BERNOULLI:
+        reward = law.success if succeeds(law, pair, bits) else 0.0
+    else:
+        reward = law.entry_rewards[table.first[pair] + rank]
+    return rank, to, reward
+
+
+@inlined
+def next_state(table: TransitionTable, pair: Any, u: Any) -> tuple[Any, Any]:
+    """The rank of the next state of `pair` to which 32 random bits lead, and that state."""
+    width = np.uint64(len(table.padding))
     if width == FOUR:
         line = pair << np.uint64(3)  # 2*width numbers
         rank = below_4(table.lines, line, u)
@@ -164,13 +191,14 @@ def env_step(table: TransitionTable, law: RewardLaw, pair: Any, mean: float, bit
     else:
         rank = search(table.bounds, table.first[pair], table.first[pair + ONE], u)
         to = np.uint64(table.next_states[table.first[pair] + rank])
-    if len(law.kind) == DETERMINISTIC:
-        reward = mean
-    elif len(law.kind) == BERNOULLI:
-        reward = law.success if (bits & LOW_BITS) < law.chances[pair] else 0.0
-    else:
-        reward = law.entry_rewards[table.first[pair] + rank]
-    return rank, to, reward
+    return rank, to
+
+
+@inlined
+def succeeds(law: RewardLaw, pair: Any, bits: Any) -> bool:
+    """Whether the low 32 of 64 random bits give the Bernoulli reward of `pair`."""
+    won: bool = (bits & LOW_BITS) < law.chances[pair]
+    return won
 
 
 @kernel

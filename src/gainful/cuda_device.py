@@ -1,0 +1,154 @@
+"""The one entrance to a GPU: whether there is one, kernels for it, and lists of what a kernel has to do.
+
+Only modules with kernels for a GPU import this, and they are imported when a GPU is asked for: numba-cuda is an extra.
+A kernel may call every function marked `inlined` or `kernel` (`gainful._compiled`); Numba then compiles that function
+for the GPU, so that there is one source for both.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numba import int64
+
+from gainful.errors import DeviceError
+
+_REMOVED = {"row_stack": "vstack", "in1d": "isin", "trapz": "trapezoid"}
+for _name, _successor in _REMOVED.items():  # by NumPy 2.5; numba-cuda 0.30 looks them up when it is imported
+    if not hasattr(np, _name):
+        setattr(np, _name, getattr(np, _successor))
+
+try:
+    from numba import cuda as cuda
+except ImportError as error:  # Numba of a later version without numba-cuda
+    raise DeviceError(
+        'device is "cuda" and numba-cuda is not installed',
+        name="device",
+        found="cuda",
+        hint="install gainful[cuda], or leave device out",
+    ) from error
+
+F = TypeVar("F", bound=Callable[..., Any])
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
+"""Whether kernels run in numba-cuda's simulator: slowly, on the CPU, for tests."""
+LISTING_BLOCK = 256
+MOST_SHARED = 48 * 1024
+"""Bytes of shared memory that a block can have on every GPU."""
+
+
+def require_device() -> Any:
+    """The present GPU; an error if there is none."""
+    try:
+        if cuda.is_available():
+            return cuda.get_current_device()
+        reason = "no GPU that CUDA can use was found"
+    except Exception as error:  # whatever a damaged driver raises
+        reason = f"CUDA does not start: {error}"
+    raise DeviceError(f'device is "cuda", but {reason}', name="device", found="cuda", hint="leave device out")
+
+
+def multiprocessors() -> int:
+    """The number of multiprocessors of the present GPU."""
+    return 2 if SIMULATED else int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
+
+
+class _Exact:
+    """While this is entered, products and sums are compiled as two roundings each, as on the CPU.
+
+    Numba has no option for it; NVVM, the compiler below, does, and fuses them by default.
+    """
+
+    depth = 0
+
+    def __enter__(self) -> None:
+        _Exact.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        _Exact.depth -= 1
+
+
+def _exact_when_asked(compile_ir: Callable[..., Any]) -> Callable[..., Any]:
+    def compile_for_gpu(ir: Any, **options: Any) -> Any:
+        if _Exact.depth > 0 and not options.get("fastmath"):
+            options["fma"] = False
+        return compile_ir(ir, **options)
+
+    return compile_for_gpu
+
+
+if not SIMULATED:
+    from numba.cuda.cudadrv import nvvm
+    from numba.cuda.cudadrv.driver import device_memset
+
+    nvvm.compile_ir = _exact_when_asked(nvvm.compile_ir)
+
+
+class DeviceKernel:
+    """A kernel for the GPU, compiled at its first launch: `kernel[blocks, threads, shared_bytes](*arguments)`."""
+
+    def __init__(self, function: Callable[..., None], registers: int | None) -> None:
+        self.__doc__, self.__name__, self.__wrapped__ = function.__doc__, function.__name__, function
+        options = {} if SIMULATED or registers is None else {"max_registers": registers}
+        self._compiled = cuda.jit(**options)(function)
+
+    def __getitem__(self, where: tuple[int, ...]) -> Callable[..., None]:
+        blocks, threads, *shared = where
+        launch = self._compiled[blocks, threads, 0, shared[0] if shared else 0]
+
+        def launched(*arguments: Any) -> None:
+            with _Exact():
+                launch(*arguments)
+
+        return launched
+
+
+def device_kernel(registers: int | None = None) -> Callable[[Callable[..., None]], DeviceKernel]:
+    """Mark a kernel for the GPU; with fewer `registers` per thread, more threads run at a time."""
+    return lambda function: DeviceKernel(function, registers)
+
+
+def device_function(function: F) -> F:
+    """Mark a function of kernels that speaks to the other threads of its block; anything else is `inlined`."""
+    options = {} if SIMULATED else {"forceinline": True}
+    return cast(F, cuda.jit(device=True, **options)(function))
+
+
+def grid_for(n: int, most: int) -> tuple[int, int]:
+    """Blocks and their threads, at most `most`, for `n` threads."""
+    threads = max(1, min(n, most))
+    return max(1, -(-n // threads)), threads
+
+
+def device_zeros(shape: Any, dtype: Any) -> Any:
+    """An array of zeros on the GPU."""
+    array = cuda.device_array(shape, dtype)
+    if SIMULATED:
+        array[...] = 0
+    elif array.size:
+        device_memset(array, 0, array.nbytes)
+    return array
+
+
+@device_kernel()
+def list_where(status: Any, wanted: int, found: Any, n_found: Any) -> None:
+    """List the positions at which `status` is `wanted`, in any order; `n_found[0]`, 0 before, is their number.
+
+    A block counts its own first, so that blocks and not threads wait for the common counter.
+    """
+    here = cuda.shared.array(2, int64)
+    x, i = cuda.threadIdx.x, cuda.grid(1)
+    if x == 0:
+        here[0] = 0
+    cuda.syncthreads()
+    rank, mine = np.int64(0), i < status.size and status[i] == wanted
+    if mine:
+        rank = cuda.atomic.add(here, 0, 1)
+    cuda.syncthreads()
+    if x == 0:
+        here[1] = cuda.atomic.add(n_found, 0, here[0])
+    cuda.syncthreads()
+    if mine:
+        found[here[1] + rank] = i

@@ -1,0 +1,228 @@
+"""A batch of runs on a GPU: kernels that step and kernels that plan, in turn, until every run is finished."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainful.agents.episodic import EPISODE_RECORD
+from gainful.cuda_device import LISTING_BLOCK, MOST_SHARED, cuda, device_zeros, grid_for, list_where
+from gainful.errors import NotConvergedError
+from gainful.mdp.model import MDP
+from gainful.rng import Role, stream_keys
+from gainful.simulation.device.planners import DevicePlanner
+from gainful.simulation.device.runs import (
+    EPISODE_OVER,
+    FAILED,
+    FINISHED,
+    DeviceCounts,
+    DeviceCurves,
+    DeviceEpisodes,
+    DeviceRuns,
+    device_environment,
+    device_rows,
+    on_device,
+)
+from gainful.simulation.device.steps import shared_bytes, step_runs
+from gainful.simulation.device.teams import TodoList
+from gainful.simulation.transition_table import RewardLaw, TransitionTable, first_draws
+
+CHECK_EVERY = 16
+"""Launches between two looks at how far the runs are: the GPU goes on meanwhile."""
+FIRST_EPISODES = 64
+"""Episodes of a run for which there is room at first."""
+PART = 64
+"""A launch makes this part of the steps made before: a run whose episode ends waits for its end."""
+STEPPING_BLOCKS = (128, 64, 32)
+"""Threads of a block that steps: the first that fits."""
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """What a batch of runs returned: arrays (C, R) and (R,)."""
+
+    rewards: NDArray[np.float64]
+    means: NDArray[np.float64]
+    expected_regret: NDArray[np.float64]
+    final_state: NDArray[np.uint32]
+    n_episodes: NDArray[np.int64]
+    vacuous: NDArray[np.bool_]
+    records: tuple[NDArray[Any], ...]
+    """(E, R) step, low, high, span and sweeps; of length 0 if they were not kept."""
+    seconds: float
+    """Wall time."""
+
+    def episodes(self, run: int) -> NDArray[Any]:
+        """The records of the episodes of one run."""
+        n = int(self.n_episodes[run])
+        step, low, high, span, sweeps = (column[:n, run] for column in self.records)
+        found = np.zeros(n, dtype=EPISODE_RECORD)
+        found["step"], found["gain_low"], found["gain_high"], found["span"] = step, low, high, span
+        found["gain"], found["sweeps"] = low + (high - low) / 2, sweeps
+        return found
+
+
+@dataclass(frozen=True)
+class ManyRuns:
+    """What all batches have in common."""
+
+    mdp: MDP
+    table: TransitionTable
+    law: RewardLaw
+    gaps: NDArray[np.float64]
+    checkpoints: NDArray[np.int64]
+    planner: DevicePlanner
+    keep_episodes: bool
+
+    @property
+    def width(self) -> int:
+        """The length of the longest row of the MDP."""
+        return int(np.diff(self.mdp.indptr).max())
+
+    @property
+    def counter(self) -> Any:
+        """The type of a counter: 32 bits as long as no run has more steps."""
+        return np.uint32 if self.checkpoints[-1] < 2**32 - 1 else np.int64
+
+    def bytes_per_run(self) -> int:
+        """Memory of the GPU that one run takes."""
+        n_states, n_pairs = self.mdp.n_states, self.mdp.n_states * self.mdp.n_actions
+        counters = int(np.dtype(self.counter).itemsize) * (n_pairs * (self.width + 1) + n_states)
+        curves = 24 * self.checkpoints.size
+        records = 40 * 4 * FIRST_EPISODES if self.keep_episodes else 0
+        return 64 + counters + 16 * n_pairs + 12 * n_states + curves + records
+
+
+def first_states(mdp: MDP, seeds: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    """The states in which runs with these seeds begin: `transition_table.first_state` of each."""
+    u = (first_draws(stream_keys(seeds, Role.START)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return np.searchsorted(np.cumsum(mdp.start)[:-1], u, side="right").astype(np.uint32)
+
+
+class Batch:
+    """R runs and their arrays on the GPU."""
+
+    def __init__(self, many: ManyRuns, seeds: NDArray[np.uint64]) -> None:
+        mdp, self.many, self.n_runs = many.mdp, many, seeds.size
+        n_states, n_pairs, R = mdp.n_states, mdp.n_states * mdp.n_actions, seeds.size
+        C, self.width = many.checkpoints.size, many.width
+        self.seeds = seeds
+        self.table, self.law = device_environment(many.table, many.law)
+        self.rows = on_device(device_rows(mdp, many.planner.agent.allowed))
+        self.runs = on_device(
+            DeviceRuns(
+                state=first_states(mdp, seeds),
+                step=np.zeros(R, dtype=np.int64),
+                key=stream_keys(seeds, Role.ENVIRONMENT),
+                earned=np.zeros(R),
+                status=np.full(R, EPISODE_OVER, dtype=np.uint32),
+                passed=np.zeros(R, dtype=np.uint32),
+            )
+        )
+        self.counts = DeviceCounts(
+            seen=device_zeros((R, self.width * n_pairs), many.counter),
+            visits=device_zeros((R, n_pairs), many.counter),
+            reward_sum=device_zeros((R, n_pairs), np.float64),
+            reward_squares=device_zeros((R, n_pairs), np.float64),
+            act=device_zeros((R, n_states), np.uint32),
+            left=device_zeros((R, n_states), many.counter),
+        )
+        nothing = np.zeros(n_pairs)
+        rewards, means, expected = (device_zeros((C, R), np.float64) for _ in range(3))
+        self.curves = on_device(DeviceCurves(many.checkpoints, rewards, means, expected, many.gaps.copy(), nothing))
+        room = FIRST_EPISODES if many.keep_episodes else 0
+        self.episodes = DeviceEpisodes(
+            number=device_zeros(R, np.int64),
+            step=device_zeros((room, R), np.int64),
+            low=device_zeros((room, R), np.float64),
+            high=device_zeros((room, R), np.float64),
+            span=device_zeros((room, R), np.float64),
+            sweeps=device_zeros((room, R), np.int64),
+            vacuous=device_zeros(R, np.bool_),
+        )
+        self.todo = TodoList(cuda.device_array(R, np.int64), device_zeros(1, np.int64))
+        self.values = device_zeros((R, n_states), np.float64)
+
+    def run(self, progress: Callable[[int], None] | None = None) -> BatchResult:
+        """Let all runs finish; `progress(steps)` hears how many steps all of them have made."""
+        began = time.perf_counter()
+        finished = False
+        while not finished:
+            self._make_room()
+            for _ in range(CHECK_EVERY):
+                self._plan()
+                self._step()
+            status = self.runs.status.copy_to_host()
+            self._check(status)
+            finished = bool(np.all(status == FINISHED))
+            if progress is not None:
+                progress(int(self.runs.step.copy_to_host().sum()))
+        return self._result(time.perf_counter() - began)
+
+    def _plan(self) -> None:
+        """Plan for every run whose episode is over."""
+        R = self.n_runs
+        list_where[grid_for(R, LISTING_BLOCK)](self.runs.status, EPISODE_OVER, *self.todo)
+        self.many.planner.launch(self.todo, self.rows, self.runs, self.counts, self.episodes, self.values)
+
+    def _step(self) -> None:
+        """Steps of every run that has a plan."""
+        n_states, low = self.many.mdp.n_states, self.many.planner.agent.reward_min
+        block, shared = stepping_block(self.many.table, self.many.law, n_states, self.width)
+        step_runs[*grid_for(self.n_runs, block), shared](
+            self.table, self.law, self.runs, self.counts, self.curves, low, PART, self.todo.n
+        )
+
+    def _make_room(self) -> None:
+        """Make room for the episodes that may begin before the next look."""
+        room = self.episodes.step.shape[0]
+        if not self.many.keep_episodes or int(self.episodes.number.copy_to_host().max()) + CHECK_EVERY < room:
+            return
+        longer = {}
+        for name in ("step", "low", "high", "span", "sweeps"):
+            old = getattr(self.episodes, name)
+            new = cuda.device_array((2 * room, self.n_runs), old.dtype)
+            new[:room].copy_to_device(old)
+            longer[name] = new
+        self.episodes = self.episodes._replace(**longer)
+
+    def _check(self, status: NDArray[Any]) -> None:
+        """Raise the error of the first run that could not plan."""
+        failed = np.flatnonzero(status == FAILED)
+        if failed.size:
+            i = int(failed[0])
+            agent, t = self.many.planner.agent, int(self.runs.step.copy_to_host()[i]) + 1
+            rounding = float(self.runs.earned.copy_to_host()[i])
+            raise NotConvergedError(
+                f"{type(agent).__name__} cannot plan at step {t} of seed {int(self.seeds[i])}: "
+                f"rounding alone is {rounding:.1e}",
+                name="precision",
+            )
+
+    def _result(self, seconds: float) -> BatchResult:
+        number = self.episodes.number.copy_to_host()
+        most = int(number.max()) if self.many.keep_episodes else 0
+        return BatchResult(
+            rewards=self.curves.rewards.copy_to_host(),
+            means=self.curves.means.copy_to_host(),
+            expected_regret=self.curves.expected_regret.copy_to_host(),
+            final_state=self.runs.state.copy_to_host(),
+            n_episodes=number,
+            vacuous=self.episodes.vacuous.copy_to_host(),
+            records=tuple(array[:most].copy_to_host() for array in self.episodes[1:6]),
+            seconds=seconds,
+        )
+
+
+def stepping_block(table: TransitionTable, law: RewardLaw, n_states: int, width: int) -> tuple[int, int]:
+    """Threads and bytes of shared memory of a block that steps; 0 threads if not even the smallest fits."""
+    for block in STEPPING_BLOCKS:
+        shared = shared_bytes(table, law, n_states, width, block)
+        if shared <= MOST_SHARED:
+            return block, shared
+    return 0, 0

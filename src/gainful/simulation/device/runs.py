@@ -1,0 +1,118 @@
+"""What a GPU keeps of many runs between kernels."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainful.cuda_device import cuda
+from gainful.mdp.model import MDP
+from gainful.simulation.transition_table import RewardLaw, TransitionTable
+
+RUNNING, EPISODE_OVER, FINISHED, FAILED = 0, 1, 2, 3
+"""What a run waits for: steps, a plan, nothing, nothing (its last plan cannot be made to its precision)."""
+EVERY_LIMIT = np.uint32(0xFFFFFFFF)
+"""Executions left of a pair whose episode has no limits; no launch makes as many steps."""
+
+
+class DeviceRuns(NamedTuple):
+    """Where R runs are: (R,) each."""
+
+    state: Any
+    step: Any
+    """Steps made."""
+    key: Any
+    """The stream from which the environment draws."""
+    earned: Any
+    """The sum of rewards, added one by one."""
+    status: Any
+    passed: Any
+    """Checkpoints passed."""
+
+
+class DeviceCounts(NamedTuple):
+    """What R agents have counted, and what they do; runs outermost, as a block of threads plans for one run."""
+
+    seen: Any
+    """(R, width * pairs) transitions, by the rank of the next state in the row of the MDP, then by pair."""
+    visits: Any
+    """(R, pairs)."""
+    reward_sum: Any
+    reward_squares: Any
+    act: Any
+    """(R, S) the action that the policy chooses."""
+    left: Any
+    """(R, S) how often the episode may still execute it."""
+
+
+class DeviceRows(NamedTuple):
+    """The rows of the MDP, padded to one width: which next state a counter belongs to."""
+
+    length: Any
+    """(pairs,) next states of the MDP."""
+    next_state: Any
+    """(width * pairs,) by rank, then by pair."""
+    allowed: Any
+    """(pairs,) of the agent."""
+    pairs: Any
+    """(pairs,) 0, 1, 2, …"""
+    nothing: Any
+    """(pairs,) zeros."""
+
+
+class DeviceCurves(NamedTuple):
+    """What is recorded at each of C checkpoints."""
+
+    checkpoints: Any
+    """(C,)."""
+    rewards: Any
+    """(C, R) the sum of rewards."""
+    means: Any
+    """(C, R) the sum of mean rewards."""
+    expected_regret: Any
+    """(C, R)."""
+    gaps: Any
+    """(pairs,) from which expected regret counts."""
+    nothing: Any
+    """(pairs,) zeros, the visits before."""
+
+
+class DeviceEpisodes(NamedTuple):
+    """Records of episodes: (E, R) each but `number` (R,); E is 0 if none are kept."""
+
+    number: Any
+    step: Any
+    low: Any
+    high: Any
+    span: Any
+    sweeps: Any
+    vacuous: Any
+    """(R,) whether the last plan ignored the data."""
+
+
+def on_device(group: Any) -> Any:
+    """A NamedTuple with its arrays copied to the GPU; what is no array stays as it is."""
+    return type(group)(*(cuda.to_device(x) if isinstance(x, np.ndarray) else x for x in group))
+
+
+def device_rows(mdp: MDP, allowed: NDArray[np.bool_]) -> DeviceRows:
+    """The rows of an MDP, padded to the longest."""
+    lengths = np.diff(mdp.indptr)
+    width = int(lengths.max())
+    next_state = np.zeros((lengths.size, width), dtype=np.uint32)
+    next_state[np.arange(width) < lengths[:, None]] = mdp.indices
+    pairs = np.arange(lengths.size)
+    return DeviceRows(
+        lengths.astype(np.int64),
+        next_state.T.reshape(-1).copy(),
+        allowed.reshape(-1).copy(),
+        pairs,
+        np.zeros(lengths.size),
+    )
+
+
+def device_environment(table: TransitionTable, law: RewardLaw) -> tuple[TransitionTable, RewardLaw]:
+    """The table and the law on the GPU."""
+    return on_device(table._replace(first=table.first.copy(), next_states=table.next_states.copy())), on_device(law)

@@ -1,0 +1,236 @@
+"""SCAL+'s plans on a GPU, a block of threads for each: bonus, sweeps and cut are the CPU's functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import float64
+
+from gainful._compiled import inlined
+from gainful.cuda_device import cuda, device_function, device_kernel
+from gainful.optimism.bernstein_scal_plus import BernsteinConstants, bernstein_level, bernstein_reward
+from gainful.optimism.scal_plus import BonusConstants, confidence_log, optimistic_reward
+from gainful.optimism.sharp import SharpConstants, sharp_reward
+from gainful.planning.bernstein_scopt import KAPPA_RANGE, bernstein_value
+from gainful.planning.estimated import EstimatedMDP, counted_values
+from gainful.planning.rounding import counts_slack
+from gainful.planning.scopt_on_counts import damped
+from gainful.planning.truncation import ceiling_of, truncate
+from gainful.simulation.device.runs import DeviceCounts, DeviceEpisodes, DeviceRows, DeviceRuns
+from gainful.simulation.device.teams import (
+    MOST_SWEEPS,
+    PLANNING_REGISTERS,
+    PlanResult,
+    TeamSpace,
+    TodoList,
+    adopt,
+    extremes,
+    fail,
+    record_episode,
+    team_space,
+)
+
+PAPERS, SHARP, BERNSTEIN = 0, 1, 2
+"""Kinds of bonus."""
+
+
+class ScalPlusConstants(NamedTuple):
+    """What the plans of SCAL+ depend on besides the counts and the step; `kind` is a constant to the compiler."""
+
+    kind: tuple[int, ...]
+    """Of length `PAPERS`, `SHARP` or `BERNSTEIN`."""
+    far: tuple[int, ...]
+    """Not empty if the vectors of a block do not fit shared memory."""
+    paper: BonusConstants
+    sharp: SharpConstants
+    bernstein: BernsteinConstants
+    span: float
+    damping: float
+    reward_range: float
+    reward_min: float
+
+
+@inlined
+def write_reward(c: ScalPlusConstants, log_term: float, n: Any, reward_sum: float, k: int, space: TeamSpace) -> None:
+    """r̂ of pair k, which is allowed, and for the Bernstein bonus its level, by the CPU's functions."""
+    if len(c.kind) == PAPERS:
+        space.rewards[k] = optimistic_reward(c.paper, log_term, n, reward_sum)
+    elif len(c.kind) == SHARP:
+        space.rewards[k] = sharp_reward(c.sharp, n, reward_sum)
+    else:
+        space.rewards[k] = bernstein_reward(c.bernstein, n, reward_sum)
+        space.levels[k] = bernstein_level(c.bernstein.n_states, c.bernstein.delta, n, c.bernstein.scale)
+
+
+@inlined
+def pair_model(rows: DeviceRows, seen: Any, visits: Any, rewards: Any, k: int) -> EstimatedMDP:
+    """Pair k of the estimated MDP, as pair 0 of a model of its own: in memory, pairs and not entries are neighbours."""
+    one, entries = slice(k, k + 1), slice(k, seen.size, visits.size)
+    return EstimatedMDP(
+        rows.pairs, rows.length[one], rows.next_state[entries], seen[entries], visits[one], rewards[one], 1, 0
+    )
+
+
+@inlined
+def backup(c: ScalPlusConstants, rows: DeviceRows, seen: Any, visits: Any, space: TeamSpace, k: int) -> Any:
+    """r̂ + p̂·v of pair k, with the Bernstein bonus if it is that."""
+    if len(c.kind) != BERNSTEIN:
+        first, step, v = np.uint64(k), np.uint64(visits.size), space.v
+        total = counted_values(seen, first, rows.next_state, first, rows.length[k], step, v, v[0])
+        return space.rewards[k] + total / (visits[k] + 1)
+    if space.rewards[k] == -np.inf:
+        return -np.inf
+    model = pair_model(rows, seen, visits, space.rewards, k)
+    expected, bonus = bernstein_value(model, space.levels[k], c.span, space.v, 0)
+    return space.rewards[k] + bonus + expected
+
+
+@device_function
+def sweeps(
+    c: ScalPlusConstants, rows: DeviceRows, seen: Any, visits: Any, space: TeamSpace, target: float, scale: Any
+) -> tuple[int, float, float, float, bool]:
+    """What `scopt_on_counts` does, by a block of threads; `scale` is the largest reward and the longest row."""
+    x, team, v, w, gap, q = cuda.threadIdx.x, cuda.blockDim.x, space.v, space.w, space.gap, space.q
+    n_states, n_actions, span = v.size, q.size // v.size, c.span
+    least, _ = extremes(v, space.parts)
+    cuda.syncthreads()
+    s = x
+    while s < n_states:
+        v[s] = truncate(v[s], ceiling_of(least, span))
+        s += team
+    done, met = 0, False
+    low, high, slack = np.inf, -np.inf, 0.0
+    while True:
+        cuda.syncthreads()
+        k = x
+        while k < q.size:
+            q[k] = backup(c, rows, seen, visits, space, k)
+            k += team
+        cuda.syncthreads()
+        s = x
+        while s < n_states:
+            best = -np.inf
+            for k in range(s * n_actions, s * n_actions + n_actions):
+                best = max(best, q[k])
+            w[s] = best
+            s += team
+        least, _ = extremes(w, space.parts)
+        ceiling = ceiling_of(least, span)
+        s = x
+        while s < n_states:
+            gap[s] = truncate(w[s], ceiling) - v[s]
+            s += team
+        low, high = extremes(gap, space.parts)
+        lowest, highest = extremes(v, space.parts)
+        largest = max(abs(lowest), abs(highest))
+        if len(c.kind) == BERNSTEIN:
+            slack = counts_slack(scale[1] + 6, largest + span, scale[0])
+        else:
+            slack = counts_slack(scale[1], largest, scale[0])
+        done += 1
+        met = high - low + 2.0 * slack <= target
+        if met or done >= MOST_SWEEPS or high - low <= 2.0 * slack:
+            break
+        pin = damped(v[0], truncate(w[0], ceiling), c.damping)
+        cuda.syncthreads()
+        s = x
+        while s < n_states:
+            v[s] = damped(v[s], truncate(w[s], ceiling), c.damping) - pin
+            s += team
+    return done, low, high, slack, met
+
+
+@device_function
+def write_rewards(
+    c: ScalPlusConstants, rows: DeviceRows, counts: DeviceCounts, run: int, t: int, space: TeamSpace
+) -> bool:
+    """r̂ of every pair; whether every bonus is so wide that the plan ignores the data."""
+    log_term = confidence_log(c.paper.n_states, c.paper.n_actions, t, c.paper.delta)
+    k = cuda.threadIdx.x
+    while k < space.q.size:
+        space.q[k], space.rewards[k] = np.inf, -np.inf
+        if rows.allowed[k]:
+            n = np.int64(counts.visits[run, k])
+            if len(c.kind) == BERNSTEIN:
+                write_reward(c, log_term, n, counts.reward_sum[run, k], k, space)
+                space.q[k] = KAPPA_RANGE * space.levels[k] + 1.0 / (n + 1.0)
+            else:
+                write_reward(c, log_term, n, 0.0, k, space)
+                space.q[k] = space.rewards[k]
+                write_reward(c, log_term, n, counts.reward_sum[run, k], k, space)
+        k += cuda.blockDim.x
+    least, _ = extremes(space.q, space.parts)
+    cuda.syncthreads()
+    if len(c.kind) == BERNSTEIN:
+        return least >= 1.0
+    return least - c.paper.model_error >= c.span + c.reward_range
+
+
+@device_function
+def rounding_scale(rows: DeviceRows, seen: Any, space: TeamSpace) -> tuple[float, float]:
+    """The largest |r̂| of an allowed pair and the longest row seen, on which rounding depends."""
+    k = cuda.threadIdx.x
+    while k < space.q.size:
+        length = 0
+        for j in range(rows.length[k]):
+            length += seen[j * space.q.size + k] > 0
+        space.q[k] = length
+        k += cuda.blockDim.x
+    _, support = extremes(space.q, space.parts)
+    cuda.syncthreads()
+    k = cuda.threadIdx.x
+    while k < space.q.size:
+        space.q[k] = abs(space.rewards[k]) if space.rewards[k] > -np.inf else 0.0
+        k += cuda.blockDim.x
+    _, max_reward = extremes(space.q, space.parts)
+    return max_reward, support
+
+
+@device_kernel(registers=PLANNING_REGISTERS)
+def plan_scal_plus(
+    todo: TodoList,
+    rows: DeviceRows,
+    runs: DeviceRuns,
+    counts: DeviceCounts,
+    episodes: DeviceEpisodes,
+    values: Any,
+    far: Any,
+    c: ScalPlusConstants,
+) -> None:
+    """Plan the next episode of each run of the list; the vectors of a block are in `far` if they are not shared."""
+    near = cuda.shared.array(0, float64)
+    x, team = cuda.threadIdx.x, cuda.blockDim.x
+    n_states, n_pairs = values.shape[1], rows.length.size
+    if len(c.far) > 0:
+        space = team_space(far[cuda.blockIdx.x], n_states, n_pairs)
+    else:
+        space = team_space(near, n_states, n_pairs)
+    i = cuda.blockIdx.x
+    while i < todo.n[0]:
+        cuda.syncthreads()
+        run = todo.run[i]
+        t = runs.step[run] + 1
+        seen, visits = counts.seen[run], counts.visits[run]
+        s = x
+        while s < n_states:
+            space.v[s] = values[run, s]
+            s += team
+        vacuous = write_rewards(c, rows, counts, run, t, space)
+        scale = rounding_scale(rows, seen, space)
+        target = c.reward_range / math.sqrt(t)
+        done, low, high, slack, met = sweeps(c, rows, seen, visits, space, target, scale)
+        lowest, highest = extremes(space.v, space.parts)
+        s = x
+        while met and s < n_states:
+            adopt(counts, space.q, run, s)
+            values[run, s] = space.v[s]
+            s += team
+        if x == 0:
+            if met:
+                found = PlanResult(low - slack, high + slack, highest - lowest, done, vacuous)
+                record_episode(runs, episodes, found, c.reward_min, run)
+            else:
+                fail(runs, 2.0 * slack, run)
+        i += cuda.gridDim.x

@@ -1,0 +1,199 @@
+"""The steps of many runs on a GPU, one thread a run: until its episode ends, a checkpoint, or the end of the launch.
+
+The counters of the pairs that the policy chooses, one pair a state, are in shared memory while a launch lasts, with the
+runs innermost. At its end they are added to the agents' counts in global memory.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import float64, uint32, uint64
+
+from gainful._compiled import inlined
+from gainful.cuda_device import cuda, device_kernel
+from gainful.rng import GAMMA, mix
+from gainful.simulation.counters import total_over_pairs
+from gainful.simulation.device.runs import (
+    EPISODE_OVER,
+    EVERY_LIMIT,
+    FINISHED,
+    RUNNING,
+    DeviceCounts,
+    DeviceCurves,
+    DeviceRuns,
+)
+from gainful.simulation.transition_table import (
+    BERNOULLI,
+    DETERMINISTIC,
+    RewardLaw,
+    TransitionTable,
+    env_step,
+    next_state,
+    succeeds,
+)
+
+FEWEST_STEPS = 16
+"""Steps of a launch at least; it then makes a part of the steps made before, so that few threads wait for others."""
+MOST_STEPS = 1 << 30
+"""Steps of a launch at most: counters have 32 bits."""
+STEPPING_REGISTERS = 40
+"""Registers of a thread that steps: fewer hide more of the wait for shared memory."""
+WORD = 4
+"""Bytes of a word of shared memory."""
+_ZERO = np.uint64(0)
+
+
+def words_per_state(width: int, law: RewardLaw) -> int:
+    """Words of shared memory of a thread for one state: executions left, the action, rewards of 1, and next states."""
+    return 2 + (len(law.kind) == BERNOULLI) + width
+
+
+def shared_bytes(table: TransitionTable, law: RewardLaw, n_states: int, width: int, block: int) -> int:
+    """Shared memory of a block: the environment's, and the counters of each thread."""
+    words = 4 * int(law.means.size) + int(table.lines.size)
+    return WORD * (words + block * n_states * words_per_state(width, law))
+
+
+@inlined
+def repeated_sum(total: float, amount: float, n: Any) -> Any:
+    """The total after adding `amount` n times, one by one, as a loop of steps does: equal bits."""
+    if amount == math.floor(amount):
+        return total + n * amount  # whole numbers: no rounding
+    for _ in range(n):
+        total += amount
+    return total
+
+
+@inlined
+def steps_of_launch(step: Any, checkpoint: Any, part: int) -> Any:
+    """How many steps a run makes in this launch, if its episode lasts."""
+    return min(checkpoint - step, min(max(FEWEST_STEPS, step // part), MOST_STEPS))
+
+
+@inlined
+def record_checkpoint(law: RewardLaw, curves: DeviceCurves, visits: Any, i: Any, run: int, earned: float) -> None:
+    """Record what a run has earned and lost at checkpoint i."""
+    curves.rewards[i, run] = earned
+    if len(law.kind) == DETERMINISTIC:
+        curves.means[i, run] = earned
+    else:
+        curves.means[i, run] = total_over_pairs(visits, curves.nothing, law.means)
+    curves.expected_regret[i, run] = total_over_pairs(visits, curves.nothing, curves.gaps)
+
+
+@device_kernel(registers=STEPPING_REGISTERS)
+def step_runs(
+    table: TransitionTable,
+    law: RewardLaw,
+    runs: DeviceRuns,
+    counts: DeviceCounts,
+    curves: DeviceCurves,
+    low: float,
+    part: int,
+    n_todo: Any,
+) -> None:
+    """Steps of every run that has a plan; `low` is the agents' least reward, `n_todo` is set to 0 for the next list."""
+    words = cuda.shared.array(0, uint32)
+    reals = cuda.shared.array(0, float64)
+    longs = cuda.shared.array(0, uint64)
+    x, block, n_pairs = cuda.threadIdx.x, np.uint64(cuda.blockDim.x), law.means.size
+    lines = 4 * n_pairs
+    for p in range(x, n_pairs, cuda.blockDim.x):
+        reals[p] = law.means[p]
+        if len(law.kind) == BERNOULLI:
+            longs[n_pairs + p] = law.chances[p]
+    for p in range(x, table.lines.size, cuda.blockDim.x):
+        words[lines + p] = table.lines[p]
+    cuda.syncthreads()
+    run = cuda.grid(1)
+    if run == 0:
+        n_todo[0] = 0
+    if run >= runs.state.size or runs.status[run] != RUNNING:
+        return
+    near = TransitionTable(
+        words[lines : lines + table.lines.size],
+        table.padding,
+        table.first,
+        table.next_states,
+        table.bounds,
+        table.n_actions,
+    )
+    means = reals[:n_pairs]
+    laws = RewardLaw(law.kind, means, law.entry_rewards, longs[n_pairs : 2 * n_pairs], law.success)
+    n_states, n_actions = counts.act.shape[1], np.int64(table.n_actions)
+    width = np.uint64(counts.seen.shape[1] // n_pairs)
+    others = np.uint64(2) + np.uint64(len(law.kind) == BERNOULLI)  # words before the counters
+    mine = np.uint64(lines + table.lines.size) + np.uint64(x)
+    size = (others + width) * block
+    for s in range(n_states):
+        at = mine + np.uint64(s) * size
+        words[at] = min(np.uint64(counts.left[run, s]), np.uint64(EVERY_LIMIT))
+        words[at + block] = np.uint32(s * n_actions + counts.act[run, s])
+        for j in range(np.uint64(2), others + width):
+            words[at + j * block] = np.uint32(0)
+    state, t, earned = np.uint64(runs.state[run]), runs.step[run], runs.earned[run]
+    passed = np.int64(runs.passed[run])
+    checkpoint = curves.checkpoints[passed]
+    z, over = runs.key[run] + np.uint64(t) * GAMMA, False  # draw t is mix(z)
+    n = np.uint32(steps_of_launch(t, checkpoint, part))
+    i: Any = np.uint32(0)
+    while i < n:
+        at = mine + state * size
+        left = words[at]
+        if left == 0:
+            over = True
+            break
+        pair = np.uint64(words[at + block])
+        bits = mix(z)
+        words[at] = left - np.uint32(1)
+        if len(law.kind) == BERNOULLI:
+            rank, to = next_state(near, pair, np.uint32(bits >> np.uint64(32)))
+            words[at + (block + block)] += np.uint32(succeeds(laws, pair, bits))
+        else:
+            rank, to, reward = env_step(near, laws, pair, means[pair], bits)
+            earned += reward
+        words[at + (others + rank) * block] += np.uint32(1)
+        state = to
+        z += GAMMA
+        i = np.uint32(i + np.uint32(1))
+    t += int(i)
+    for s in range(n_states):
+        at = mine + np.uint64(s) * size
+        done = min(np.uint64(counts.left[run, s]), np.uint64(EVERY_LIMIT)) - np.uint64(words[at])
+        if done > _ZERO:
+            k: Any = np.int64(words[at + block])
+            counts.visits[run, k] += done
+            if counts.left[run, s] != EVERY_LIMIT:
+                counts.left[run, s] -= done
+            for j in range(width):
+                counts.seen[run, np.int64(j) * n_pairs + k] += words[at + (others + j) * block]
+            if len(law.kind) == DETERMINISTIC:
+                inner = law.means[k] - low
+                counts.reward_sum[run, k] = repeated_sum(counts.reward_sum[run, k], inner, np.int64(done))
+                counts.reward_squares[run, k] = repeated_sum(
+                    counts.reward_squares[run, k], inner * inner, np.int64(done)
+                )
+            elif len(law.kind) == BERNOULLI:
+                wins = np.float64(words[at + (block + block)])
+                hit, miss, losses = law.success - low, 0.0 - low, np.float64(done) - wins
+                counts.reward_sum[run, k] += wins * hit + losses * miss
+                counts.reward_squares[run, k] += wins * (hit * hit) + losses * (miss * miss)
+                earned += wins * law.success
+            else:
+                for j in range(width):
+                    times = np.float64(words[at + (others + j) * block])
+                    if times > 0.0:
+                        inner = law.entry_rewards[table.first[k] + j] - low
+                        counts.reward_sum[run, k] += times * inner
+                        counts.reward_squares[run, k] += times * (inner * inner)
+    runs.state[run], runs.step[run], runs.earned[run] = np.uint32(state), t, earned
+    if over:
+        runs.status[run] = EPISODE_OVER
+    if t == checkpoint:
+        record_checkpoint(law, curves, counts.visits[run], passed, run, earned)
+        runs.passed[run] = passed + 1
+        if passed + 1 == curves.checkpoints.size:
+            runs.status[run] = FINISHED

@@ -1,0 +1,51 @@
+"""Kernels for GPUs in numba-cuda's simulator: the CPU's traces, to the bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gainful as gf
+from tests.gpu.simulated import Case, arrays_of, simulated
+
+pytest.importorskip("numba_cuda", reason="numba-cuda is an extra")
+SPAN = {"span": 7.0}
+BERNOULLI = {"reward_law": "bernoulli"}
+CASES = [
+    Case("riverswim", "SCALPlus", 200, (0, 3), {}, SPAN),
+    Case("riverswim", "SCALPlus", 100, (1,), BERNOULLI, {**SPAN, "bonus": "main text"}),
+    Case("riverswim", "SCALPlus", 100, (2,), BERNOULLI, {**SPAN, "bonus": "sharp"}),
+    Case("riverswim", "SCALPlus", 100, (4,), {}, {**SPAN, "bonus": "bernstein"}),
+    Case("riverswim", "Fixed", 100, (0, 5), {}, {"policy": [1] * 6}),
+]
+
+
+def check(cases: list[Case], folder: Path) -> None:
+    for case, found in zip(cases, simulated(cases, folder), strict=True):
+        expected = arrays_of(case.runs())
+        assert set(found) == set(expected)
+        for name, array in expected.items():
+            np.testing.assert_array_equal(found[name], array, err_msg=f"{case}: {name}")
+
+
+@pytest.mark.slow
+def test_the_simulator_gives_the_traces_of_the_cpu(tmp_path: Path) -> None:
+    check(CASES, tmp_path)
+
+
+def test_without_a_gpu_the_error_says_so() -> None:
+    from numba import cuda
+
+    if cuda.is_available():
+        pytest.skip("there is a GPU")
+    mdp = gf.environments.riverswim(6)
+    with pytest.raises(gf.errors.DeviceError, match="no GPU"):
+        gf.simulate_many(lambda seed: gf.SCALPlus(6, 2, span=7.0, seed=seed), mdp, 10, [0], device="cuda")
+
+
+def test_an_unknown_device_is_an_error() -> None:
+    mdp = gf.environments.riverswim(6)
+    with pytest.raises(gf.errors.InvalidArgumentError, match="device"):
+        gf.simulate_many(lambda seed: gf.UCRL2(6, 2, seed=seed), mdp, 10, [0], device="tpu")  # type: ignore[arg-type]
