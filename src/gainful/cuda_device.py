@@ -91,7 +91,8 @@ class DeviceKernel:
 
     def __init__(self, function: Callable[..., None], registers: int | None) -> None:
         self.__doc__, self.__name__, self.__wrapped__ = function.__doc__, function.__name__, function
-        options = {} if SIMULATED or registers is None else {"max_registers": registers}
+        # not optimised when linked: the linker would fuse products and sums again
+        options = {} if SIMULATED else {"lto": False, "max_registers": registers}
         self._compiled = cuda.jit(**options)(function)
 
     def __getitem__(self, where: tuple[int, ...]) -> Callable[..., None]:
@@ -103,6 +104,25 @@ class DeviceKernel:
                 launch(*arguments)
 
         return launched
+
+    def prepared(self, where: tuple[int, ...], *arguments: Any) -> Callable[[], None]:
+        """A function that launches with these very arguments, many times: their types and places are looked up once.
+
+        Numba looks them up at every launch, which takes milliseconds for dozens of arrays.
+        """
+        if SIMULATED:
+            return lambda: self[where](*arguments)
+        blocks, threads, *shared = where
+        compiled, numba_launch = self._compiled, cuda.dispatcher
+        with _Exact():
+            kernel = compiled.compile(tuple(compiled.typeof_pyval(argument) for argument in arguments))
+        launch = compiled[blocks, threads, 0, shared[0] if shared else 0]
+        places: list[Any] = []
+        for kind, argument in zip(kernel.argument_types, arguments, strict=True):
+            kernel._prepare_args(kind, argument, launch.stream, [], places)
+        how = numba_launch.LaunchConfig(grid=launch.griddim, block=launch.blockdim, shmem_size=launch.sharedmem)
+        code = kernel._codelibrary.get_cufunc().kernel
+        return lambda: numba_launch.launch(launch.stream, how, code, *places)
 
 
 def device_kernel(registers: int | None = None) -> Callable[[Callable[..., None]], DeviceKernel]:

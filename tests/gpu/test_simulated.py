@@ -14,7 +14,7 @@ pytest.importorskip("numba_cuda", reason="numba-cuda is an extra")
 SPAN = {"span": 7.0}
 BERNOULLI = {"reward_law": "bernoulli"}
 CASES = [
-    Case("riverswim", "SCALPlus", 200, (0, 3), {}, SPAN),
+    Case("riverswim", "SCALPlus", 100, (0, 3), {}, SPAN),
     Case("riverswim", "SCALPlus", 100, (1,), BERNOULLI, {**SPAN, "bonus": "main text"}),
     Case("riverswim", "SCALPlus", 100, (2,), BERNOULLI, {**SPAN, "bonus": "sharp"}),
     Case("riverswim", "SCALPlus", 100, (4,), {}, {**SPAN, "bonus": "bernstein"}),

@@ -17,9 +17,9 @@ from gainful.mdp.model import MDP
 from gainful.rng import Role, stream_keys
 from gainful.simulation.device.planners import DevicePlanner
 from gainful.simulation.device.runs import (
-    EPISODE_OVER,
-    FAILED,
     FINISHED,
+    NEEDS_PLAN,
+    PLAN_FAILED,
     DeviceCounts,
     DeviceCurves,
     DeviceEpisodes,
@@ -28,7 +28,7 @@ from gainful.simulation.device.runs import (
     device_rows,
     on_device,
 )
-from gainful.simulation.device.steps import shared_bytes, step_runs
+from gainful.simulation.device.steps import shared_bytes, step_far, step_runs
 from gainful.simulation.device.teams import TodoList
 from gainful.simulation.transition_table import RewardLaw, TransitionTable, first_draws
 
@@ -36,8 +36,10 @@ CHECK_EVERY = 16
 """Launches between two looks at how far the runs are: the GPU goes on meanwhile."""
 FIRST_EPISODES = 64
 """Episodes of a run for which there is room at first."""
-PART = 64
+PART = 128
 """A launch makes this part of the steps made before: a run whose episode ends waits for its end."""
+FAR_BLOCK = 128
+"""Threads of a block that counts in global memory."""
 STEPPING_BLOCKS = (128, 64, 32)
 """Threads of a block that steps: the first that fits."""
 
@@ -120,7 +122,7 @@ class Batch:
                 step=np.zeros(R, dtype=np.int64),
                 key=stream_keys(seeds, Role.ENVIRONMENT),
                 earned=np.zeros(R),
-                status=np.full(R, EPISODE_OVER, dtype=np.uint32),
+                status=np.full(R, NEEDS_PLAN, dtype=np.uint32),
                 passed=np.zeros(R, dtype=np.uint32),
             )
         )
@@ -128,7 +130,7 @@ class Batch:
             seen=device_zeros((R, self.width * n_pairs), many.counter),
             visits=device_zeros((R, n_pairs), many.counter),
             reward_sum=device_zeros((R, n_pairs), np.float64),
-            reward_squares=device_zeros((R, n_pairs), np.float64),
+            reward_squares=device_zeros((R, n_pairs if many.planner.needs_squares else 0), np.float64),
             act=device_zeros((R, n_states), np.uint32),
             left=device_zeros((R, n_states), many.counter),
         )
@@ -151,12 +153,13 @@ class Batch:
     def run(self, progress: Callable[[int], None] | None = None) -> BatchResult:
         """Let all runs finish; `progress(steps)` hears how many steps all of them have made."""
         began = time.perf_counter()
-        finished = False
+        finished, round_of_launches = False, self._launches()
         while not finished:
-            self._make_room()
+            if self._make_room():
+                round_of_launches = self._launches()
             for _ in range(CHECK_EVERY):
-                self._plan()
-                self._step()
+                for launch in round_of_launches:
+                    launch()
             status = self.runs.status.copy_to_host()
             self._check(status)
             finished = bool(np.all(status == FINISHED))
@@ -164,25 +167,22 @@ class Batch:
                 progress(int(self.runs.step.copy_to_host().sum()))
         return self._result(time.perf_counter() - began)
 
-    def _plan(self) -> None:
-        """Plan for every run whose episode is over."""
-        R = self.n_runs
-        list_where[grid_for(R, LISTING_BLOCK)](self.runs.status, EPISODE_OVER, *self.todo)
-        self.many.planner.launch(self.todo, self.rows, self.runs, self.counts, self.episodes, self.values)
+    def _launches(self) -> tuple[Callable[[], None], ...]:
+        """List the runs whose episode is over, plan for them, and let every run that has a plan step."""
+        R, many = self.n_runs, self.many
+        listing = list_where.prepared(grid_for(R, LISTING_BLOCK), self.runs.status, NEEDS_PLAN, *self.todo)
+        state = self.todo, self.rows, self.runs, self.counts, self.episodes, self.values
+        block, shared = stepping_block(many.table, many.law, many.mdp.n_states, self.width)
+        kernel, grid = (step_runs, grid_for(R, block)) if block else (step_far, grid_for(R, FAR_BLOCK))
+        low = many.planner.agent.reward_min
+        arguments = self.table, self.law, self.runs, self.counts, self.curves, low, PART, self.todo.n
+        return listing, many.planner.prepared(*state), kernel.prepared((*grid, shared), *arguments)
 
-    def _step(self) -> None:
-        """Steps of every run that has a plan."""
-        n_states, low = self.many.mdp.n_states, self.many.planner.agent.reward_min
-        block, shared = stepping_block(self.many.table, self.many.law, n_states, self.width)
-        step_runs[*grid_for(self.n_runs, block), shared](
-            self.table, self.law, self.runs, self.counts, self.curves, low, PART, self.todo.n
-        )
-
-    def _make_room(self) -> None:
-        """Make room for the episodes that may begin before the next look."""
+    def _make_room(self) -> bool:
+        """Make room for the episodes that may begin before the next look; whether arrays were replaced."""
         room = self.episodes.step.shape[0]
         if not self.many.keep_episodes or int(self.episodes.number.copy_to_host().max()) + CHECK_EVERY < room:
-            return
+            return False
         longer = {}
         for name in ("step", "low", "high", "span", "sweeps"):
             old = getattr(self.episodes, name)
@@ -190,10 +190,11 @@ class Batch:
             new[:room].copy_to_device(old)
             longer[name] = new
         self.episodes = self.episodes._replace(**longer)
+        return True
 
     def _check(self, status: NDArray[Any]) -> None:
         """Raise the error of the first run that could not plan."""
-        failed = np.flatnonzero(status == FAILED)
+        failed = np.flatnonzero(status == PLAN_FAILED)
         if failed.size:
             i = int(failed[0])
             agent, t = self.many.planner.agent, int(self.runs.step.copy_to_host()[i]) + 1
@@ -220,7 +221,7 @@ class Batch:
 
 
 def stepping_block(table: TransitionTable, law: RewardLaw, n_states: int, width: int) -> tuple[int, int]:
-    """Threads and bytes of shared memory of a block that steps; 0 threads if not even the smallest fits."""
+    """Threads and bytes of shared memory of a block that steps; 0 if the counters of a smallest block do not fit."""
     for block in STEPPING_BLOCKS:
         shared = shared_bytes(table, law, n_states, width, block)
         if shared <= MOST_SHARED:

@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from gainful.agents.episodic import EpisodicAgent
 from gainful.cuda_device import SIMULATED, cuda, require_device
-from gainful.errors import DeviceError, InvalidArgumentError
+from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
-from gainful.simulation.device.batch import Batch, BatchResult, ManyRuns, stepping_block
+from gainful.simulation.device.batch import Batch, BatchResult, ManyRuns
 from gainful.simulation.device.planners import device_planner
 from gainful.simulation.optimum import known_gaps, optimal_gain
 from gainful.simulation.run import Run
 from gainful.simulation.tabular import check_fit
 from gainful.simulation.transition_table import RewardLaw, TransitionTable
 
-MEMORY_SHARE = 0.8
+BATCH_SHARE = 0.8
 """The part of the GPU's free memory that a batch may take."""
 MOST_RUNS = 1 << 20
 """Runs of a batch at most."""
@@ -59,14 +59,7 @@ def batches(
     agent = same_agent(agent_factory, seeds, mdp)
     table, law = TransitionTable.of(mdp), RewardLaw.of(mdp)
     many = ManyRuns(mdp, table, law, known_gaps(mdp), checkpoints, device_planner(agent), keep_episodes)
-    if stepping_block(table, law, mdp.n_states, many.width)[0] == 0:
-        raise DeviceError(
-            f"the counters of {mdp.n_states} states with {many.width} next states do not fit the GPU's shared memory",
-            name="device",
-            found="cuda",
-            hint="leave device out",
-        )
-    size = max(1, min(MOST_RUNS, int(MEMORY_SHARE * _free_memory()) // many.bytes_per_run()))
+    size = max(1, min(MOST_RUNS, int(BATCH_SHARE * _free_memory()) // many.bytes_per_run()))
     n_batches = -(-seeds.size // size)
     made, total = 0, int(checkpoints[-1]) * seeds.size
     for part in np.array_split(seeds, n_batches):

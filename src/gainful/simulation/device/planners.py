@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from gainful.agents.scal_plus import SHARP_DAMPING, SCALPlus
 from gainful.cuda_device import MOST_SHARED, SIMULATED, cuda, grid_for, multiprocessors
 from gainful.errors import DeviceError
 from gainful.optimism.bernstein_scal_plus import BernsteinConstants
-from gainful.simulation.device.scal_plus import BERNSTEIN, PAPERS, SHARP, ScalPlusConstants, plan_scal_plus
+from gainful.simulation.device.scal_plus import BERNSTEIN, PAPERS, SHARP, DevicePlanConstants, plan_scal_plus
 from gainful.simulation.device.teams import TodoList, plan_fixed, space_size
 
 ON_DEVICE = "SCALPlus and Fixed"
@@ -30,8 +31,13 @@ class DevicePlanner:
     def __init__(self, agent: EpisodicAgent) -> None:
         self.agent = agent
 
-    def launch(self, todo: TodoList, rows: Any, runs: Any, counts: Any, episodes: Any, values: Any) -> None:
-        """Plan for the runs of the list."""
+    needs_squares = False
+    """Whether plans need the sums of squared rewards."""
+
+    def prepared(
+        self, todo: TodoList, rows: Any, runs: Any, counts: Any, episodes: Any, values: Any
+    ) -> Callable[[], None]:
+        """A function that plans for the runs of the list."""
         raise NotImplementedError
 
 
@@ -43,10 +49,13 @@ class FixedPlanner(DevicePlanner):
         self._actions = cuda.to_device(agent.policy.astype(np.uint32))
         self._bounds = cuda.to_device(np.array([agent.reward_min, agent.reward_max]))
 
-    def launch(self, todo: TodoList, rows: Any, runs: Any, counts: Any, episodes: Any, values: Any) -> None:  # noqa: ARG002
-        """Begin the one episode."""
+    def prepared(
+        self, todo: TodoList, rows: Any, runs: Any, counts: Any, episodes: Any, values: Any
+    ) -> Callable[[], None]:
+        """A function that begins the one episode."""
+        del rows, values
         grid = grid_for(runs.state.size, THREADS)
-        plan_fixed[grid](todo, self._actions, self._bounds, runs, counts, episodes)
+        return plan_fixed.prepared(grid, todo, self._actions, self._bounds, runs, counts, episodes)
 
 
 class ScalPlusPlanner(DevicePlanner):
@@ -57,7 +66,7 @@ class ScalPlusPlanner(DevicePlanner):
         kind = {"sharp": SHARP, "bernstein": BERNSTEIN}.get(agent.bonus, PAPERS)
         n_pairs = agent.n_states * agent.n_actions
         self._team = Team(space_size(agent.n_states, n_pairs), n_pairs)
-        self.constants = ScalPlusConstants(
+        self.constants = DevicePlanConstants(
             kind=(0,) * kind,
             far=(0,) * (self._team.far.size > 0),
             paper=agent.constants,
@@ -69,10 +78,12 @@ class ScalPlusPlanner(DevicePlanner):
             reward_min=agent.reward_min,
         )
 
-    def launch(self, todo: TodoList, rows: Any, runs: Any, counts: Any, episodes: Any, values: Any) -> None:
-        """Plan for the runs of the list."""
-        where = self._team.where(runs.state.size)
-        plan_scal_plus[where](todo, rows, runs, counts, episodes, values, self._team.far, self.constants)
+    def prepared(
+        self, todo: TodoList, rows: Any, runs: Any, counts: Any, episodes: Any, values: Any
+    ) -> Callable[[], None]:
+        """A function that plans for the runs of the list."""
+        where, far = self._team.where(runs.state.size), self._team.far
+        return plan_scal_plus.prepared(where, todo, rows, runs, counts, episodes, values, far, self.constants)
 
 
 class Team:

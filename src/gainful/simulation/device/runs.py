@@ -11,7 +11,7 @@ from gainful.cuda_device import cuda
 from gainful.mdp.model import MDP
 from gainful.simulation.transition_table import RewardLaw, TransitionTable
 
-RUNNING, EPISODE_OVER, FINISHED, FAILED = 0, 1, 2, 3
+RUNNING, NEEDS_PLAN, FINISHED, PLAN_FAILED = 0, 1, 2, 3
 """What a run waits for: steps, a plan, nothing, nothing (its last plan cannot be made to its precision)."""
 EVERY_LIMIT = np.uint32(0xFFFFFFFF)
 """Executions left of a pair whose episode has no limits; no launch makes as many steps."""

@@ -36,7 +36,7 @@ PAPERS, SHARP, BERNSTEIN = 0, 1, 2
 """Kinds of bonus."""
 
 
-class ScalPlusConstants(NamedTuple):
+class DevicePlanConstants(NamedTuple):
     """What the plans of SCAL+ depend on besides the counts and the step; `kind` is a constant to the compiler."""
 
     kind: tuple[int, ...]
@@ -53,7 +53,7 @@ class ScalPlusConstants(NamedTuple):
 
 
 @inlined
-def write_reward(c: ScalPlusConstants, log_term: float, n: Any, reward_sum: float, k: int, space: TeamSpace) -> None:
+def write_reward(c: DevicePlanConstants, log_term: float, n: Any, reward_sum: float, k: int, space: TeamSpace) -> None:
     """r̂ of pair k, which is allowed, and for the Bernstein bonus its level, by the CPU's functions."""
     if len(c.kind) == PAPERS:
         space.rewards[k] = optimistic_reward(c.paper, log_term, n, reward_sum)
@@ -74,7 +74,7 @@ def pair_model(rows: DeviceRows, seen: Any, visits: Any, rewards: Any, k: int) -
 
 
 @inlined
-def backup(c: ScalPlusConstants, rows: DeviceRows, seen: Any, visits: Any, space: TeamSpace, k: int) -> Any:
+def backup(c: DevicePlanConstants, rows: DeviceRows, seen: Any, visits: Any, space: TeamSpace, k: int) -> Any:
     """r̂ + p̂·v of pair k, with the Bernstein bonus if it is that."""
     if len(c.kind) != BERNSTEIN:
         first, step, v = np.uint64(k), np.uint64(visits.size), space.v
@@ -89,7 +89,7 @@ def backup(c: ScalPlusConstants, rows: DeviceRows, seen: Any, visits: Any, space
 
 @device_function
 def sweeps(
-    c: ScalPlusConstants, rows: DeviceRows, seen: Any, visits: Any, space: TeamSpace, target: float, scale: Any
+    c: DevicePlanConstants, rows: DeviceRows, seen: Any, visits: Any, space: TeamSpace, target: float, scale: Any
 ) -> tuple[int, float, float, float, bool]:
     """What `scopt_on_counts` does, by a block of threads; `scale` is the largest reward and the longest row."""
     x, team, v, w, gap, q = cuda.threadIdx.x, cuda.blockDim.x, space.v, space.w, space.gap, space.q
@@ -144,7 +144,7 @@ def sweeps(
 
 @device_function
 def write_rewards(
-    c: ScalPlusConstants, rows: DeviceRows, counts: DeviceCounts, run: int, t: int, space: TeamSpace
+    c: DevicePlanConstants, rows: DeviceRows, counts: DeviceCounts, run: int, t: int, space: TeamSpace
 ) -> bool:
     """r̂ of every pair; whether every bonus is so wide that the plan ignores the data."""
     log_term = confidence_log(c.paper.n_states, c.paper.n_actions, t, c.paper.delta)
@@ -197,7 +197,7 @@ def plan_scal_plus(
     episodes: DeviceEpisodes,
     values: Any,
     far: Any,
-    c: ScalPlusConstants,
+    c: DevicePlanConstants,
 ) -> None:
     """Plan the next episode of each run of the list; the vectors of a block are in `far` if they are not shared."""
     near = cuda.shared.array(0, float64)

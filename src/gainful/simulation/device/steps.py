@@ -17,9 +17,9 @@ from gainful.cuda_device import cuda, device_kernel
 from gainful.rng import GAMMA, mix
 from gainful.simulation.counters import total_over_pairs
 from gainful.simulation.device.runs import (
-    EPISODE_OVER,
     EVERY_LIMIT,
     FINISHED,
+    NEEDS_PLAN,
     RUNNING,
     DeviceCounts,
     DeviceCurves,
@@ -84,6 +84,68 @@ def record_checkpoint(law: RewardLaw, curves: DeviceCurves, visits: Any, i: Any,
     curves.expected_regret[i, run] = total_over_pairs(visits, curves.nothing, curves.gaps)
 
 
+@inlined
+def end_launch(
+    law: RewardLaw, runs: DeviceRuns, counts: DeviceCounts, curves: DeviceCurves, run: int, t: Any, over: bool
+) -> None:
+    """Note where a run is at the end of a launch, and record a checkpoint if it is one."""
+    runs.step[run] = t
+    if over:
+        runs.status[run] = NEEDS_PLAN
+    passed = np.int64(runs.passed[run])
+    if t == curves.checkpoints[passed]:
+        record_checkpoint(law, curves, counts.visits[run], passed, run, runs.earned[run])
+        runs.passed[run] = passed + 1
+        if passed + 1 == curves.checkpoints.size:
+            runs.status[run] = FINISHED
+
+
+@device_kernel(registers=STEPPING_REGISTERS)
+def step_far(
+    table: TransitionTable,
+    law: RewardLaw,
+    runs: DeviceRuns,
+    counts: DeviceCounts,
+    curves: DeviceCurves,
+    low: float,
+    part: int,
+    n_todo: Any,
+) -> None:
+    """What `step_runs` does for models whose counters do not fit shared memory: it counts in global memory."""
+    run = cuda.grid(1)
+    if run == 0:
+        n_todo[0] = 0
+    if run >= runs.state.size or runs.status[run] != RUNNING:
+        return
+    state, t, earned = np.uint64(runs.state[run]), runs.step[run], runs.earned[run]
+    act, left, visits, seen = counts.act[run], counts.left[run], counts.visits[run], counts.seen[run]
+    sums, squares = counts.reward_sum[run], counts.reward_squares[run]
+    n_pairs = np.uint64(visits.size)
+    z, over = runs.key[run] + np.uint64(t) * GAMMA, False  # draw t is mix(z)
+    n = np.uint32(steps_of_launch(t, curves.checkpoints[np.int64(runs.passed[run])], part))
+    i: Any = np.uint32(0)
+    while i < n:
+        rest = left[state]
+        if rest == 0:
+            over = True
+            break
+        pair = state * table.n_actions + np.uint64(act[state])
+        rank, to, reward = env_step(table, law, pair, law.means[pair], mix(z))
+        left[state] = rest - 1
+        visits[pair] += 1
+        seen[rank * n_pairs + pair] += 1
+        inner = reward - low
+        sums[pair] += inner
+        if squares.size > 0:
+            squares[pair] += inner * inner
+        earned += reward
+        state = to
+        z += GAMMA
+        i = np.uint32(i + np.uint32(1))
+    runs.state[run], runs.earned[run] = np.uint32(state), earned
+    end_launch(law, runs, counts, curves, run, t + np.int64(i), over)
+
+
 @device_kernel(registers=STEPPING_REGISTERS)
 def step_runs(
     table: TransitionTable,
@@ -135,8 +197,7 @@ def step_runs(
         for j in range(np.uint64(2), others + width):
             words[at + j * block] = np.uint32(0)
     state, t, earned = np.uint64(runs.state[run]), runs.step[run], runs.earned[run]
-    passed = np.int64(runs.passed[run])
-    checkpoint = curves.checkpoints[passed]
+    checkpoint = curves.checkpoints[np.int64(runs.passed[run])]
     z, over = runs.key[run] + np.uint64(t) * GAMMA, False  # draw t is mix(z)
     n = np.uint32(steps_of_launch(t, checkpoint, part))
     i: Any = np.uint32(0)
@@ -173,14 +234,16 @@ def step_runs(
             if len(law.kind) == DETERMINISTIC:
                 inner = law.means[k] - low
                 counts.reward_sum[run, k] = repeated_sum(counts.reward_sum[run, k], inner, np.int64(done))
-                counts.reward_squares[run, k] = repeated_sum(
-                    counts.reward_squares[run, k], inner * inner, np.int64(done)
-                )
+                if counts.reward_squares.size > 0:
+                    counts.reward_squares[run, k] = repeated_sum(
+                        counts.reward_squares[run, k], inner * inner, np.int64(done)
+                    )
             elif len(law.kind) == BERNOULLI:
                 wins = np.float64(words[at + (block + block)])
                 hit, miss, losses = law.success - low, 0.0 - low, np.float64(done) - wins
                 counts.reward_sum[run, k] += wins * hit + losses * miss
-                counts.reward_squares[run, k] += wins * (hit * hit) + losses * (miss * miss)
+                if counts.reward_squares.size > 0:
+                    counts.reward_squares[run, k] += wins * (hit * hit) + losses * (miss * miss)
                 earned += wins * law.success
             else:
                 for j in range(width):
@@ -188,12 +251,7 @@ def step_runs(
                     if times > 0.0:
                         inner = law.entry_rewards[table.first[k] + j] - low
                         counts.reward_sum[run, k] += times * inner
-                        counts.reward_squares[run, k] += times * (inner * inner)
-    runs.state[run], runs.step[run], runs.earned[run] = np.uint32(state), t, earned
-    if over:
-        runs.status[run] = EPISODE_OVER
-    if t == checkpoint:
-        record_checkpoint(law, curves, counts.visits[run], passed, run, earned)
-        runs.passed[run] = passed + 1
-        if passed + 1 == curves.checkpoints.size:
-            runs.status[run] = FINISHED
+                        if counts.reward_squares.size > 0:
+                            counts.reward_squares[run, k] += times * (inner * inner)
+    runs.state[run], runs.earned[run] = np.uint32(state), earned
+    end_launch(law, runs, counts, curves, run, t, over)

@@ -13,7 +13,7 @@ import numpy as np
 from gainful._compiled import inlined
 from gainful.agents.statistics import execution_limit
 from gainful.cuda_device import cuda, device_function, device_kernel
-from gainful.simulation.device.runs import EVERY_LIMIT, FAILED, RUNNING, DeviceCounts, DeviceEpisodes, DeviceRuns
+from gainful.simulation.device.runs import EVERY_LIMIT, PLAN_FAILED, RUNNING, DeviceCounts, DeviceEpisodes, DeviceRuns
 
 MOST_SWEEPS = 1 << 40
 PLANNING_REGISTERS = 80
@@ -119,7 +119,7 @@ def record_episode(runs: DeviceRuns, episodes: DeviceEpisodes, found: PlanResult
 @inlined
 def fail(runs: DeviceRuns, rounding: float, run: int) -> None:
     """End a run whose plan cannot be made to its precision."""
-    runs.status[run], runs.earned[run] = FAILED, rounding
+    runs.status[run], runs.earned[run] = PLAN_FAILED, rounding
 
 
 @inlined
