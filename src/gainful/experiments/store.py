@@ -159,7 +159,8 @@ class Store:
                 expected=f"version {SCHEMA_VERSION} or lower",
                 hint="upgrade gainful",
             )
-        problem = str(self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+        found = str(self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+        problem = " ".join(found.removeprefix("*** in database main ***").split())
         if problem == "ok":
             problem = damage(self._connection) if self._schema >= CHECKSUMS_SINCE else ""
         if problem:
