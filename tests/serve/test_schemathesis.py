@@ -21,6 +21,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "fuzzed-doubling": SMOOTH,
     "fuzzed-ucbvi": {"agent": "ucbvi", "span": None, "episode_length": 5, "horizon": 1000.0},
     "fuzzed-q": {"agent": "epsilon-greedy-q", "span": None},
+    "fuzzed-labels": {"state_labels": list("abcdef"), "action_labels": ["", "run"], "cost_min": 0.0, "cost_max": 9.0},
 }
 """Agents that are asked: `path.id` is one of these."""
 
