@@ -100,6 +100,7 @@ def learn(
     gainful learn CartPole-v1 --set sutton_barto_reward=true --agent-set reward_min=-1
     """  # noqa: D301
     from gainful.agents.labels import AgentLabels
+    from gainful.agents.plain_learner import is_plain
     from gainful.cli.learned import LearnedRun
     from gainful.cli.next_steps import next_steps
     from gainful.cli.source import read_environment, read_number, read_settings
@@ -122,6 +123,9 @@ def learn(
         best = None if gain is None else _to_maximise(environment, read_number("--gain", gain, "0.5"))
         grid = _checkpoints(steps, checkpoint)
         simulation = new_simulation(factory.make(), environment, steps, seed, gain=best, checkpoints=grid)
+        if save_agent is not None and is_plain(simulation.agent):
+            problem = f"--save-agent: gainful does not know the state of a {simulation.agent.core.title}"
+            raise InvalidArgumentError("--save-agent", str(save_agent), hint="leave it out", problem=problem)
         say("compiling")
         # so that the measured time excludes compilation
         new_simulation(factory.make(), environment, 1, seed, gain=0.0).finish()

@@ -112,7 +112,7 @@ def _optimum(found: LearnedRun, grid: Table) -> None:
     if found.policy_gain is not None:
         grid.add_row("learned policy", _worth(found, found.policy_gain, found.optimal))
         if found.favoured_gain is not None and found.favoured_gain != found.policy_gain:
-            grid.add_row("data's favourites", _worth(found, found.favoured_gain, found.optimal))
+            grid.add_row("data's policy", _worth(found, found.favoured_gain, found.optimal))
     total = float(getattr(run, run.measure)[-1])
     lost = numbers.digits(total / run.horizon / found.units.step_duration, 3)
     grid.add_row(
@@ -281,6 +281,7 @@ def _notes(found: LearnedRun, learned: LearnedPolicy, shown: list[int] | None, p
         "sure: how probable it is, by what was seen, that the action beats the others tried there; ahead by: how much "
         f"{better} it brings in total than the best of them, taken once"
     )
-    if (learned.untried[learned.state_visits > 0] > 0).any():
+    visible = np.arange(learned.actions.size) if shown is None else np.array(shown, dtype=np.int64)
+    if ((learned.untried[visible] > 0) & np.isfinite(learned.lead[visible])).any():
         lines.append("* some action was never tried there")
     return [Text(line, style="dim") for text in lines for line in textwrap.wrap(text, PAGE_WIDTH)]

@@ -2,6 +2,7 @@
 
 from gainful.live.durable_agent import DurableAgent
 from gainful.live.journal_table import export, is_live, read_journal
+from gainful.live.labels import LabelledDecision
 from gainful.live.logs import fit_log
 from gainful.live.opening import open_agent
 from gainful.live.receipts import Change, Decision, JournalWarning, Pending, Receipt
@@ -12,6 +13,7 @@ __all__ = [
     "Decision",
     "DurableAgent",
     "JournalWarning",
+    "LabelledDecision",
     "Pending",
     "Receipt",
     "Recovered",
