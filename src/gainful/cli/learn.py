@@ -124,7 +124,7 @@ def learn(
         grid = _checkpoints(steps, checkpoint)
         simulation = new_simulation(factory.make(), environment, steps, seed, gain=best, checkpoints=grid)
         if save_agent is not None and is_plain(simulation.agent):
-            problem = f"--save-agent: gainful does not know the state of a {simulation.agent.core.title}"
+            problem = f"--save-agent: gainful does not know the state of {factory.name}"
             raise InvalidArgumentError("--save-agent", str(save_agent), hint="leave it out", problem=problem)
         say("compiling")
         # so that the measured time excludes compilation
