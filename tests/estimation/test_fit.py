@@ -184,6 +184,9 @@ def test_an_estimate_in_several_parts_has_no_gain_and_says_why() -> None:
         ({"reward": [np.nan] * 150}, "column 'reward': found NaN"),
         ({"reward": [1e300] * 150}, "between ±1e\\+150"),
         ({"reward": ["much"] * 150}, "column 'reward': found 'much'"),
+        ({"reward": [1j] * 150}, "column 'reward': found 1j"),
+        ({"reward": [10**400] * 150}, "column 'reward': found 1000"),
+        ({"reward": ["1_000"] * 150}, "column 'reward': found '1_000'"),
         ({"state": [None] * 150}, "column 'state': found a blank"),
         ({"next_state": []}, "cannot be converted|arrays must|same length"),
     ],
@@ -210,6 +213,27 @@ def test_cells_that_cannot_be(change: dict[str, Any], match: str) -> None:
 def test_logs_that_are_none(log: Any, match: str) -> None:
     with pytest.raises(GainfulError, match=match):
         gf.fit(log)
+
+
+def test_numbers_beyond_64_bits_are_names() -> None:
+    states = np.array([2**63 + 5, 2**63 + 6] * 5, dtype=np.uint64)
+    log = (states, np.zeros(10, dtype=int), np.zeros(10), np.roll(states, 1))
+    assert gf.fit(log, replicates=0).mdp.state_labels == (str(2**63 + 5), str(2**63 + 6))
+
+
+TIMES: list[Any] = [
+    pd.date_range("2025-03-30", periods=4, freq="h", tz="Europe/Berlin"),  # an hour is missing that night
+    pd.to_timedelta([0, 1, 2, 3], unit="h"),
+    ["0001-01-01", "1066-10-14", "2025-01-01", "9999-12-31"],
+    ["1", "2", "10", "11"],
+]
+
+
+@pytest.mark.parametrize("times", TIMES, ids=["zone", "durations", "far dates", "numbers as text"])
+def test_times_of_any_kind_order_the_rows(times: Any) -> None:
+    rows = pd.DataFrame({"time": times, "state": [0, 1, 2, 0], "action": 0, "reward": 1.0})
+    moves = gf.fit(rows.iloc[[3, 1, 0, 2]], replicates=0).mdp
+    assert [moves.transition(s, 0) for s in range(3)] == [{1: 1.0}, {2: 1.0}, {0: 1.0}]
 
 
 def test_more_pairs_than_memory_should_hold_are_refused_before_they_are_made() -> None:

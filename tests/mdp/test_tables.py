@@ -270,7 +270,10 @@ def test_frames_of_other_libraries_are_read() -> None:
             "columns 'next_state', 'probability' missing; found 'state', 'action', 'nextstate', 'prob', 'reward'; "
             "for 'next_state' rename 'nextstate'; for 'probability' rename 'prob'",
         ),
-        ("state,action,next_state,reward\n0,0,0,1\n", "column 'probability' missing; .*; rename or add the column"),
+        (
+            "state,action,next_state,reward\n0,0,0,1\n",
+            "no column 'probability': this looks like a log .*gainful fit",
+        ),
         ("state;action;next_state;probability;reward\n0;0;0;1;1\n", "separated by ';': write the file with commas"),
         ("state,action,next_state,probability\n0,0,0,1\n", "no column 'reward' or 'cost'; found .*; add one of them"),
         ("state,action,next_state,probability,rewards\n0,0,0,1,1\n", "for 'reward' rename 'rewards'"),

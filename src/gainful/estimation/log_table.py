@@ -223,21 +223,23 @@ def _notes_on_time(last_rows: int, steps: NDArray[np.float64]) -> tuple[str, ...
 
 
 def _times(source: Source) -> NDArray[np.float64]:
-    """The column of times as numbers that order the rows: numbers as they are, dates in nanoseconds."""
+    """The column of times as numbers that order the rows: numbers as they are, dates in microseconds."""
     series = source.frame["time"]
     if pd.api.types.is_numeric_dtype(series.dtype) and not pd.api.types.is_bool_dtype(series.dtype):
         return source.numbers("time")
-    as_numbers = pd.to_numeric(series, errors="coerce")
-    if bool(as_numbers.notna().all()):
+    if pd.api.types.is_timedelta64_dtype(series.dtype):
+        return np.asarray(series.dt.total_seconds(), dtype=np.float64)
+    dates = pd.api.types.is_datetime64_any_dtype(series.dtype)
+    if not dates and bool(pd.to_numeric(series, errors="coerce").notna().all()):
         return source.numbers("time")
-    times = pd.to_datetime(series, errors="coerce", utc=True, format=None if series.dtype.kind == "M" else "ISO8601")
+    times = pd.to_datetime(series, errors="coerce", utc=True, format=None if dates else "ISO8601")
     bad = times.isna().to_numpy()
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
         source.fail(
             at, "time", source.shown(series.iloc[at]), "a number or a date such as 2025-03-31 14:05", int(bad.sum())
         )
-    return times.dt.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64).astype(np.float64)
+    return times.dt.tz_localize(None).to_numpy().astype("datetime64[us]").astype(np.int64).astype(np.float64)
 
 
 def _chained(state: Integers, next_state: Integers) -> Integers:

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gainful.errors import InvalidArgumentError, InvalidMDPError, MemoryLimitError, suggestion
+from gainful.errors import LONGEST, InvalidArgumentError, InvalidMDPError, MemoryLimitError, suggestion
 from gainful.mdp.labels import label_column
 from gainful.mdp.rows import SUM_TOLERANCE
 from gainful.mdp.table_size import check_parquet_size, check_text_size
@@ -226,7 +226,8 @@ class Source:
             return "a blank cell"
         if isinstance(value, float) and np.isnan(value):
             return "a blank cell" if self.is_text else "NaN"
-        return f"'{value}'" if isinstance(value, str) else f"{value}"
+        text = f"{value}" if len(f"{value}") <= LONGEST else f"{value}"[:LONGEST] + " …"
+        return f"'{text}'" if isinstance(value, str) else text
 
     def columns(self) -> list[str]:
         """The names of the columns."""
@@ -288,7 +289,7 @@ class Source:
         if pd.api.types.is_numeric_dtype(series.dtype) and not pd.api.types.is_complex_dtype(series.dtype):
             values = series.to_numpy(dtype=np.float64, na_value=np.nan)
         else:
-            values = pd.to_numeric(series, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+            values = np.array([_number(x) for x in series.to_numpy(dtype=object)], dtype=np.float64)
         bad = ~np.isfinite(values) | (values < low)
         if bad.any():
             at = int(np.flatnonzero(bad)[0])
@@ -309,8 +310,10 @@ class Source:
             return np.array([str(x) for x in raw], dtype=object)
         if pd.api.types.is_numeric_dtype(series.dtype):
             values = series.to_numpy()
-            if values.dtype.kind in "iu":
+            if values.dtype.kind == "i" or (values.dtype.kind == "u" and values.max() < 2**63):
                 return values.astype(np.int64)
+            if values.dtype.kind == "u":
+                return np.array([str(x) for x in values], dtype=object)
             numbers = series.to_numpy(dtype=np.float64)
             if np.all(numbers == np.floor(numbers)) and np.all(np.abs(numbers) < 2**53):
                 return numbers.astype(np.int64)
@@ -323,6 +326,18 @@ class Source:
         """What `to_table` stored in the attrs of the frame."""
         kept = self.frame.attrs.get(_ATTRIBUTES, {})
         return dict(kept) if isinstance(kept, Mapping) else {}
+
+
+def _number(cell: Any) -> float:
+    """A cell as a number; NaN if it is none, or not one that a float holds."""
+    if isinstance(cell, str):
+        cell = cell.strip()
+        if "_" in cell:  # Python reads 1_000, tables do not
+            return np.nan
+    try:
+        return float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
 
 
 def read_table(table: Any) -> Source:
