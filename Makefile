@@ -55,7 +55,7 @@ docs: $(VENV)/.test-ready
 
 benchmark: $(VENV)/.test-ready
 	@$(PIP) install -e ".[benchmarks]"
-	@for name in planning planning_cost learning replanning continuous experiments report audit tightness live serve; do \
+	@for name in planning planning_cost building learning replanning continuous experiments report audit tightness live serve; do \
 	  echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 $(VENV)/bin/python:

@@ -15,7 +15,7 @@ import pytest
 
 import gainful as gf
 from gainful.errors import InvalidArgumentError, InvalidMDPError, NotConvergedError, PrecisionError, SlowMixingWarning
-from gainful.planning import mixing
+from gainful.planning import batches, mixing
 from gainful.planning.discounted import discounted_value_iteration
 from gainful.planning.finite_horizon import finite_horizon_value_iteration
 from gainful.planning.mixing import MixingEstimate, bandwidth, is_local
@@ -174,6 +174,8 @@ def test_a_search_that_gives_up_says_that_mixing_is_the_limit() -> None:
 
 def test_planning_with_a_tiny_width_scale_took_long_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mixing, "WARN_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(mixing, "NOTED_EVERY", 1)
+    monkeypatch.setattr(batches, "RESUMED_TRANSITIONS", 1)
     agent = gf.UCRL2B(n_states=2, n_actions=1, width_scale=0.01)
     for _ in range(50):
         agent.observe(0, 0, 0.0, 0)

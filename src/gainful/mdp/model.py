@@ -365,8 +365,9 @@ class MDP:
         rewards : array_like (S,A) or (S,), optional
             Earned per unit of time.
         **options
-            costs instead of rewards; jump_rewards or jump_costs (S,A,S), earned at a jump; uniformization, start,
-            allowed, state_labels, action_labels, name; see `gainful.mdp.rates.from_rates`.
+            costs instead of rewards; jump_rewards or jump_costs (S,A,S) or (S,A), earned at a jump; sojourn_times
+            (S,A), with which `rates` are probabilities of the next state (semi-Markov); uniformization, start, allowed,
+            state_labels, action_labels, name; see `gainful.mdp.rates.from_rates`.
 
         Returns
         -------

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gainful.errors import InvalidArgumentError, InvalidMDPError
 from gainful.mdp.rows import as_float
+from gainful.mdp.sojourn_times import mean_times, rates_of
 from gainful.mdp.tables import LABEL_COLUMNS, label_pairs, read_table
 from gainful.mdp.units import Objective, Units
 
@@ -47,6 +48,7 @@ def from_rates(
     costs: ArrayLike | None = None,
     jump_rewards: Any = None,
     jump_costs: Any = None,
+    sojourn_times: ArrayLike | None = None,
     uniformization: float | None = None,
     reward_law: RewardLaw | None = None,
     start: Start = None,
@@ -62,6 +64,10 @@ def from_rates(
         p(s'|s,a) = q(s'|s,a) / Λ, with the remaining probability on s itself;
         r(s,a) = [reward rate + sum_s' q(s'|s,a) jump reward] / Λ;   one step lasts 1/Λ.
 
+    With `sojourn_times` the process is semi-Markov: `rates` are then the probabilities p(s'|s,a) of the next state, and
+    q = p/τ. The gain is the ratio of what is earned to the time that it takes, and depends on the mean times alone,
+    whatever their distribution (Puterman 1994, sec. 11.4; Tijms 2003, sec. 7.3).
+
     A pair without any rate stays where it is. With the default Λ the fastest pairs have no self-loop, so the chain may
     be periodic; a larger Λ makes it aperiodic.
 
@@ -73,11 +79,13 @@ def from_rates(
         q(s'|s,a), per unit of time. A negative diagonal must be minus the sum of its row (a generator) and is dropped;
         a positive one is an event that does not change the state. A table (data frame, CSV or Parquet) has the columns
         state, action, next_state, rate, and optionally reward or cost (at the jump) and reward_rate or cost_rate (per
-        unit of time, one value per pair).
+        unit of time, one value per pair). In place of rate it may have probability and sojourn_time.
     rewards, costs : array_like (S,A) or (S,), optional
         Earned, or paid and minimised, per unit of time.
-    jump_rewards, jump_costs : shaped like `rates`, optional
+    jump_rewards, jump_costs : shaped like `rates`, or (S,A), optional
         Earned, or paid, at each jump.
+    sojourn_times : array_like (S,A) or (S,), optional
+        τ, the mean time until the next jump, in a semi-Markov process.
     uniformization : float, optional
         Λ, at least the largest total rate of a pair.
     reward_law : {"deterministic", "transition"}, optional
@@ -102,6 +110,7 @@ def from_rates(
             "jump_rewards": jump_rewards,
             "jump_costs": jump_costs,
             "allowed": allowed,
+            "sojourn_times": sojourn_times,
         }
         clash = [key for key, value in given.items() if value is not None]
         if clash:
@@ -114,6 +123,8 @@ def from_rates(
         jumps = _from_table(rates, state_labels, action_labels)
     else:
         jumps = _from_arrays(rates, rewards, costs, jump_rewards, jump_costs, allowed, state_labels, action_labels)
+        if sojourn_times is not None:
+            jumps = _with_times(jumps, mean_times(sojourn_times, jumps.n_states, jumps.n_actions))
     S, A = jumps.n_states, jumps.n_actions
     total = np.bincount(jumps.pair, weights=jumps.rate, minlength=S * A)
     scale = _checked_uniformization(uniformization, jumps, total)
@@ -147,6 +158,18 @@ def from_rates(
     return mdp
 
 
+def _with_times(jumps: _Jumps, times: NDArray[np.float64]) -> _Jumps:
+    """Jumps whose rates were given as probabilities and mean times."""
+
+    def name(k: int) -> str:
+        s, a = divmod(k, jumps.n_actions)
+        state = s if jumps.state_labels is None else f"'{jumps.state_labels[s]}'"
+        action = a if jumps.action_labels is None else f"'{jumps.action_labels[a]}'"
+        return f"state {state}, action {action}"
+
+    return jumps._replace(rate=rates_of(jumps.pair, jumps.rate, times, jumps.allowed, name))
+
+
 def _checked_uniformization(given: float | None, jumps: _Jumps, total: NDArray[Any]) -> float:
     """Λ, which must be at least the largest total rate of a pair."""
     fastest = float(total.max(initial=0.0))
@@ -175,7 +198,9 @@ def _is_frame(value: Any) -> bool:
 
 def _from_table(table: Any, state_labels: Sequence[str] | None, action_labels: Sequence[str] | None) -> _Jumps:
     source = read_table(table)
-    source.require(*LABEL_COLUMNS, "rate")
+    semi_markov = "sojourn_time" in source.columns()
+    weight = "probability" if semi_markov else "rate"
+    source.require(*LABEL_COLUMNS, weight)
     have = [c for c in ("reward", "reward_rate", "cost", "cost_rate") if c in source.columns()]
     if len({c.removesuffix("_rate") for c in have}) != 1:
         found = ", ".join(f"'{c}'" for c in source.columns())
@@ -187,26 +212,27 @@ def _from_table(table: Any, state_labels: Sequence[str] | None, action_labels: S
             "but not both kinds",
         )
     source.require(*have)
-    rate = source.numbers("rate", low=0.0, expected="a rate, at least 0")
+    rate = source.numbers(weight, low=0.0, expected=f"a {weight}, at least 0")
     pairs = label_pairs(source, state_labels, action_labels)
     n = pairs.n_states * pairs.n_actions
     objective: Objective = "cost" if have[0].startswith("cost") else "reward"
-    flow = np.zeros(n)
-    lump = None
-    for column in have:
-        values = source.numbers(column)
-        if column == objective:
-            lump = values
-            continue
-        flow[pairs.pair] = values
-        differs = np.flatnonzero(flow[pairs.pair] != values)
+
+    def of_pairs(column: str) -> NDArray[np.float64]:
+        """A column that has one value per pair."""
+        values, table = source.numbers(column), np.zeros(n)
+        table[pairs.pair] = values
+        differs = np.flatnonzero(table[pairs.pair] != values)
         if differs.size:
             at = int(differs[0])
-            expected = f"one value for {pairs.title(int(pairs.pair[at]))} (elsewhere {flow[pairs.pair[at]]:g})"
+            expected = f"one value for {pairs.title(int(pairs.pair[at]))} (elsewhere {table[pairs.pair[at]]:g})"
             source.fail(at, column, f"{values[at]:g}", expected, differs.size)
+        return table
+
+    lump = source.numbers(objective) if objective in have else None
+    flow = of_pairs(f"{objective}_rate") if f"{objective}_rate" in have else np.zeros(n)
     allowed = np.zeros(n, dtype=bool)
     allowed[pairs.pair] = True
-    return _Jumps(
+    jumps = _Jumps(
         pairs.n_states,
         pairs.n_actions,
         pairs.pair,
@@ -219,6 +245,7 @@ def _from_table(table: Any, state_labels: Sequence[str] | None, action_labels: S
         pairs.state_labels,
         pairs.action_labels,
     )
+    return _with_times(jumps, of_pairs("sojourn_time")) if semi_markov else jumps
 
 
 def _from_arrays(
@@ -373,6 +400,10 @@ def _lumps(
     """The amount earned at each jump, read from an array shaped like the rates."""
     if values is None:
         return None
+    if not isinstance(values, (list, tuple)) or not any(sp.issparse(m) for m in values):
+        table = as_float(name, values) if not sp.issparse(values) else np.zeros(0)
+        if table.shape == (S, A):
+            return table.reshape(-1)[pair]
     lump_S, lump_A, lump_pair, lump_target, lump_value = _entries(name, values)
     if (lump_S, lump_A) != (S, A):
         raise InvalidMDPError(

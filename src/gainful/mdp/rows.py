@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gainful.errors import InvalidMDPError
+from gainful.mdp.row_sorting import COMPILED_FROM, divide_rows, sort_by_next_state, sort_by_reward
 
 SUM_TOLERANCE = 1e-8
 _ENTRIES_AT_ONCE = 1 << 22  # entries processed at once, where a temporary array would double the memory
@@ -162,21 +163,38 @@ def merged(rows: TransitionRows) -> TransitionRows:
     starts[ptr[:-1][ptr[:-1] < idx.size]] = True
     if np.all((idx[1:] > idx[:-1]) | starts[1:]):
         return rows
-    row = np.repeat(np.arange(ptr.size - 1), np.diff(ptr))
-    if rewards is None:
-        order = np.lexsort((idx, row))
-        idx, p = idx[order], p[order]
-        same = (idx[1:] == idx[:-1]) & (row[1:] == row[:-1])
+    if idx.size >= COMPILED_FROM:
+        idx, p, rewards = _sorted_in_place(rows)
+        row = np.repeat(np.arange(ptr.size - 1), np.diff(ptr))
     else:
-        order = np.lexsort((rewards, idx, row))
-        idx, p, rewards = idx[order], p[order], rewards[order]
-        same = (idx[1:] == idx[:-1]) & (row[1:] == row[:-1]) & (rewards[1:] == rewards[:-1])
+        row = np.repeat(np.arange(ptr.size - 1), np.diff(ptr))
+        order = np.lexsort((idx, row)) if rewards is None else np.lexsort((rewards, idx, row))
+        idx, p, rewards = idx[order], p[order], None if rewards is None else rewards[order]
+    same = idx[1:] == idx[:-1]
+    same &= row[1:] == row[:-1]
+    if rewards is not None:
+        same &= rewards[1:] == rewards[:-1]
+    if not same.any():
+        return TransitionRows(ptr, idx, p, rewards)
     first = np.flatnonzero(np.concatenate([[True], ~same]))
-    merged = np.zeros(ptr.size, dtype=np.int64)
-    np.add.at(merged, row[first] + 1, 1)
+    starts_of_rows = np.concatenate([[0], np.cumsum(np.bincount(row[first], minlength=ptr.size - 1))])
     return TransitionRows(
-        np.cumsum(merged), idx[first], np.add.reduceat(p, first), None if rewards is None else rewards[first]
+        starts_of_rows, idx[first], np.add.reduceat(p, first), None if rewards is None else rewards[first]
     )
+
+
+def _sorted_in_place(
+    rows: TransitionRows,
+) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.float64] | None]:
+    """The entries of copies that may be changed, sorted by next state and reward within each row."""
+    ptr, idx, p, rewards = rows
+    idx, p = np.require(idx, requirements="W"), np.require(p, requirements="W")
+    if rewards is None:
+        sort_by_next_state(ptr, idx, p)
+    else:
+        rewards = np.require(rewards, requirements="W")
+        sort_by_reward(ptr, idx, p, rewards)
+    return idx, p, rewards
 
 
 def _normalise(rows: TransitionRows, pair: Callable[[int], str]) -> None:
@@ -199,6 +217,9 @@ def _normalise(rows: TransitionRows, pair: Callable[[int], str]) -> None:
     inexact = filled[differs]
     lengths = ptr[inexact + 1] - ptr[inexact]
     scale = sums[differs]
+    if p.size >= COMPILED_FROM:
+        divide_rows(ptr, p, inexact, scale)
+        return
     begin = 0
     while begin < inexact.size:  # in pieces of bounded size
         end = begin + max(

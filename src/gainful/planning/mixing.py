@@ -20,7 +20,9 @@ BAND_ENTRIES = 20_000_000
 WARN_AFTER_SECONDS = 10.0
 """Seconds after which a search says what is left of it."""
 NOTED_EVERY = 100
-"""Sweeps between two widths that the estimate is made of, at least."""
+"""Sweeps between two widths that the estimate is made of, at least; a tenth of it where sweeps take long."""
+LARGE = 1_000_000
+"""Transitions from which sweeps take long."""
 
 
 def bandwidth(mdp: MDP) -> int:
@@ -113,13 +115,18 @@ class SlowSearch:
         self._what, self._mdp, self._hint = what, mdp, hint
         self._estimate = MixingEstimate(target)
         self._began, self._warned, self._noted = time.monotonic(), False, 0
+        self._every = NOTED_EVERY if mdp.n_transitions < LARGE else NOTED_EVERY // 10
+        self._before = 0  # sweeps before the clock was started: compiling them takes time
 
     def look(self, sweeps: int, width: float) -> None:
         """Take down the width of the bracket after a number of sweeps, and warn if it is time."""
-        if sweeps >= self._noted + NOTED_EVERY:
-            self._noted = sweeps
-            self._estimate.add(sweeps, width)
-        if self._warned or time.monotonic() - self._began < WARN_AFTER_SECONDS:
+        if sweeps < self._noted + self._every:
+            return
+        if self._noted == 0:
+            self._began, self._before = time.monotonic(), sweeps
+        self._noted = sweeps
+        self._estimate.add(sweeps, width)
+        if self._warned or sweeps == self._before or time.monotonic() - self._began < WARN_AFTER_SECONDS:
             return
         self._warned = True
         duration_of_step = self._mdp.units.step_duration
@@ -133,4 +140,4 @@ class SlowSearch:
 
     def what_is_left(self, sweeps: int) -> str:
         """Why it takes long, and an estimate of the sweeps that are still needed."""
-        return self._estimate.in_words(self._mdp.n_states, sweeps, time.monotonic() - self._began)
+        return self._estimate.in_words(self._mdp.n_states, sweeps - self._before, time.monotonic() - self._began)
