@@ -51,7 +51,7 @@ def main() -> None:
     print(f"{mdp}: built in {building:.2f} s of CPU, solved to 1e-8 in {solving:.2f} s ({plan.sweeps} sweeps)")
     print(f"building / solving: {building / solving:.2f}")
     if transitions <= 10_000_000:
-        rows.COMPILED_FROM = transitions + 1
+        vars(rows)["COMPILED_FROM"] = transitions + 1
         _, before = seconds_to_build(data)
         print(f"sorting by NumPy instead: {before:.2f} s, {before / building:.1f} times as long")
 
