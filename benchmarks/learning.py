@@ -1,11 +1,12 @@
 """Learning speed; every claim is a ratio measured in this one run (steps per second of CPU time, best of several).
 
-    python benchmarks/learning.py [riverswim] [garnet] [many] [stepping] [psrl] [--quick]
+    python benchmarks/learning.py [riverswim] [garnet] [many] [stepping] [rule] [psrl] [--quick]
 
 riverswim  SCAL+ in the whole `simulate` call against the best bare compiled simulator, 6 states
 garnet     the same with 200 states, 4 actions, 8 next states
 many       `simulate_many` per core against the best bare loop, and on all cores in wall time
 stepping   `act` and `observe` called from Python
+rule       a user's own compiled rule in `StepwiseAgent` against the same rule stepped in Python, 6 states
 psrl       PSRL that draws as much of a model as its plan needs, against complete models drawn with NumPy, in four rooms
 """
 
@@ -18,14 +19,17 @@ for _variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
 
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numba
 import numpy as np
 
 import gainful as gf
+from gainful.agents.stepwise import StepwiseAgent
 from gainful.simulation.transition_table import TabularStepper
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -140,6 +144,65 @@ def psrl(quick: bool) -> None:
     print(f"  {'times as fast':<28} {ratios}; claim: at least 10 for one prior{'' if found >= 10 else '   MISSED'}")
 
 
+@numba.njit
+def fading_update(q, target, numbers, state, action, reward, next_state, visits):  # type: ignore[no-untyped-def] # noqa: ARG001
+    """The rule of docs/howto/own_agent.md."""
+    best = q[next_state, 0]
+    for a in range(1, q.shape[1]):
+        best = max(best, q[next_state, a])
+    error = reward - numbers[1] + best - q[state, action]
+    q[state, action] += error / visits**0.6
+    numbers[1] += 0.01 * error
+    numbers[0] *= 0.99999
+
+
+@numba.njit
+def fading_choice(q, numbers, allowed, state, uniform):  # type: ignore[no-untyped-def]
+    """Explore with a probability that fades."""
+    n_actions = q.shape[1]
+    if uniform < numbers[0]:
+        action = int(uniform / numbers[0] * n_actions)
+        if allowed[state, action]:
+            return action
+    chosen = 0
+    for a in range(1, n_actions):
+        if q[state, a] > q[state, chosen]:
+            chosen = a
+    return chosen
+
+
+class FadingQ(StepwiseAgent):
+    """Differential Q-learning whose exploration fades."""
+
+    update, choose = fading_update, fading_choice
+
+    def __init__(self, n_states: int, n_actions: int) -> None:
+        super().__init__(n_states, n_actions)
+        self.numbers = np.array([0.5, 0.0])
+
+
+class SteppedFadingQ(FadingQ):
+    """The same functions, not compiled."""
+
+    update, choose = staticmethod(fading_update.py_func), staticmethod(fading_choice.py_func)
+
+
+def rule(quick: bool) -> None:
+    mdp, n = gf.environments.riverswim(6), STEPS
+    print(f"\na rule of one's own in {mdp}")
+    warnings.simplefilter("ignore", gf.errors.SteppedInPythonWarning)
+    loops: Loops = {
+        "compiled rule": (lambda: gf.simulate(FadingQ(6, 2), mdp, n, seed=1), n),
+        "the same in Python": (lambda: gf.simulate(SteppedFadingQ(6, 2), mdp, n // 500, seed=1), n // 500),
+        "built-in differential Q": (lambda: gf.simulate(gf.EpsilonGreedyQ(6, 2), mdp, n, seed=1), n),
+    }
+    rates = best_rates(loops, 3 if quick else 8)
+    for name, rate in rates.items():
+        print(f"  {name:<28} {rate / 1e6:8.3f} M steps/s")
+    found = rates["compiled rule"] / 1e6
+    print(f"  {'claim: at least':<28} {10.0:8.1f} M steps/s{'' if found >= 10.0 else '   MISSED'}")
+
+
 def stepping(quick: bool) -> None:
     mdp, n = gf.environments.riverswim(6), 20_000 if quick else 100_000
     print(f"\nact and observe from Python in {mdp}, after {n:,} steps of learning")
@@ -175,7 +238,7 @@ def stepping(quick: bool) -> None:
 
 
 PARTS: dict[str, Callable[[bool], None]] = {
-    "riverswim": riverswim, "garnet": garnet, "many": many, "stepping": stepping, "psrl": psrl,
+    "riverswim": riverswim, "garnet": garnet, "many": many, "stepping": stepping, "rule": rule, "psrl": psrl,
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -62,8 +62,8 @@ _looked_in: list[str] = []
 """Folders in which modules and tables are looked for, apart from where Python looks: the last one named comes first."""
 
 
-_appended: set[str] = set()
-"""Those of them that were not in `sys.path` before."""
+_appended: list[str] = []
+"""Folders at the end of `sys.path` that were put there."""
 
 
 def look_in(folders: Iterable[str | Path]) -> None:
@@ -75,13 +75,17 @@ def look_in(folders: Iterable[str | Path]) -> None:
         if folder in _looked_in:
             _looked_in.remove(folder)
         _looked_in.insert(0, folder)
-    for folder in _looked_in:
-        if folder in _appended:
+    _put_at_the_end(_looked_in)
+
+
+def _put_at_the_end(folders: list[str]) -> None:
+    """Let `sys.path` end in these folders, in this order, and in those that were appended before."""
+    ours = [*folders, *(folder for folder in _appended if folder not in folders)]
+    for folder in _appended:
+        if folder in sys.path:
             sys.path.remove(folder)
-            _appended.remove(folder)
-        if folder not in sys.path:
-            sys.path.append(folder)
-            _appended.add(folder)
+    _appended[:] = [folder for folder in ours if folder not in sys.path]
+    sys.path.extend(_appended)
 
 
 def folders_looked_in() -> list[str]:
@@ -122,7 +126,7 @@ def import_module(name: str) -> Any:
             name, hint="put it into a file my_module.py, and write my_module:...", problem="__main__ cannot be imported"
         )
     folders = folders_looked_in()
-    look_in(folders)
+    _put_at_the_end(folders)
     importlib.invalidate_caches()
     wanted = _file_of(name, folders)
     if name in sys.modules:

@@ -63,8 +63,8 @@ def notice_slow_steps(agent: Any) -> None:
     else:
         what, do = f"the rule of {type(agent.core).__name__} is not compiled", "put @numba.njit above its functions"
     warnings.warn(
-        f"{what}, so its steps are made in Python: some 100,000 per second, where compiled loops make tens of "
-        f"millions. To be faster, {do} (docs/howto/own_agent.md)",
+        f"{what}, so its steps are made in Python: tens of thousands per second, where compiled loops make tens "
+        f"of millions. To be faster, {do} (docs/howto/own_agent.md)",
         SteppedInPythonWarning,
         stacklevel=4,
     )
