@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import warnings
 from collections import Counter
@@ -21,12 +20,6 @@ from gainful.live.records import RECORD_HEAD, TWO_NUMBERS
 from tests.live.lives import CONFIG, QUICK, killed, lived
 from tests.power_cuts.recording import CUTS, CUTS_PER_RECORDING, Cut, Recording
 from tests.power_cuts.workloads import AGENT, digest
-
-
-@pytest.fixture(autouse=True)
-def no_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folders that the tests look at need not survive anything."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 def after(cut: Cut) -> DurableAgent:
@@ -58,18 +51,18 @@ def check_nothing_is_lost(cut: Cut, states: dict[int, str], least: int) -> int:
 
 
 @pytest.mark.parametrize("seed", range(max(1, CUTS // CUTS_PER_RECORDING)))
-def test_power_cuts_lose_nothing_acknowledged(seed: int, tmp_path: Path) -> None:
+def test_power_cuts_lose_nothing_acknowledged(seed: int, place: Path) -> None:
     """Every second recording begins on a disk that a power cut left."""
     options: dict[str, Any] = {"steps": 40, "fsync": "record", "snapshot_every": 9, "keep_history": seed % 3 != 2}
-    made, least = Recording(tmp_path / "recorded", "live", seed=seed, **options), 0
+    made, least = Recording(place / "recorded", "live", seed=seed, **options), 0
     if seed % 2:
-        cut = next(made.cuts(1, tmp_path, seed))
+        cut = next(made.cuts(1, place, seed))
         with after(cut) as agent:
             least = agent.sequence
-        made = Recording(tmp_path / "again", "live", start=cut.folder, seed=seed + 1000, **options)
+        made = Recording(place / "again", "live", start=cut.folder, seed=seed + 1000, **options)
     states = {mark["after"]: mark["state"] for _, mark in made.marks if "state" in mark}
     found = Counter[str]()
-    for cut in made.cuts(min(CUTS, CUTS_PER_RECORDING), tmp_path, seed):
+    for cut in made.cuts(min(CUTS, CUTS_PER_RECORDING), place, seed):
         more = check_nothing_is_lost(cut, states, least)
         found["as acknowledged" if more == 0 else "and what was not acknowledged"] += 1
     print(f"{sum(found.values())} cuts in {len(made.events)} events: {dict(found)}")
@@ -78,14 +71,14 @@ def test_power_cuts_lose_nothing_acknowledged(seed: int, tmp_path: Path) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("fsync", ["off", 3])
 def test_without_a_sync_per_record_a_power_cut_leaves_a_beginning_or_an_error_that_says_so(
-    fsync: Any, tmp_path: Path
+    fsync: Any, place: Path
 ) -> None:
     options: dict[str, Any] = {"steps": 40, "snapshot_every": 29, "seed": 1}
-    made = Recording(tmp_path / "recorded", "live", fsync=fsync, **options)
+    made = Recording(place / "recorded", "live", fsync=fsync, **options)
     states = {mark["after"]: mark["state"] for _, mark in made.marks if "state" in mark}
     begun = next(at for at, _ in made.marks)
     found = Counter[str]()
-    for cut in made.cuts(CUTS, tmp_path, 1):
+    for cut in made.cuts(CUTS, place, 1):
         try:
             agent = after(cut)
         except DamagedJournalError:
@@ -104,8 +97,8 @@ def test_without_a_sync_per_record_a_power_cut_leaves_a_beginning_or_an_error_th
     assert found["opened"]
 
 
-def test_a_plan_lost_while_the_decision_written_with_it_was_there_looked_like_damage(tmp_path: Path) -> None:
-    path = tmp_path / "agent"
+def test_a_plan_lost_while_the_decision_written_with_it_was_there_looked_like_damage(place: Path) -> None:
+    path = place / "agent"
     agent = open_agent(path, CONFIG, **QUICK)
     agent.act(0)
     killed(agent)
@@ -114,16 +107,16 @@ def test_a_plan_lost_while_the_decision_written_with_it_was_there_looked_like_da
     data = bytearray(segment.read_bytes())
     data[SEGMENT_HEADER_SIZE : SEGMENT_HEADER_SIZE + plan] = bytes(plan)
     segment.write_bytes(data)
-    shutil.copytree(path, tmp_path / "torn")
+    shutil.copytree(path, place / "torn")
     with (
         pytest.warns(JournalWarning, match="unfinished record, number 1;"),
-        open_agent(tmp_path / "torn", **QUICK) as left,
+        open_agent(place / "torn", **QUICK) as left,
     ):
         assert (left.sequence, left.pending) == (0, ())
 
 
-def test_a_plan_damaged_before_further_records_is_damage(tmp_path: Path) -> None:
-    path = tmp_path / "agent"
+def test_a_plan_damaged_before_further_records_is_damage(place: Path) -> None:
+    path = place / "agent"
     agent = open_agent(path, CONFIG, **QUICK)
     agent.act(0)
     agent.observe(0, 1, 0.5, 1)

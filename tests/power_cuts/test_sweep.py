@@ -1,11 +1,10 @@
 """Power cuts at random moments lose no run that a sweep has stored, and the sweep ends with the same bits.
 
-30 cuts in `make test`, 1,000 in `make soak`; GAINFUL_CUTS sets their number.
+30 cuts in `make test-all`, 1,000 in `make soak`; GAINFUL_CUTS sets their number.
 """
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from pathlib import Path
 
@@ -17,12 +16,6 @@ from gainful.experiments.sweep import run_experiment
 from tests.experiments.sweeps import bits
 from tests.power_cuts.recording import CUTS, CUTS_PER_RECORDING, Cut, Recording
 from tests.power_cuts.workloads import RESULTS, finish_sweep
-
-
-@pytest.fixture(autouse=True)
-def no_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folders that the tests look at need not survive anything."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 def check_nothing_is_lost(cut: Cut) -> None:
@@ -44,29 +37,30 @@ def check_nothing_is_lost(cut: Cut) -> None:
         assert len(store.planned()) >= planned
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(max(1, CUTS // CUTS_PER_RECORDING)))
-def test_power_cuts_lose_no_stored_run(seed: int, tmp_path: Path) -> None:
+def test_power_cuts_lose_no_stored_run(seed: int, place: Path) -> None:
     """Every second recording begins on a disk that a power cut left."""
-    made = Recording(tmp_path / "recorded", "sweep", seeds=[2, 4])
+    made = Recording(place / "recorded", "sweep", seeds=[2, 4])
     expected = bits(made.root / RESULTS)
     if seed % 2:
-        cut = next(made.cuts(1, tmp_path, seed))
-        made = Recording(tmp_path / "again", "sweep", start=cut.folder, seeds=[2, 4])
+        cut = next(made.cuts(1, place, seed))
+        made = Recording(place / "again", "sweep", start=cut.folder, seeds=[2, 4])
         assert bits(made.root / RESULTS) == expected
-    for cut in made.cuts(min(CUTS, CUTS_PER_RECORDING), tmp_path, seed):
+    for cut in made.cuts(min(CUTS, CUTS_PER_RECORDING), place, seed):
         check_nothing_is_lost(cut)
         finish_sweep(cut.folder / RESULTS, 4, lambda **_: None)
         assert bits(cut.folder / RESULTS) == expected
 
 
 @pytest.mark.slow
-def test_power_cuts_of_an_experiment_with_workers(tmp_path: Path) -> None:
+def test_power_cuts_of_an_experiment_with_workers(place: Path) -> None:
     spec = (
         'horizon = 2e4\nseeds = 3\ncheckpoints = 5\n[[environments]]\nname = "riverswim"\n[[agents]]\nname = "psrl"\n'
     )
-    made = Recording(tmp_path / "recorded", "experiment", spec=spec)
+    made = Recording(place / "recorded", "experiment", spec=spec)
     expected = bits(made.root / RESULTS)
-    for i, cut in enumerate(made.cuts(CUTS, tmp_path, 1)):
+    for i, cut in enumerate(made.cuts(CUTS, place, 1)):
         finished = max((mark["finished"] for mark in cut.marks), default=0)
         if finished:
             with Store.read(cut.folder / RESULTS) as store:
@@ -76,14 +70,14 @@ def test_power_cuts_of_an_experiment_with_workers(tmp_path: Path) -> None:
             assert bits(cut.folder / RESULTS) == expected
 
 
-def test_a_store_whose_creation_was_cut_off_was_refused(tmp_path: Path) -> None:
+def test_a_store_whose_creation_was_cut_off_was_refused(place: Path) -> None:
     """The file was there, in WAL mode and without a table."""
-    with sqlite3.connect(tmp_path / "runs.sqlite", isolation_level=None) as connection:
+    with sqlite3.connect(place / "runs.sqlite", isolation_level=None) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA user_version = 0")
     connection.close()
     with pytest.raises(StoreError, match="nothing was stored"):
-        Store.read(tmp_path)
-    assert (tmp_path / "runs.sqlite").stat().st_size > 0
-    with Store.open(tmp_path) as store:
+        Store.read(place)
+    assert (place / "runs.sqlite").stat().st_size > 0
+    with Store.open(place) as store:
         assert store.planned() == []
