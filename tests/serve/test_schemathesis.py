@@ -33,7 +33,7 @@ REQUESTS = int(os.environ.get("GAINFUL_REQUESTS", "100"))
 def requests_counted(service: Running) -> int:
     """How many requests the service has answered."""
     text = service.ask("GET", "/metrics", "").text
-    found = re.findall(r"^gainful_requests_total\{.*\} ([0-9.e+]+)$", text, flags=re.M)
+    found = re.findall(r"^gainful_http_requests_total\{.*\} ([0-9.e+]+)$", text, flags=re.M)
     return round(sum(float(number) for number in found))
 
 
@@ -48,7 +48,8 @@ def test_made_up_requests_find_no_server_error(service: Running, tmp_path: Path)
     while counted < REQUESTS:
         seed += 1
         made_up_requests(service, tmp_path, config, seed)
-        counted = requests_counted(service)
+        before, counted = counted, requests_counted(service)
+        assert counted > before
     print(f"{counted} requests in {seed} runs")
 
 
