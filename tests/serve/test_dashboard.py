@@ -116,15 +116,15 @@ def machine_key(service: Running) -> str:
         "cost_min": 1.0,
         "cost_max": 40.0,
     }
-    key = str(service.post("/agents", {"id": "machine", "config": config}).json()["key"])
+    key = str(service.post("/agents", {"id": "press", "config": config}).json()["key"])
     costs = {("new", "run"): 1, ("worn", "run"): 3, ("worn", "service"): 6, ("<b>broken</b>", "repair"): 40}
     state = "new"
     for n in range(30):
-        action = service.post("/agents/machine/act", {"state": state}, key).json()["action"]
+        action = service.post("/agents/press/act", {"state": state}, key).json()["action"]
         worse = {"new": "worn", "worn": "<b>broken</b>"}.get(state, "new")
         to = "new" if action != "run" else worse if n % 4 == 3 else state
         told = {"state": state, "action": action, "cost": costs[state, action], "next_state": to}
-        assert service.post("/agents/machine/observe", told, key).status_code == 200
+        assert service.post("/agents/press/observe", told, key).status_code == 200
         state = to
     return key
 
@@ -134,7 +134,7 @@ def test_the_page_shows_labels_and_costs_and_no_bonus_of_actions_that_a_state_la
 ) -> None:
     page = look("/")
     typed(page, machine_key)
-    found = service.ask("GET", "/agents/machine", machine_key).json()
+    found = service.ask("GET", "/agents/press", machine_key).json()
     tiles = page.inner_text("#tiles")
     assert "Optimistic average cost" in tiles
     assert f"Mean cost so far\n{found['mean_cost']:.5g}" in tiles
