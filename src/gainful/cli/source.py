@@ -18,6 +18,7 @@ from gainful.user_modules import is_reference
 if TYPE_CHECKING:
     from gainful.mdp.model import MDP
 
+_EXAMPLES = {"--set": "n_states=8", "--column": "state=condition"}
 _BARE_WORD = re.compile(r"[^\s\"'\[\]{}]+")
 
 
@@ -132,7 +133,7 @@ def read_settings(settings: Sequence[str], option: str = "--set") -> dict[str, A
         name, equals, text = setting.partition("=")
         name = name.strip().replace("-", "_")
         if not equals or not name.isidentifier():
-            example = "n_states=8" if option == "--set" else "delta=0.1"
+            example = _EXAMPLES.get(option, "delta=0.1")
             raise InvalidArgumentError(
                 option,
                 setting,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gainful.arguments import real, whole
+from gainful.arguments import choice, real, whole
 from gainful.errors import MultichainError, PlanningError
 from gainful.estimation.counts import LogCounts, count_log
 from gainful.estimation.dead_ends import Ends, without_dead_ends
@@ -241,6 +241,7 @@ def fit(
     confidence = real("confidence", confidence, 0.0, 1.0, low_open=True, high_open=True)
     replicates = whole("replicates", replicates, 0)
     seed = whole("seed", seed, 0)
+    choice("ends", ends, get_args(Ends))
     read = without_dead_ends(read_transition_log(log, states=states, actions=actions, columns=columns), ends)
     counts = count_log(read)
     start = first_states(counts)

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from gainful.errors import InvalidArgumentError, InvalidMDPError, TooLargeError
+from gainful.mdp.arrays import allowed_mask, reward_arrays, rows_of_pairs, stacked_matrices
 from gainful.mdp.labels import are_numbers, checked_labels, index_of
 from gainful.mdp.reward_limits import check_sizes, check_step_duration
 from gainful.mdp.rows import TransitionRows, as_float, checked_rows, merged
@@ -116,7 +117,7 @@ class MDP:
         name: str | None = None,
     ) -> None:
         if isinstance(P, Sequence) and len(P) > 0 and all(sp.issparse(m) for m in P):
-            n_states, n_actions, indptr, indices, values = _stacked(P)
+            n_states, n_actions, indptr, indices, values = stacked_matrices(P)
             dense_rewards = as_float("R", R)
         else:
             if sp.issparse(P):
@@ -140,10 +141,14 @@ class MDP:
             indptr = np.arange(n_states * n_actions + 1, dtype=np.int64) * n_states
             values = dense.reshape(-1)
             dense_rewards = as_float("R", R)
-        mask = np.ones((n_states, n_actions), dtype=bool) if allowed is None else _mask(allowed, n_states, n_actions)
+        mask = (
+            np.ones((n_states, n_actions), dtype=bool)
+            if allowed is None
+            else allowed_mask(allowed, n_states, n_actions)
+        )
         if not mask.all():  # whatever stands in the rows of actions that are not allowed is ignored
             values = np.where(np.repeat(mask.reshape(-1), np.diff(indptr)), values, 0.0)
-        pairs, entries = _reward_arrays(dense_rewards, n_states, n_actions, indptr, indices)
+        pairs, entries = reward_arrays(dense_rewards, n_states, n_actions, indptr, indices)
         self._assemble(
             n_states,
             n_actions,
@@ -646,7 +651,7 @@ class MDP:
         """Set `allowed` from the mask, or from the rows that are not empty; returns the rows of allowed pairs."""
         filled = rows.indptr[1:] > rows.indptr[:-1]
         if allowed is not None:
-            mask = _mask(allowed, self.n_states, self.n_actions).reshape(-1)
+            mask = allowed_mask(allowed, self.n_states, self.n_actions).reshape(-1)
             if np.any(mask & ~filled):
                 k = int(np.flatnonzero(mask & ~filled)[0])
                 raise InvalidMDPError(
@@ -656,7 +661,7 @@ class MDP:
                     expected="1",
                     hint="mark an action that the state does not have as False in allowed=",
                 )
-            rows = _only(rows, mask)
+            rows = rows_of_pairs(rows, mask)
             filled = mask
         self.allowed = filled.reshape(self.n_states, self.n_actions).copy()
         without = np.flatnonzero(~self.allowed.any(axis=1))
@@ -1080,7 +1085,7 @@ class MDP:
         per_pair[filled] = np.add.reduceat(inside.astype(np.int64), self.indptr[:-1][filled])
         pairs = np.repeat(keep, self.n_actions) & filled & (per_pair == lengths)
         old = np.flatnonzero(keep)
-        rows = _only(TransitionRows(self.indptr, self.indices, self.probabilities, self.entry_rewards), pairs)
+        rows = rows_of_pairs(TransitionRows(self.indptr, self.indices, self.probabilities, self.entry_rewards), pairs)
         number = np.cumsum(keep) - 1
         of_kept = np.repeat(keep, self.n_actions)
         new_lengths = np.diff(rows.indptr)[of_kept]
@@ -1163,72 +1168,3 @@ def _checked_law(given: RewardLaw | None, entry_rewards: NDArray[np.float64] | N
             hint="give R (S, A, S) or a table",
         )
     return law
-
-
-def _mask(allowed: ArrayLike, n_states: int, n_actions: int) -> NDArray[np.bool_]:
-    mask = np.array(allowed, dtype=bool)
-    if mask.shape != (n_states, n_actions):
-        raise InvalidMDPError(
-            f"allowed has shape {mask.shape}",
-            name="allowed",
-            found=mask.shape,
-            expected=f"(S, A) = ({n_states}, {n_actions})",
-        )
-    return mask
-
-
-def _only(rows: TransitionRows, pairs: NDArray[np.bool_]) -> TransitionRows:
-    """Rows with those outside the mask emptied."""
-    lengths = np.diff(rows.indptr)
-    if not np.any(lengths[~pairs]):
-        return rows
-    keep = np.repeat(pairs, lengths)
-    return TransitionRows(
-        np.concatenate([[0], np.cumsum(np.where(pairs, lengths, 0))]).astype(np.int64),
-        rows.indices[keep],
-        rows.probabilities[keep],
-        None if rows.entry_rewards is None else rows.entry_rewards[keep],
-    )
-
-
-def _stacked(matrices: Sequence[Any]) -> tuple[int, int, NDArray[Any], NDArray[Any], NDArray[np.float64]]:
-    """A sparse (S,S) matrix per action as CSR over pairs s*A + a."""
-    shapes = {m.shape for m in matrices}
-    n_actions = len(matrices)
-    if len(shapes) != 1 or len({*next(iter(shapes))}) != 1:
-        raise InvalidMDPError(
-            f"the matrices have shapes {sorted(shapes)}",
-            name="P",
-            found=sorted(shapes),
-            expected="the same (S, S) for each action",
-        )
-    n_states = matrices[0].shape[0]
-    csr = [sp.csr_array(m) for m in matrices]
-    lengths = np.stack([np.diff(m.indptr) for m in csr], axis=1).reshape(-1)  # (S*A,)
-    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    indices = np.empty(indptr[-1], dtype=np.int64)
-    values = np.empty(indptr[-1])
-    for a, m in enumerate(csr):
-        own = np.diff(m.indptr)
-        to = np.repeat(indptr[a:-1:n_actions] - m.indptr[:-1], own) + np.arange(m.nnz)
-        indices[to], values[to] = m.indices, m.data
-    return n_states, n_actions, indptr, indices, values
-
-
-def _reward_arrays(
-    R: NDArray[np.float64], S: int, A: int, indptr: NDArray[Any], indices: NDArray[Any]
-) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-    """Rewards as (S*A,) means, or one per transition for R (S,A,S)."""
-    if R.shape == (S, A):
-        return R.reshape(-1), None
-    if R.shape == (S, A, S):
-        rows = np.repeat(np.arange(S * A), np.diff(indptr))
-        return np.zeros(S * A), R.reshape(S * A, S)[rows, indices]
-    if R.shape == (S,):
-        return np.repeat(R, A), None
-    raise InvalidMDPError(
-        f"R has shape {R.shape}",
-        name="R",
-        found=R.shape,
-        expected=f"(S, A) = ({S}, {A}), ({S},) or ({S}, {A}, {S})",
-    )
