@@ -75,3 +75,21 @@ def test_values_of_set(text: str, value: Any) -> None:
     found = read_settings([f"x={text}"])["x"]
     assert found == value
     assert type(found) is type(value)
+
+
+def test_registered_names_are_listed_and_nothing_is_loaded(monkeypatch: pytest.MonkeyPatch, gainful: Gainful) -> None:
+    class Point:
+        def __init__(self, name: str, value: str) -> None:
+            self.name, self.value = name, value
+
+        def load(self) -> None:
+            raise AssertionError("nothing is loaded to list a name")
+
+    points = [Point("count-bonus", "no_such_module:CountBonus"), Point("ucrl2", "no_such_module:Other")]
+    monkeypatch.setattr("gainful.user_modules.entry_points", lambda group: points)
+    listed = gainful("list", "agents", "--json").data
+    assert [one["summary"] for one in listed if one["name"] == "count-bonus"] == [
+        "registered by a package: no_such_module:CountBonus"
+    ]
+    assert sum(one["name"] == "ucrl2" for one in listed) == 1
+    assert "count-bonus" in gainful("list", "environments").out

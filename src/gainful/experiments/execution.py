@@ -204,7 +204,8 @@ def packed(simulation: Any, factory: AgentFactory, task: Task, seconds: float, n
     }
     pairs = agent.n_states * agent.n_actions
     if pairs <= MAX_STORED_PAIRS:
-        arrays["visits"] = agent.statistics.visits.reshape(agent.n_states, agent.n_actions)
+        visits = getattr(simulation, "visits", agent.statistics.visits)  # a user's own `observe` may count nothing
+        arrays["visits"] = visits.reshape(agent.n_states, agent.n_actions)
         plan, core = agent.current, agent.core
         if isinstance(core, StepwiseAgent | PlainLearner):  # what it does now: it makes no plans
             arrays["actions"] = core.policy_at(np.arange(agent.n_states)).argmax(axis=1).astype(np.int32)
