@@ -218,5 +218,5 @@ def test_n_states_of_1e9_in_a_spec(tmp_path: Path) -> None:
         "agents": [{"name": "fixed"}],
     }
     outcome = gf.run_experiment(read_spec(spec), tmp_path / "out", jobs=1)
-    assert [failure["kind"] for failure in outcome.failures] == ["InvalidArgumentError"]
+    assert [failure["kind"] for failure in outcome.failures] == ["MemoryLimitError"]
     assert "would take about 1 TB of memory, and the limit is 1 GB" in outcome.failures[0]["message"]

@@ -65,7 +65,7 @@ def test_power_cuts_of_an_experiment_with_workers(place: Path) -> None:
         if finished:
             with Store.read(cut.folder / RESULTS) as store:
                 assert len(store.finished()) >= finished
-        if i % 10 == 0:
+        if i % max(10, CUTS // 20) == 0:
             assert run_experiment(spec, cut.folder / RESULTS, jobs=1).complete
             assert bits(cut.folder / RESULTS) == expected
 

@@ -65,6 +65,8 @@ def made_up_requests(service: Running, tmp_path: Path, config: Path, seed: int) 
         "20",
         "--seed",
         str(seed),
+        "--request-timeout",
+        "60",
         "--no-color",
         "--header",
         f"Authorization: Bearer {service.admin}",

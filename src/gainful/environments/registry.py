@@ -27,7 +27,7 @@ from gainful.environments.taxi import taxi
 from gainful.environments.toy3d import toy3d
 from gainful.environments.two_state_toy import two_state_toy
 from gainful.environments.weakly_communicating_toy import weakly_communicating_toy
-from gainful.errors import InvalidArgumentError, UnknownEnvironmentError, suggestion
+from gainful.errors import InvalidArgumentError, MemoryLimitError, UnknownEnvironmentError, suggestion
 from gainful.mdp.model import MDP
 
 if TYPE_CHECKING:
@@ -235,6 +235,8 @@ def _made(name: str, factory: Callable[..., Any], parameters: dict[str, Any]) ->
         )
     try:
         return factory(**parameters)
+    except MemoryLimitError:
+        raise
     except InvalidArgumentError as error:
         hint = f"its parameters are {_listed(defaults)}"
         raise InvalidArgumentError(
