@@ -14,9 +14,7 @@ from gainful.mdp.rows import TransitionRows
 
 
 def allowed_mask(allowed: ArrayLike, n_states: int, n_actions: int) -> NDArray[np.bool_]:
-    """Which actions each state has, as (S,A) truth values; True for all."""
-    if allowed is True:
-        return np.ones((n_states, n_actions), dtype=bool)
+    """Which actions each state has, as (S,A) truth values."""
     mask = np.array(allowed, dtype=bool)
     if mask.shape != (n_states, n_actions):
         raise InvalidMDPError(
