@@ -135,7 +135,12 @@ class StepwiseAgent(EpisodicAgent):
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Restore the tables."""
         for name in ("q", "target", "numbers"):
-            check_saved(arrays, name, getattr(self, name))
+            found = arrays[name]
+            if (
+                found.shape == self.q.shape and name != "numbers"
+            ):  # -inf stands for an action that a state does not have
+                found = np.where(~self.allowed.reshape(-1) & np.isneginf(found), 0.0, found)
+            check_saved({name: found}, name, getattr(self, name))
             setattr(self, name, arrays[name])
 
 
