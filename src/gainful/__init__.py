@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from gainful.planning.policy_iteration import policy_iteration
     from gainful.planning.relative_value_iteration import relative_value_iteration
     from gainful.planning.scopt import scopt
+    from gainful.planning.sensitivity import Sensitivity, sensitivity
     from gainful.planning.solve import solve
     from gainful.simulation.many import simulate_many
     from gainful.simulation.run import Run
@@ -84,6 +85,8 @@ _HOME = {
     "diameter": "gainful.planning.hitting",
     "hitting_times": "gainful.planning.hitting",
     "optimality_gaps": "gainful.planning.optimality_gaps",
+    "Sensitivity": "gainful.planning.sensitivity",
+    "sensitivity": "gainful.planning.sensitivity",
     "SCALPlus": "gainful.agents.scal_plus",
     "CKLSCALPlus": "gainful.agents.c_kl_scal_plus",
     "CSCALPlus": "gainful.agents.c_scal_plus",
@@ -151,6 +154,7 @@ __all__ = [
     "Plan",
     "Run",
     "SCALPlus",
+    "Sensitivity",
     "Structure",
     "Units",
     "__version__",
@@ -179,6 +183,7 @@ __all__ = [
     "results",
     "run_experiment",
     "scopt",
+    "sensitivity",
     "set_max_memory",
     "simulate",
     "simulate_many",

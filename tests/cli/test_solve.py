@@ -214,3 +214,13 @@ def test_a_model_of_storm(gainful: Gainful, tmp_path: Path) -> None:
     assert result.data["gain"] == gf.solve(mdp).gain
     assert gainful("solve", str(tmp_path / "river.drn"), "--reward-model", "rewrad").code == 2
     assert "found 'riverswim'" in gainful("solve", "riverswim", "--reward-model", "x").error
+
+
+def test_what_if_names_the_nearest_change_of_policy(gainful: Gainful) -> None:
+    found = gainful("solve", "riverswim", "--what-if", "--json").data["what_if"]
+    assert found["solved_again"]["state"] == "left bank"
+    assert (found["solved_again"]["before"], found["solved_again"]["beyond"]) == ("right", "left")
+    assert len(found["rewards"]) == 12
+    page = gainful("solve", "riverswim", "--what-if").out
+    assert "what if a reward changes" in page
+    assert "solved again: with +0.423622" in page

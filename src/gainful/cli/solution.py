@@ -52,9 +52,14 @@ class Solution:
         """The states whose value the span constraint truncates."""
         return frozenset(int(s) for s in self.plan.details.get("truncated", ()))
 
-    def json_chunks(self) -> Iterator[str]:
+    def json_chunks(self, what_if: dict[str, Any] | None = None) -> Iterator[str]:
         """One JSON object with one line per state of the policy, in pieces, because there may be a million states."""
-        head = json.dumps(self._head(), indent=2, ensure_ascii=False, allow_nan=False)
+        head = json.dumps(
+            self._head() | ({} if what_if is None else {"what_if": what_if}),
+            indent=2,
+            ensure_ascii=False,
+            allow_nan=False,
+        )
         yield head.removesuffix("\n}") + ',\n  "policy": ['
         for s in range(self.mdp.n_states):
             yield ("\n    " if s == 0 else ",\n    ") + json.dumps(self._state(s), ensure_ascii=False, allow_nan=False)

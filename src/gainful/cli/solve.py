@@ -49,6 +49,13 @@ def solve(
         bool, typer.Option("--gymnasium", help="Always read ENV as the id of a Gymnasium environment.")
     ] = False,
     reward_model: options.RewardModel = None,
+    what_if: Annotated[
+        bool,
+        typer.Option(
+            "--what-if",
+            help="Also show which reward or transition, changed by how much, changes the gain or the optimal action.",
+        ),
+    ] = False,
     as_json: Annotated[
         bool,
         typer.Option(
@@ -69,9 +76,12 @@ def solve(
     gainful solve riverswim --set n_states=8
     gainful solve transitions.csv --json
     gainful solve queue.csv --rates --span 12
+    gainful solve riverswim --what-if
     """  # noqa: D301
     from gainful.cli.solution import find_solution
     from gainful.cli.source import read_number, read_source
+    from gainful.cli.what_if import what_if_json, what_if_tables
+    from gainful.planning.sensitivity import sensitivity
 
     width = read_number("--precision", precision, "1e-8")
     bound = None if span is None else read_number("--span", span, "2.5")
@@ -79,9 +89,12 @@ def solve(
         mdp = read_source(source, settings or (), rates=rates, gymnasium=gymnasium, reward_model=reward_model)
         name = mdp.name or source
         solution = find_solution(name, mdp, precision=width, span=bound, diameter=diameter, say=say)
+        found = sensitivity(mdp) if what_if else None
     if as_json:
-        console.write(solution.json_chunks())
+        console.write(solution.json_chunks(None if found is None else what_if_json(found)))
         return
     from gainful.cli.solution_page import page
 
     console.show(*page(solution, width, states_shown))
+    if found is not None:
+        console.show(*what_if_tables(found))
