@@ -91,6 +91,14 @@ def test_slack_underflowed_where_rewards_are_the_smallest_floats(reward: float) 
         gf.solve(mdp, precision=5e-324)
 
 
+def test_a_gain_per_unit_of_time_underflowed_to_zero() -> None:
+    rates = np.array([[[0.0, 1.0]], [[1.0, 0.0]]]) * 1e-140
+    mdp = gf.MDP.from_rates(rates, jump_rewards=[[[0.0, 1e-200]], [[0.0, 0.0]]])
+    low, high = gf.solve(mdp, precision=1e-300).gain_bounds
+    gain = ExactMDP(mdp).gain_in_units(ExactMDP(mdp).optimal_gains[0])
+    assert Fraction(low) <= gain <= Fraction(high)
+
+
 def test_rounding_of_rewards_that_cancel_was_not_covered() -> None:
     """The mean of 2e16 and -1e16 is rounded relative to them, not to itself."""
     mdp = gf.MDP.from_rows([0, 2], [0, 0], [1 / 3, 2 / 3], [2e16, -1e16], n_actions=1)

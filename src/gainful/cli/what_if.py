@@ -15,7 +15,7 @@ from gainful.cli.console import printable
 if TYPE_CHECKING:
     from gainful.planning.sensitivity import Sensitivity
 
-SHOWN = 10
+WHAT_IF_ROWS = 10
 """Rows of each table."""
 
 
@@ -25,18 +25,21 @@ def what_if_tables(found: Sensitivity) -> list[Any]:
     rewards = _table(f"what if a {kind} changes", "state", "action", kind, "gain per unit", "policy changes at")
     frame = found.to_frame()
     near = frame.assign(size=frame.changes_at.abs()).sort_values("size", kind="stable")
-    for row in near.head(SHOWN).to_dict("records"):
+    for row in near.head(WHAT_IF_ROWS).to_dict("records"):
         star = " *" if row["optimal"] else ""
         change = format(row["changes_at"], "+.6g") if np.isfinite(row["changes_at"]) else "never"
         value = row[kind]
         rewards.add_row(
-            Text(printable(str(row["state"]))), Text(printable(str(row["action"])) + star), numbers.digits(value),
-            format(row["gain_per_unit"], ".6g"), change,
-        )  # fmt: skip
+            Text(printable(str(row["state"]))),
+            Text(printable(str(row["action"])) + star),
+            numbers.digits(value),
+            format(row["gain_per_unit"], ".6g"),
+            change,
+        )
     moves = _table(
         "what if a transition becomes more likely", "state", "action", "next state", "probability", "gain per unit"
     )
-    for row in found.transitions_to_frame().head(SHOWN).to_dict("records"):
+    for row in found.transitions_to_frame().head(WHAT_IF_ROWS).to_dict("records"):
         names = [Text(printable(str(x))) for x in (row["state"], row["action"], row["next_state"])]
         moves.add_row(*names, numbers.digits(row["probability"]), format(row["gain_per_unit"], "+.6g"))
     return [rewards, Text("* the optimal action", style="dim"), moves, Text(_check_in_words(found), style="dim")]

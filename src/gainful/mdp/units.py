@@ -8,6 +8,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+SMALLEST_ROOM = 2.0**-1021
+"""What a bracket is widened by at least in a conversion, which may underflow."""
+
 Objective: TypeAlias = Literal["reward", "cost"]
 
 
@@ -77,7 +80,7 @@ class Units:
             The user's bracket, in increasing order, widened for the rounding of the conversion itself.
         """
         ends = self.gain(low), self.gain(high)
-        room = 0.0 if self.is_plain else self.rounding(max(abs(low), abs(high))) / self.step_duration
+        room = 0.0 if self.is_plain else self.rounding(max(abs(low), abs(high))) / self.step_duration + SMALLEST_ROOM
         return min(ends) - room, max(ends) + room
 
     @property

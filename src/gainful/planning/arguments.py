@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gainful.errors import InvalidArgumentError, PrecisionError
 from gainful.mdp.model import MDP, require_mdp
+from gainful.mdp.units import SMALLEST_ROOM
 from gainful.planning.plan import Plan
 from gainful.planning.rounding import LARGEST_VALUE, reward_scale
 
@@ -18,7 +19,7 @@ def checked_precision(mdp: MDP, precision: float) -> float:
         raise InvalidArgumentError("precision", precision, "a positive number such as 1e-8")
     target = mdp.units.internal_precision(precision)
     if not mdp.units.is_plain:  # the map to the user's units rounds too
-        room = 2 * mdp.units.rounding(reward_scale(mdp))
+        room = 2 * mdp.units.rounding(reward_scale(mdp)) + 4 * SMALLEST_ROOM * mdp.units.step_duration
         if target <= 2 * room:
             raise precision_error(mdp, precision, room, None)
         target -= room
