@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import lzma
+import math
 import re
 from array import array
 from collections.abc import Iterator
@@ -285,6 +287,11 @@ class DrnReader:
     def _value(self, text: str) -> float:
         """A number, a fraction or a placeholder."""
         text = text.strip()
+        if text[:1].isdigit() and "_" not in text:  # most are plain numbers; Python also reads 1_000
+            with contextlib.suppress(ValueError):
+                plain = float(text)
+                if math.isfinite(plain):
+                    return plain
         known = self.values.get(text)
         if known is not None:
             return known
