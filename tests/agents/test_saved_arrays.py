@@ -69,7 +69,7 @@ def test_saved_values_of_scal_plus_are_finite(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------------- one rule for plain and durable agents
 
-TEXT = ["0", b"0", np.str_("0"), np.bytes_(b"0"), np.array("0"), bytearray(b"0"), None, object()]
+TEXT = ["0", b"0", np.str_("0"), np.bytes_(b"0"), np.array("0"), bytearray(b"0"), None, object]
 NOT_STATES = [True, np.True_, np.array(True), "1", b"1", None, 0.5, float("nan")]
 
 
