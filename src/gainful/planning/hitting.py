@@ -177,6 +177,7 @@ class _ShortestPaths:
         if S <= _DENSE_STATES and S * S * A * 8 <= 1 << 28:
             self._dense = mdp.matrix().toarray().reshape(S, A, S)
 
+    @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused below
     def solve(self, target: int, precision: float, enough: float = -1.0) -> _Found:
         """Policy iteration for `target`; given up once some policy is certified to need at most `enough` steps."""
         mdp = self.mdp
@@ -220,7 +221,15 @@ class _ShortestPaths:
         low = largest / (1.0 + e2) / widen
         if largest / (1.0 - e1) <= enough:
             low = 0.0
-        return _Found(v, low, largest / (1.0 - e1) * widen)
+        high = largest / (1.0 - e1) * widen
+        if not high < np.inf:
+            raise PrecisionError(
+                f"hitting times of state {mdp.state_name(target)} leave the range of float64",
+                name="target",
+                found=mdp.state_name(target),
+                hint="some state is left too rarely; leave out transitions of tiny probability",
+            )
+        return _Found(v, low, high)
 
     def _times_of(self, actions: NDArray[np.int64], inside: NDArray[np.bool_]) -> NDArray[np.float64]:
         """The solution of (I - P_d) v = 1 on the states `inside`, 0 elsewhere, after one step of refinement."""

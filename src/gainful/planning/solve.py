@@ -42,8 +42,8 @@ DAMPING_WHEN_SLOW = 0.97
 """The weight of the new value in these sweeps: enough for periodic chains."""
 MAX_POLICIES, POLICIES_IN_TURN = 1000, 16
 """Policies of exact policy iteration in one turn; with many states, in the first turn, then four times as many each."""
-ROUNDS_SHARE = 8
-"""A turn of accelerated policy iteration has this fraction of the sweeps of damped value iteration, which cost less."""
+ROUNDS_SHARE, ROUNDS_AT_MOST = 8, 10_000
+"""A turn of accelerated policy iteration has this fraction of the sweeps of damped value iteration, and at most so many."""
 EXACT_FIRST, EXACT_AFTER = 300, 60_000
 """States up to which exact policy iteration comes before damped sweeps, and damped sweeps after which it comes."""
 
@@ -114,7 +114,9 @@ def solve(
         plan = search.value_iteration(v)
         sweeps = DAMPED_SWEEPS
         while plan is None:  # turn and turn about: each way continues where it stopped
-            plan = search.policy_rounds(None if sweeps == DAMPED_SWEEPS else sweeps // ROUNDS_SHARE)
+            plan = search.policy_rounds(
+                None if sweeps == DAMPED_SWEEPS else min(sweeps // ROUNDS_SHARE, ROUNDS_AT_MOST)
+            )
             if plan is None and search.exact_is_due(sweeps):
                 plan = search.exact(POLICIES_IN_TURN * sweeps // DAMPED_SWEEPS)
             if plan is None:
