@@ -43,7 +43,7 @@ DAMPING_WHEN_SLOW = 0.97
 MAX_POLICIES, POLICIES_IN_TURN = 1000, 16
 """Policies of exact policy iteration in one turn; with many states, in the first turn, then four times as many each."""
 ROUNDS_SHARE, ROUNDS_AT_MOST = 8, 10_000
-"""A turn of accelerated policy iteration has this fraction of the sweeps of damped value iteration, and at most so many."""
+"""A turn of accelerated policy iteration has this fraction of the sweeps of damped value iteration, at most so many."""
 EXACT_FIRST, EXACT_AFTER = 300, 60_000
 """States up to which exact policy iteration comes before damped sweeps, and damped sweeps after which it comes."""
 
