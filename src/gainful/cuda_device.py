@@ -8,6 +8,7 @@ for the GPU, so that there is one source for both.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -80,10 +81,12 @@ def _exact_when_asked(compile_ir: Callable[..., Any]) -> Callable[..., Any]:
 
 
 if not SIMULATED:
-    from numba.cuda.cudadrv import nvvm
     from numba.cuda.cudadrv.driver import device_memset
 
-    nvvm.compile_ir = _exact_when_asked(nvvm.compile_ir)
+    _module: Any
+    for _module in list(sys.modules.values()):  # numba-cuda takes the place of numba.cuda, and may be there twice
+        if getattr(_module, "__name__", "").endswith("cuda.cudadrv.nvvm"):
+            _module.compile_ir = _exact_when_asked(_module.compile_ir)
 
 
 class DeviceKernel:
@@ -116,12 +119,12 @@ class DeviceKernel:
         compiled, numba_launch = self._compiled, cuda.dispatcher
         with _Exact():
             kernel = compiled.compile(tuple(compiled.typeof_pyval(argument) for argument in arguments))
+            code = kernel._codelibrary.get_cufunc().kernel
         launch = compiled[blocks, threads, 0, shared[0] if shared else 0]
         places: list[Any] = []
         for kind, argument in zip(kernel.argument_types, arguments, strict=True):
             kernel._prepare_args(kind, argument, launch.stream, [], places)
         how = numba_launch.LaunchConfig(grid=launch.griddim, block=launch.blockdim, shmem_size=launch.sharedmem)
-        code = kernel._codelibrary.get_cufunc().kernel
         return lambda: numba_launch.launch(launch.stream, how, code, *places)
 
 
@@ -132,8 +135,7 @@ def device_kernel(registers: int | None = None) -> Callable[[Callable[..., None]
 
 def device_function(function: F) -> F:
     """Mark a function of kernels that speaks to the other threads of its block; anything else is `inlined`."""
-    options = {} if SIMULATED else {"forceinline": True}
-    return cast(F, cuda.jit(device=True, **options)(function))
+    return cast(F, cuda.jit(device=True)(function))
 
 
 def grid_for(n: int, most: int) -> tuple[int, int]:

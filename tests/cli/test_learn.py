@@ -379,3 +379,23 @@ def test_misuse_among_points_is_one_message(
     captured = capsys.readouterr()
     assert message in captured.err
     assert "Traceback" not in captured.err
+
+
+def test_many_runs_end_in_the_distribution_of_their_regret(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["learn", "riverswim", "--horizon", "1000", "--span", "7", "--runs", "3", "--seed", "2"]
+    assert run([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    mdp = gf.environments.riverswim(6)
+    runs = gf.simulate_many(lambda seed: gf.KLSCALPlus(6, 2, span=7.0, seed=seed), mdp, 1000, range(2, 5))
+    last = [float(r.expected_regret[-1]) for r in runs]
+    assert found["runs"] == 3
+    assert found["expected_regret"][-1]["steps"] == 1000
+    assert found["expected_regret"][-1]["mean"] == pytest.approx(np.mean(last), rel=1e-12, abs=0)
+    assert found["expected_regret"][-1]["largest"] == max(last)
+    assert run(command) == 0
+    assert "expected regret over 3 runs" in capsys.readouterr().out
+
+
+def test_an_unknown_device_is_misuse(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["learn", "riverswim", "--horizon", "10", "--device", "tpu"]) == 2
+    assert "device" in capsys.readouterr().err

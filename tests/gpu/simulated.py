@@ -42,7 +42,8 @@ class Case:
         def agent(seed: int) -> Any:
             return getattr(gf, self.agent)(mdp.n_states, mdp.n_actions, seed=seed, **settings)
 
-        return gf.simulate_many(agent, mdp, self.horizon, self.seeds, **where)
+        found: list[gf.Run] = gf.simulate_many(agent, mdp, self.horizon, self.seeds, **where)
+        return found
 
 
 def arrays_of(runs: list[gf.Run]) -> dict[str, Any]:

@@ -48,6 +48,15 @@ def learn(
     ] = None,
     bins: options.Bins = None,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the agent and the environment.")] = 0,
+    runs: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Make N runs, with seeds from --seed on, and show how their regret is distributed."
+        ),
+    ] = 1,
+    device: Annotated[
+        str, typer.Option(metavar="cpu|cuda", help="Where to make the runs; cuda is an NVIDIA GPU (gainful[cuda]).")
+    ] = "cpu",
     settings: options.EnvironmentSettings = None,
     agent_settings: options.AgentSettings = None,
     gain: Annotated[
@@ -97,6 +106,7 @@ def learn(
     gainful learn queue.csv --rates
     gainful learn riverswim --agent scal-plus --span 7 --agent-set bonus=sharp
     gainful learn lqg --bins 20
+    gainful learn riverswim --agent scal-plus --span 7 --runs 100000 --device cuda
     gainful learn CartPole-v1 --set sutton_barto_reward=true --agent-set reward_min=-1
     """  # noqa: D301
     from gainful.agents.labels import AgentLabels
@@ -120,6 +130,21 @@ def learn(
         )
         if factory.note:
             typer.echo(console.printable(factory.note), err=True)
+    if runs > 1 or device != "cpu":
+        from gainful.cli.learn_many import learn_many, show_many
+
+        for option, given in (("--gain", gain), ("--checkpoint", checkpoint), ("--save-agent", save_agent)):
+            if given is not None:
+                raise InvalidArgumentError(option, str(given), "a single run, without --runs and --device")
+        many = learn_many(source, environment, factory, range(seed, seed + runs), steps, device)
+        if save is not None:
+            _write(save, [many.to_json()])
+        if as_json:
+            console.write([many.to_json(), "\n"])
+        else:
+            show_many(many)
+        return
+    with console.progress("loading") as say:
         best = None if gain is None else _to_maximise(environment, read_number("--gain", gain, "0.5"))
         grid = _checkpoints(steps, checkpoint)
         simulation = new_simulation(factory.make(), environment, steps, seed, gain=best, checkpoints=grid)

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,6 +39,7 @@ from gainful.simulation.counters import (
 from gainful.simulation.loops import agent_for, simulation_class
 from gainful.simulation.optimum import known_gaps, optimal_gain
 from gainful.simulation.run import Run, checked_checkpoints, checked_horizon
+from gainful.simulation.summary import RunSummary, Summariser
 from gainful.simulation.tabular import TabularSimulation, check_fit
 from gainful.simulation.transition_table import RewardLaw, TransitionTable
 
@@ -48,6 +49,8 @@ LANES = 4
 """Runs stepped in turn by one thread (measured: 4 with their numbers in registers are faster than 8)."""
 LONG = 2000
 """Steps per episode from which stepping in turn pays off: a run that ends its episode briefly stops the others."""
+RUNS_AT_ONCE = 256
+"""Runs that are in memory together if only their summary is kept."""
 BLOCK = 64  # rounds whose random bits are drawn at once
 
 
@@ -127,6 +130,7 @@ def run_lanes(
     earned[0, 0], earned[1, 0], earned[2, 0], earned[3, 0] = w0, w1, w2, w3
 
 
+@overload
 def simulate_many(
     agent_factory: Callable[[int], Any],
     mdp: MDP,
@@ -138,7 +142,39 @@ def simulate_many(
     progress: Progress = None,
     callback: Callback = None,
     device: Literal["cpu", "cuda"] = "cpu",
-) -> list[Run]:
+    keep: Literal["runs"] = "runs",
+) -> list[Run]: ...
+
+
+@overload
+def simulate_many(
+    agent_factory: Callable[[int], Any],
+    mdp: MDP,
+    horizon: float,
+    seeds: Iterable[int],
+    *,
+    checkpoints: ArrayLike | None = None,
+    threads: int | None = None,
+    progress: Progress = None,
+    callback: Callback = None,
+    device: Literal["cpu", "cuda"] = "cpu",
+    keep: Literal["summary"],
+) -> RunSummary: ...
+
+
+def simulate_many(
+    agent_factory: Callable[[int], Any],
+    mdp: MDP,
+    horizon: float,
+    seeds: Iterable[int],
+    *,
+    checkpoints: ArrayLike | None = None,
+    threads: int | None = None,
+    progress: Progress = None,
+    callback: Callback = None,
+    device: Literal["cpu", "cuda"] = "cpu",
+    keep: Literal["runs", "summary"] = "runs",
+) -> list[Run] | RunSummary:
     """Make one run per seed, each equal to `simulate(agent_factory(seed), mdp, horizon, seed)`.
 
     The seeds are distributed over the cores, and each core steps four runs in turn. With `device="cuda"` all of them
@@ -166,11 +202,14 @@ def simulate_many(
         As for `simulate`, at every checkpoint of every run; `CheckpointView.seed` says of which. One call at a time.
     device : {"cpu", "cuda"}
         Where to run. "cuda" needs an NVIDIA GPU and the extra `gainful[cuda]`, and takes no `callback`.
+    keep : {"runs", "summary"}
+        "summary" keeps the distribution of regret at each checkpoint and no run, so that a million runs take little
+        memory.
 
     Returns
     -------
-    list of Run
-        In the order of the seeds.
+    list of Run or RunSummary
+        The runs in the order of the seeds, or their summary.
 
     Raises
     ------
@@ -197,13 +236,26 @@ def simulate_many(
         raise InvalidArgumentError("seeds", numbers, hint="each seed is one run", problem="a seed occurs twice")
     if device not in ("cpu", "cuda"):
         raise InvalidArgumentError("device", device, '"cpu" or "cuda"')
+    if keep not in ("runs", "summary"):
+        raise InvalidArgumentError("keep", keep, '"runs" or "summary"')
     if device == "cuda" and numbers:
-        from gainful.simulation.device.many import device_runs  # numba-cuda is an extra
+        from gainful.simulation.device.many import device_runs, device_summary  # numba-cuda is an extra
 
         if callback is not None:
             raise InvalidArgumentError("callback", callback, 'None with device="cuda"', "runs of a GPU are not shown")
+        make = device_runs if keep == "runs" else device_summary
         with shown_progress(progress, f"{len(numbers)} runs") as tell:
-            return device_runs(agent_factory, mdp, grid, checked_seeds(numbers), tell)
+            return make(agent_factory, mdp, grid, checked_seeds(numbers), tell)
+    if keep == "summary":
+        options: dict[str, Any] = {"checkpoints": grid, "threads": threads, "callback": callback}
+        summariser = Summariser(grid, optimal_gain(mdp))
+        with shown_progress(progress, f"{len(numbers)} runs") as tell:
+            for i in range(0, len(numbers), RUNS_AT_ONCE):
+                part = numbers[i : i + RUNS_AT_ONCE]
+                summariser.add_runs(simulate_many(agent_factory, mdp, steps, part, **options))
+                if tell is not None:
+                    tell(steps * (i + len(part)), steps * len(numbers))
+        return summariser.summary()
     agents = [agent_for(agent_factory(seed), mdp) for seed in numbers]
     for agent in agents:
         check_fit(agent, mdp)

@@ -124,6 +124,7 @@ class Batch:
                 earned=np.zeros(R),
                 status=np.full(R, NEEDS_PLAN, dtype=np.uint32),
                 passed=np.zeros(R, dtype=np.uint32),
+                sweeps=np.zeros(R, dtype=np.int64),
             )
         )
         self.counts = DeviceCounts(

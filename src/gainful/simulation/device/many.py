@@ -15,6 +15,7 @@ from gainful.simulation.device.batch import Batch, BatchResult, ManyRuns
 from gainful.simulation.device.planners import device_planner
 from gainful.simulation.optimum import known_gaps, optimal_gain
 from gainful.simulation.run import Run
+from gainful.simulation.summary import RunSummary, Summariser
 from gainful.simulation.tabular import check_fit
 from gainful.simulation.transition_table import RewardLaw, TransitionTable
 
@@ -102,3 +103,17 @@ def device_runs(
                 )
             )
     return found
+
+
+def device_summary(
+    agent_factory: Callable[[int], EpisodicAgent],
+    mdp: MDP,
+    checkpoints: NDArray[np.int64],
+    seeds: NDArray[np.uint64],
+    progress: Callable[[int, int], None] | None = None,
+) -> RunSummary:
+    """The distributions of regret over all runs; neither curves nor episodes are kept."""
+    summariser = Summariser(checkpoints, optimal_gain(mdp))
+    for _, batch in batches(agent_factory, mdp, checkpoints, seeds, False, progress):
+        summariser.add(batch.expected_regret, batch.rewards, batch.seconds)
+    return summariser.summary()

@@ -30,6 +30,8 @@ class DeviceRuns(NamedTuple):
     status: Any
     passed: Any
     """Checkpoints passed."""
+    sweeps: Any
+    """Sweeps made for a plan that was not finished in its launch; else 0."""
 
 
 class DeviceCounts(NamedTuple):

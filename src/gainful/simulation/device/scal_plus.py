@@ -20,8 +20,8 @@ from gainful.planning.scopt_on_counts import damped
 from gainful.planning.truncation import ceiling_of, truncate
 from gainful.simulation.device.runs import DeviceCounts, DeviceEpisodes, DeviceRows, DeviceRuns
 from gainful.simulation.device.teams import (
-    MOST_SWEEPS,
     PLANNING_REGISTERS,
+    SWEEPS_PER_LAUNCH,
     PlanResult,
     TeamSpace,
     TodoList,
@@ -91,18 +91,21 @@ def backup(c: DevicePlanConstants, rows: DeviceRows, seen: Any, visits: Any, spa
 def sweeps(
     c: DevicePlanConstants, rows: DeviceRows, seen: Any, visits: Any, space: TeamSpace, target: float, scale: Any
 ) -> tuple[int, float, float, float, bool]:
-    """What `scopt_on_counts` does, by a block of threads; `scale` is the largest reward and the longest row."""
+    """What `scopt_on_counts` does, by a block of threads, from sweep `scale[2]` on and for some sweeps at most.
+
+    `scale` also has the largest reward and the longest row. Returns the sweeps made in all, the range of T_c v - v, its
+    slack, and whether the plan is finished; if not, v is where the next sweep begins.
+    """
     x, team, v, w, gap, q = cuda.threadIdx.x, cuda.blockDim.x, space.v, space.w, space.gap, space.q
     n_states, n_actions, span = v.size, q.size // v.size, c.span
     least, _ = extremes(v, space.parts)
-    cuda.syncthreads()
     s = x
-    while s < n_states:
+    while s < n_states and scale[2] == 0:
         v[s] = truncate(v[s], ceiling_of(least, span))
         s += team
-    done, met = 0, False
+    done, finished = scale[2], False
     low, high, slack = np.inf, -np.inf, 0.0
-    while True:
+    while done < scale[2] + SWEEPS_PER_LAUNCH:
         cuda.syncthreads()
         k = x
         while k < q.size:
@@ -130,8 +133,8 @@ def sweeps(
         else:
             slack = counts_slack(scale[1], largest, scale[0])
         done += 1
-        met = high - low + 2.0 * slack <= target
-        if met or done >= MOST_SWEEPS or high - low <= 2.0 * slack:
+        finished = high - low + 2.0 * slack <= target or high - low <= 2.0 * slack
+        if finished:
             break
         pin = damped(v[0], truncate(w[0], ceiling), c.damping)
         cuda.syncthreads()
@@ -139,53 +142,43 @@ def sweeps(
         while s < n_states:
             v[s] = damped(v[s], truncate(w[s], ceiling), c.damping) - pin
             s += team
-    return done, low, high, slack, met
+    cuda.syncthreads()
+    return done, low, high, slack, finished
 
 
 @device_function
 def write_rewards(
     c: DevicePlanConstants, rows: DeviceRows, counts: DeviceCounts, run: int, t: int, space: TeamSpace
-) -> bool:
-    """r̂ of every pair; whether every bonus is so wide that the plan ignores the data."""
+) -> tuple[bool, float, float]:
+    """r̂ of every pair; whether every bonus is so wide that the plan ignores the data, and what rounding depends on.
+
+    That is the largest |r̂| of an allowed pair and the longest row seen.
+    """
     log_term = confidence_log(c.paper.n_states, c.paper.n_actions, t, c.paper.delta)
-    k = cuda.threadIdx.x
-    while k < space.q.size:
-        space.q[k], space.rewards[k] = np.inf, -np.inf
+    n_pairs, seen = space.q.size, counts.seen[run]
+    k, wide = cuda.threadIdx.x, True
+    while k < n_pairs:
+        space.rewards[k], space.q[k], length = -np.inf, 0.0, 0
         if rows.allowed[k]:
             n = np.int64(counts.visits[run, k])
+            write_reward(c, log_term, n, 0.0, k, space)
             if len(c.kind) == BERNSTEIN:
-                write_reward(c, log_term, n, counts.reward_sum[run, k], k, space)
-                space.q[k] = KAPPA_RANGE * space.levels[k] + 1.0 / (n + 1.0)
+                wide = wide and KAPPA_RANGE * space.levels[k] + 1.0 / (n + 1.0) >= 1.0
             else:
-                write_reward(c, log_term, n, 0.0, k, space)
-                space.q[k] = space.rewards[k]
+                wide = wide and space.rewards[k] - c.paper.model_error >= c.span + c.reward_range
+            if n > 0:
                 write_reward(c, log_term, n, counts.reward_sum[run, k], k, space)
-        k += cuda.blockDim.x
-    least, _ = extremes(space.q, space.parts)
-    cuda.syncthreads()
-    if len(c.kind) == BERNSTEIN:
-        return least >= 1.0
-    return least - c.paper.model_error >= c.span + c.reward_range
-
-
-@device_function
-def rounding_scale(rows: DeviceRows, seen: Any, space: TeamSpace) -> tuple[float, float]:
-    """The largest |r̂| of an allowed pair and the longest row seen, on which rounding depends."""
-    k = cuda.threadIdx.x
-    while k < space.q.size:
-        length = 0
+            space.q[k] = abs(space.rewards[k])
         for j in range(rows.length[k]):
-            length += seen[j * space.q.size + k] > 0
-        space.q[k] = length
+            length += seen[j * n_pairs + k] > 0
+        space.lengths[k] = length
         k += cuda.blockDim.x
-    _, support = extremes(space.q, space.parts)
-    cuda.syncthreads()
-    k = cuda.threadIdx.x
-    while k < space.q.size:
-        space.q[k] = abs(space.rewards[k]) if space.rewards[k] > -np.inf else 0.0
-        k += cuda.blockDim.x
+    vacuous = cuda.syncthreads_and(np.int32(wide)) != 0
     _, max_reward = extremes(space.q, space.parts)
-    return max_reward, support
+    cuda.syncthreads()
+    _, support = extremes(space.lengths, space.parts)
+    cuda.syncthreads()
+    return vacuous, max_reward, support
 
 
 @device_kernel(registers=PLANNING_REGISTERS)
@@ -217,20 +210,23 @@ def plan_scal_plus(
         while s < n_states:
             space.v[s] = values[run, s]
             s += team
-        vacuous = write_rewards(c, rows, counts, run, t, space)
-        scale = rounding_scale(rows, seen, space)
+        vacuous, max_reward, support = write_rewards(c, rows, counts, run, t, space)
+        scale = max_reward, support, runs.sweeps[run]
         target = c.reward_range / math.sqrt(t)
-        done, low, high, slack, met = sweeps(c, rows, seen, visits, space, target, scale)
+        done, low, high, slack, finished = sweeps(c, rows, seen, visits, space, target, scale)
+        met = finished and high - low + 2.0 * slack <= target
         lowest, highest = extremes(space.v, space.parts)
         s = x
-        while met and s < n_states:
-            adopt(counts, space.q, run, s)
+        while s < n_states:
+            if met:
+                adopt(counts, space.q, run, s)
             values[run, s] = space.v[s]
             s += team
         if x == 0:
+            runs.sweeps[run] = 0 if finished else done
             if met:
                 found = PlanResult(low - slack, high + slack, highest - lowest, done, vacuous)
                 record_episode(runs, episodes, found, c.reward_min, run)
-            else:
+            elif finished:
                 fail(runs, 2.0 * slack, run)
         i += cuda.gridDim.x

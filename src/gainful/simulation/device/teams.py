@@ -15,7 +15,8 @@ from gainful.agents.statistics import execution_limit
 from gainful.cuda_device import cuda, device_function, device_kernel
 from gainful.simulation.device.runs import EVERY_LIMIT, PLAN_FAILED, RUNNING, DeviceCounts, DeviceEpisodes, DeviceRuns
 
-MOST_SWEEPS = 1 << 40
+SWEEPS_PER_LAUNCH = 128
+"""Sweeps of a plan in one launch; a plan that needs more goes on in the next one, and no other waits for it."""
 PLANNING_REGISTERS = 80
 """Registers of a thread that plans."""
 PARTS = 32
@@ -44,26 +45,29 @@ class TeamSpace(NamedTuple):
     """(pairs,) the rewards to plan with."""
     levels: Any
     """(pairs,) what else a plan needs of each pair."""
+    lengths: Any
+    """(pairs,) next states seen."""
     parts: Any
     """(2 * PARTS,)."""
 
 
 def space_size(n_states: int, n_pairs: int) -> int:
     """Numbers that the vectors of a block take."""
-    return 3 * n_states + 3 * n_pairs + 2 * PARTS
+    return 3 * n_states + 4 * n_pairs + 2 * PARTS
 
 
 @inlined
 def team_space(numbers: Any, n_states: int, n_pairs: int) -> TeamSpace:
     """Divide an array of `space_size` numbers."""
-    first, second = 3 * n_states, 3 * n_states + 3 * n_pairs
+    first, second = 3 * n_states, 3 * n_states + 4 * n_pairs
     return TeamSpace(
         numbers[:n_states],
         numbers[n_states : 2 * n_states],
         numbers[2 * n_states : first],
         numbers[first : first + n_pairs],
         numbers[first + n_pairs : first + 2 * n_pairs],
-        numbers[first + 2 * n_pairs : second],
+        numbers[first + 2 * n_pairs : first + 3 * n_pairs],
+        numbers[first + 3 * n_pairs : second],
         numbers[second : second + 2 * PARTS],
     )
 
@@ -71,23 +75,17 @@ def team_space(numbers: Any, n_states: int, n_pairs: int) -> TeamSpace:
 @device_function
 def extremes(vector: Any, parts: Any) -> tuple[float, float]:
     """The least and the largest number of a vector that the threads of the block have written."""
-    n = vector.size
+    x, lanes = cuda.threadIdx.x, min(PARTS, cuda.blockDim.x)
     low, high = np.inf, -np.inf
     cuda.syncthreads()
-    if n <= PARTS:
-        for i in range(n):
-            low, high = min(low, vector[i]), max(high, vector[i])
-        return low, high
-    x, lanes = cuda.threadIdx.x, min(PARTS, cuda.blockDim.x)
+    i = x
+    while x < lanes and i < vector.size:
+        low, high = min(low, vector[i]), max(high, vector[i])
+        i += lanes
     if x < lanes:
-        i = x
-        while i < n:
-            low, high = min(low, vector[i]), max(high, vector[i])
-            i += lanes
         parts[x], parts[PARTS + x] = low, high
     cuda.syncthreads()
-    low, high = np.inf, -np.inf
-    for i in range(lanes):
+    for i in range(min(lanes, vector.size)):
         low, high = min(low, parts[i]), max(high, parts[PARTS + i])
     cuda.syncthreads()
     return low, high

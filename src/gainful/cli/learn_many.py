@@ -1,0 +1,98 @@
+"""`gainful learn --runs N`: many runs of one agent, on the CPU or on a GPU, and the distribution of their regret."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gainful.cli import console
+from gainful.errors import InvalidArgumentError
+from gainful.mdp.model import MDP
+from gainful.simulation.many import simulate_many
+from gainful.simulation.summary import RunSummary
+
+QUANTILES = {"5 %": 0.05, "median": 0.5, "95 %": 0.95, "99.9 %": 0.999}
+"""The quantiles that are shown."""
+
+
+@dataclass(frozen=True)
+class ManyLearned:
+    """The runs of one call."""
+
+    source: str
+    agent: str
+    device: str
+    summary: RunSummary
+    seconds: float
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each checkpoint."""
+        measure, steps = self.summary.expected_regret, self.summary.steps
+        columns = {"mean": measure.mean, "standard error": measure.standard_error}
+        columns |= {name: measure.quantile(q) for name, q in QUANTILES.items()} | {"largest": measure.maximum}
+        return [
+            {"steps": int(t)} | {k: None if math.isnan(v[i]) else float(v[i]) for k, v in columns.items()}
+            for i, t in enumerate(steps)
+        ]
+
+    def to_json(self) -> str:
+        """Everything as one JSON object."""
+        facts = {
+            "source": self.source,
+            "agent": self.agent,
+            "device": self.device,
+            "runs": self.summary.n_runs,
+            "horizon": int(self.summary.steps[-1]),
+            "gain": self.summary.gain,
+            "seconds": self.seconds,
+            "expected_regret": self.rows,
+        }
+        return json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def learn_many(source: str, environment: Any, factory: Any, seeds: range, horizon: int, device: Any) -> ManyLearned:
+    """Make the runs; `factory` is that of the first seed."""
+    if not isinstance(environment, MDP):
+        raise InvalidArgumentError(
+            "--runs", len(seeds), "1 unless the environment is an MDP", problem=f"--runs {len(seeds)} in {source}"
+        )
+
+    def agent(seed: int) -> Any:
+        other = copy(factory)
+        other.options = {**factory.options, "seed": seed}
+        return other.make()
+
+    checkpoints = [10**k for k in range(1, int(math.log10(horizon)) + 1)]
+    began = time.perf_counter()
+    found = simulate_many(
+        agent,
+        environment,
+        horizon,
+        seeds,
+        checkpoints=checkpoints,
+        progress=True,
+        device=device,
+        keep="summary",
+    )
+    return ManyLearned(source, factory.name, device, found, time.perf_counter() - began)
+
+
+def show_many(found: ManyLearned) -> None:
+    """Print a table of expected regret."""
+    from rich.table import Table
+
+    table = Table(title=f"{found.agent} in {found.source}: expected regret over {found.summary.n_runs:,} runs")
+    for name in found.rows[0]:
+        table.add_column(name, justify="right")
+    for row in found.rows:
+        table.add_row(*("" if v is None else f"{v:,}" if isinstance(v, int) else f"{v:,.4g}" for v in row.values()))
+    steps = found.summary.n_runs * int(found.summary.steps[-1])
+    rate = np.format_float_positional(steps / found.seconds, precision=3, fractional=False, trim="-")
+    console.show(table, f"{found.seconds:.1f} s on {found.device}, {rate} steps per second")

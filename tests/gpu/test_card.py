@@ -1,0 +1,57 @@
+"""What only a real GPU can show; skipped where there is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gainful as gf
+
+numba_cuda = pytest.importorskip("numba_cuda", reason="numba-cuda is an extra")
+
+
+def _card() -> bool:
+    from numba import cuda
+
+    return bool(cuda.is_available())
+
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not _card(), reason="needs an NVIDIA GPU")]
+
+
+def scal_plus(mdp: gf.MDP, **settings: Any) -> Any:
+    low, high = mdp.reward_min, mdp.reward_max
+    return lambda seed: gf.SCALPlus(
+        mdp.n_states, mdp.n_actions, span=7.0, reward_min=low, reward_max=high, seed=seed, **settings
+    )
+
+
+@pytest.mark.parametrize("bonus", ["appendix", "main text", "sharp", "bernstein"])
+def test_the_traces_are_those_of_the_cpu(bonus: str) -> None:
+    mdp = gf.environments.riverswim(6, reward_law="bernoulli")
+    make = scal_plus(mdp, bonus=bonus)
+    there = gf.simulate_many(make, mdp, 10**5, range(64), device="cuda")
+    here = gf.simulate_many(make, mdp, 10**5, range(64))
+    same = [np.array_equal(a.rewards, b.rewards) for a, b in zip(there, here, strict=True)]
+    assert sum(same) >= 62  # a last bit of a logarithm may break a tie otherwise
+
+
+def test_counters_in_global_memory_give_the_traces_of_the_cpu() -> None:
+    mdp = gf.environments.garnet(200, 4, 8)
+    make = scal_plus(mdp)
+    there = gf.simulate_many(make, mdp, 10**4, range(8), device="cuda")
+    here = gf.simulate_many(make, mdp, 10**4, range(8))
+    for a, b in zip(there, here, strict=True):
+        np.testing.assert_array_equal(a.rewards, b.rewards)
+        np.testing.assert_allclose(a.expected_regret, b.expected_regret, rtol=1e-12, atol=1e-9)
+
+
+def test_a_summary_is_that_of_the_runs() -> None:
+    mdp = gf.environments.riverswim(6)
+    make = scal_plus(mdp)
+    runs = gf.simulate_many(make, mdp, 10**4, range(100), device="cuda")
+    found = gf.simulate_many(make, mdp, 10**4, range(100), device="cuda", keep="summary")
+    mean = np.mean([run.expected_regret for run in runs], axis=0)
+    np.testing.assert_allclose(found.expected_regret.mean, mean, rtol=1e-12, atol=1e-9)
