@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 import gainful as gf
-from gainful.errors import GainfulError, PlanningError, PrecisionError
+from gainful.errors import GainfulError, PlanningError
 from gainful.planning.confidence import Confidence, Intervals, KLBall, L1Ball
 from gainful.planning.discounted import discounted_value_iteration
 from gainful.planning.extended import extended_value_iteration
@@ -334,7 +334,7 @@ class Problem:
                 lambda: gf.hitting_times(self.mdp, target, precision=precision),  # noqa: B023
             )
             if times is None:
-                assert isinstance(error, PrecisionError), f"hitting times: {error}"
+                assert isinstance(error, PlanningError), f"hitting times: {error}"
                 continue
             for s, time in enumerate(truth):
                 if time is None:
