@@ -118,7 +118,7 @@ def test_runs_are_audited_and_nothing_is_violated() -> None:
     assert found.ok
     words = {name: verdict.verdict for name, verdict in found.verdicts.items()}
     assert words.pop("mean-regret-bound") == "not applicable"
-    assert set(words.values()) == {"certified"}
+    assert set(words.values()) <= {"certified", "implied", "cannot fail here"}
     small = audit(lambda seed: learner(seed, bonus_scale=0.003), gf.environments.riverswim(6), 10_000, runs=10)
     assert small["bias-domination"].verdict == "violated"
     assert small.ok

@@ -295,16 +295,12 @@ def test_a_saved_agent_goes_on_to_the_same_bits(options: dict[str, Any], tmp_pat
     ("name", "wrong"),
     [("values", np.nan), ("x", -1.0), ("key", np.nan), ("actions", 7), ("planned_visits", 10**6), ("level", 3)],
 )
-def test_a_damaged_file_is_refused(name: str, wrong: float, tmp_path: Path) -> None:
-    class Damaged(gf.KLSCALPlus):
-        def own_arrays(self) -> dict[str, Any]:
-            arrays = {key: array.copy() for key, array in super().own_arrays().items()}
-            arrays[name][0] = wrong
-            return arrays
-
-    agent = Damaged(3, 2)
+def test_a_damaged_file_is_refused(name: str, wrong: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = gf.KLSCALPlus(3, 2)
     gf.simulate(agent, gf.environments.riverswim(3), 100, seed=1)
-    Damaged.__name__ = "KLSCALPlus"
+    arrays = {key: array.copy() for key, array in agent.own_arrays().items()}
+    arrays[name][0] = wrong
+    monkeypatch.setattr(gf.KLSCALPlus, "own_arrays", lambda _: arrays)
     agent.save(tmp_path / "it")
     with pytest.raises(InvalidAgentError):
         gf.load_agent(tmp_path / "it")

@@ -555,7 +555,7 @@ def fails(x: Any, action: int, uniforms: Any, out: Any) -> Any:
         (wander, {"draws": 2, "dim": 0}, "dim is 0"),
         (wander, {"draws": 2, "high": -1.0}, r"axis 0 is \[0, -1\]"),
         (wander, {"draws": 2, "start": 2.0}, "start is"),
-        (wander, {"draws": 2, "reward_max": -1.0}, "the rewards are in"),
+        (wander, {"draws": 2, "reward_max": -1.0}, "rewards in"),
         (wander, {"draws": 2, "action_labels": ["one"]}, "1 action labels"),
     ],
 )

@@ -33,6 +33,7 @@ from gainful.live import records as records_module
 from gainful.live.agent_config import make_agent
 from gainful.live.decision_ledger import DecisionLedger, RecordedAnswer
 from gainful.live.folder import UNSYNCED_FILE, Folder, lock_folder
+from gainful.live.history_files import pack_history, unpack_history
 from gainful.live.records import RecordKind, RecordLayout
 from tests.live.lives import CONFIG, QUICK, A, S, bits, killed, lived, opened, reward_at, state_at, wait_for
 from tests.live.test_failures import Failing, input_output, no_space
@@ -537,7 +538,7 @@ def test_joining_on_a_full_disk_kept_the_parts_and_the_whole(tmp_path: Path, mon
     layout, folder = RecordLayout(description.salt), Folder(path)
     data = [layout.pack(int(RecordKind.PLAN), 0, i, 0, bytes(16)) for i in range(1, 4)]
     for i, raw in enumerate(data, start=1):
-        folder.history(i, i).write_bytes(raw)
+        folder.history(i, i).write_bytes(pack_history(raw))
     room = [1]
 
     def full_after_one(file: Path, contents: bytes) -> None:
@@ -554,7 +555,7 @@ def test_joining_on_a_full_disk_kept_the_parts_and_the_whole(tmp_path: Path, mon
     monkeypatch.undo()
     journal_module.join_histories(folder)
     assert sorted(p.name for p in path.glob("history*")) == ["history-1-3.gz"]
-    assert folder.history(1, 3).read_bytes() == b"".join(data)
+    assert unpack_history(folder.history(1, 3).read_bytes()) == b"".join(data)
 
 
 # ---------------------------------------------------------------------- what is accepted

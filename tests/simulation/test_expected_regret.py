@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -137,7 +138,7 @@ def test_a_file_with_a_damaged_expected_regret_is_refused(tmp_path: Path) -> Non
 def test_it_is_unknown_on_points_in_foreign_environments_and_where_the_gain_depends_on_the_start() -> None:
     agent, lqg = bits.agent_and_environment("discretized")
     assert np.isnan(gf.simulate(agent, lqg, 100, gain=0.0).expected_regret).all()
-    foreign = gf.simulate(learner("ucrl2b", RIVER), RIVER.to_gymnasium(), 100)
+    foreign = gf.simulate(gf.UCRL2B(16, 4), gymnasium.make("FrozenLake-v1"), 100)
     assert foreign.expected_regret.shape == foreign.steps.shape
     assert np.isnan(foreign.expected_regret).all()
     apart = gf.MDP(np.eye(2)[:, None, :], [[0.0], [1.0]])

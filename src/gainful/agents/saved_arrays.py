@@ -15,6 +15,7 @@ def check_saved(
     *,
     low: Any = None,
     high: Any = None,
+    allowed: NDArray[np.bool_] | None = None,
 ) -> None:
     """Raise a ValueError unless an array has shape and dtype of `like`, is finite, and lies in low … high.
 
@@ -28,6 +29,8 @@ def check_saved(
         An array of the right shape and dtype.
     low, high : float or ndarray, optional
         The least and the largest value, both allowed.
+    allowed : ndarray of bool, optional
+        The pairs that exist; at others -inf may stand in place of a number.
 
     Raises
     ------
@@ -45,6 +48,8 @@ def check_saved(
     found = arrays[name]
     if found.shape != like.shape or found.dtype != like.dtype:
         raise ValueError(f"array '{name}' has shape {found.shape} and dtype {found.dtype}")
+    if allowed is not None:
+        found = np.where(~allowed.reshape(found.shape) & np.isneginf(found), 0.0, found)
     if found.dtype.kind == "f" and not np.isfinite(found).all():
         raise ValueError(f"array '{name}' holds a number that is not finite")
     for wrong in (low is not None and found < low, high is not None and found > high):

@@ -307,8 +307,10 @@ class SCALPlus(EpisodicAgent):
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Restore the arrays that `own_arrays` returned."""
         check_saved(arrays, "values", np.empty(self.n_states))
-        for name in arrays.keys() & {"rewards", "band"}:
-            check_saved(arrays, name, np.empty(arrays[name].shape))
+        if "rewards" in arrays:
+            check_saved(arrays, "rewards", np.empty(self.n_states * self.n_actions), allowed=self.allowed)
+        if "band" in arrays:
+            check_saved(arrays, "band", np.empty(arrays["band"].shape))
         if "numbers" in arrays:
             check_saved(arrays, "numbers", np.empty(arrays["numbers"].shape, dtype=np.int64), low=0, high=self.t + 1)
         self._planner.restore(arrays, self.statistics)

@@ -135,12 +135,8 @@ class StepwiseAgent(EpisodicAgent):
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Restore the tables."""
         for name in ("q", "target", "numbers"):
-            found = arrays[name]
-            if (
-                found.shape == self.q.shape and name != "numbers"
-            ):  # -inf stands for an action that a state does not have
-                found = np.where(~self.allowed.reshape(-1) & np.isneginf(found), 0.0, found)
-            check_saved({name: found}, name, getattr(self, name))
+            kept = getattr(self, name)
+            check_saved(arrays, name, kept, allowed=self.allowed if kept.size == self.allowed.size else None)
             setattr(self, name, arrays[name])
 
 

@@ -141,6 +141,8 @@ def _refuse_log(source: Source) -> None:
         return
     if "next_state" not in have and not have & {"unit", "time"}:
         return
+    if difflib.get_close_matches("probability", have, cutoff=0.5):  # misspelt: the missing column is named in a moment
+        return
     raise InvalidMDPError(
         f"{source.title}: no column 'probability': this looks like a log of what happened",
         name="probability",

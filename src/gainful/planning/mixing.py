@@ -53,7 +53,7 @@ class MixingEstimate:
     >>> estimate = MixingEstimate(0.001)
     >>> estimate.add(1000, 1.0)
     >>> estimate.add(2000, 0.1)
-    >>> estimate.sweeps_left()
+    >>> float(estimate.sweeps_left())
     2000.0
     """
 

@@ -53,7 +53,7 @@ class Sensitivity:
     >>> import gainful as gf
     >>> found = gf.sensitivity(gf.environments.riverswim(6))
     >>> found.to_frame().iloc[0][["state", "action"]].tolist()
-    ['right bank', 'right']
+    ['river 4', 'right']
     """
 
     plan: Plan
