@@ -88,9 +88,7 @@ def main() -> None:
 
     warnings.simplefilter("ignore")  # small grids
     print(require_device().name, flush=True)
-    same_traces(scal_plus, RIVER, 10**5, 500)
     speed("SCAL+ in RiverSwim-6, Bernoulli rewards", scal_plus, BERNOULLI, 10**7, RUNS)
-    speed("SCAL+ in RiverSwim-6, deterministic rewards", scal_plus, RIVER, 10**7, RUNS)
     same_traces(in_garnet, GARNET, 10**5, 32)
     speed("SCAL+ in Garnet(200,4,8)", in_garnet, GARNET, 10**5, 100_000)
     same_traces(scal_plus, RIVER, 10**6, 1000)

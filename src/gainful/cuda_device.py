@@ -89,12 +89,23 @@ if not SIMULATED:
             _module.compile_ir = _exact_when_asked(_module.compile_ir)
 
 
+def _linked_as_compiled(library: Any) -> Any:
+    """A kernel's code, to be linked without optimising it again: the linker would fuse products and sums.
+
+    Asked for when the kernel is made, which Numba forgets where a kernel calls functions of the CPU.
+    """
+    if library._lto:
+        library._lto = False
+        library._cubin_cache.clear()
+        library._cufunc_cache.clear()
+    return library
+
+
 class DeviceKernel:
     """A kernel for the GPU, compiled at its first launch: `kernel[blocks, threads, shared_bytes](*arguments)`."""
 
     def __init__(self, function: Callable[..., None], registers: int | None) -> None:
         self.__doc__, self.__name__, self.__wrapped__ = function.__doc__, function.__name__, function
-        # not optimised when linked: the linker would fuse products and sums again
         options = {} if SIMULATED else {"lto": False, "max_registers": registers}
         self._compiled = cuda.jit(**options)(function)
 
@@ -119,7 +130,7 @@ class DeviceKernel:
         compiled, numba_launch = self._compiled, cuda.dispatcher
         with _Exact():
             kernel = compiled.compile(tuple(compiled.typeof_pyval(argument) for argument in arguments))
-            code = kernel._codelibrary.get_cufunc().kernel
+            code = _linked_as_compiled(kernel._codelibrary).get_cufunc().kernel
         launch = compiled[blocks, threads, 0, shared[0] if shared else 0]
         places: list[Any] = []
         for kind, argument in zip(kernel.argument_types, arguments, strict=True):

@@ -39,8 +39,8 @@ FEWEST_STEPS = 16
 """Steps of a launch at least; it then makes a part of the steps made before, so that few threads wait for others."""
 MOST_STEPS = 1 << 30
 """Steps of a launch at most: counters have 32 bits."""
-STEPPING_REGISTERS = 40
-"""Registers of a thread that steps: fewer hide more of the wait for shared memory."""
+STEPPING_REGISTERS = 64
+"""Registers of a thread that steps: fewer are spilled, with more of them fewer threads run at a time."""
 WORD = 4
 """Bytes of a word of shared memory."""
 _ZERO = np.uint64(0)
