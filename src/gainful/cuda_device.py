@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -92,7 +93,7 @@ if not SIMULATED:
 def _linked_as_compiled(library: Any) -> Any:
     """A kernel's code, to be linked without optimising it again: the linker would fuse products and sums.
 
-    Asked for when the kernel is made, which Numba forgets where a kernel calls functions of the CPU.
+    That is asked for when the kernel is made (`lto`), and numba-cuda 0.30 was seen not to heed it.
     """
     if library._lto:
         library._lto = False
@@ -110,14 +111,20 @@ class DeviceKernel:
         self._compiled = cuda.jit(**options)(function)
 
     def __getitem__(self, where: tuple[int, ...]) -> Callable[..., None]:
-        blocks, threads, *shared = where
-        launch = self._compiled[blocks, threads, 0, shared[0] if shared else 0]
+        launch = self._configured(where)
 
         def launched(*arguments: Any) -> None:
             with _Exact():
                 launch(*arguments)
 
         return launched
+
+    def _configured(self, where: tuple[int, ...]) -> Any:
+        """The launch of Numba; that few runs do not fill a GPU is no reason to warn."""
+        blocks, threads, *shared = where
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self._compiled[blocks, threads, 0, shared[0] if shared else 0]
 
     def prepared(self, where: tuple[int, ...], *arguments: Any) -> Callable[[], None]:
         """A function that launches with these very arguments, many times: their types and places are looked up once.
@@ -126,12 +133,11 @@ class DeviceKernel:
         """
         if SIMULATED:
             return lambda: self[where](*arguments)
-        blocks, threads, *shared = where
         compiled, numba_launch = self._compiled, cuda.dispatcher
         with _Exact():
             kernel = compiled.compile(tuple(compiled.typeof_pyval(argument) for argument in arguments))
             code = _linked_as_compiled(kernel._codelibrary).get_cufunc().kernel
-        launch = compiled[blocks, threads, 0, shared[0] if shared else 0]
+        launch = self._configured(where)
         places: list[Any] = []
         for kind, argument in zip(kernel.argument_types, arguments, strict=True):
             kernel._prepare_args(kind, argument, launch.stream, [], places)
