@@ -88,7 +88,7 @@ MUTANTS = (
         "no attractive state in p̂",
         _ESTIMATE,
         (
-            ("total = v[model.attractive]", "total = 0.0"),
+            ("np.uint64(1), v, v[model.attractive]", "np.uint64(1), v, 0.0"),
             ("total / (model.visits[k] + 1)", "total / max(1, model.visits[k])"),
         ),
         ("certificate",),
@@ -325,9 +325,9 @@ MUTANTS = (
         "planning/set_sweeps.py",
         (
             (
-                "        if high - low + 2.0 * slack <= limits.precision:",
+                "        if is_narrow(low, high, slack, limits.precision):",
                 "        if n == 0:\n            return 1, low, low + 0.5 * limits.precision, slack, True\n"
-                "        if high - low + 2.0 * slack <= limits.precision:",
+                "        if is_narrow(low, high, slack, limits.precision):",
             ),
         ),
         ("certificate",),
