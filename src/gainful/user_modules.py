@@ -98,8 +98,8 @@ def load_object(reference: str) -> Any:
 
     It is looked for where Python looks, then in the folders of `look_in`, then in the current one.
 
-    >>> load_object("fractions:Fraction")
-    <class 'fractions.Fraction'>
+    >>> load_object("decimal:Decimal")
+    <class 'decimal.Decimal'>
     """
     module_name, _, path = reference.partition(":")
     module = import_module(module_name)
