@@ -34,6 +34,7 @@ def test_a_store_of_the_first_version_reads_as_it_did() -> None:
     assert bits.stored(bits.V1 / "store") == EXPECTED["store"]
 
 
+@pytest.mark.slow
 def test_a_store_of_the_first_version_is_resumed_without_running_anything_again() -> None:
     assert bits.resumed_store(bits.V1 / "store") == EXPECTED["resumed"]
 

@@ -319,6 +319,7 @@ def test_a_box_wider_than_the_environment_needs_a_larger_constant() -> None:
 # ---------------------------------------------------------------------- what is wrong is found
 
 
+@pytest.mark.slow
 def test_a_small_bonus_breaks_the_lemma_and_optimism_and_says_where() -> None:
     truth = truth_for("lqg")
     agent = learner(truth.environment, 200, bonus_scale=0.001)

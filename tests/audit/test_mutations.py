@@ -45,7 +45,7 @@ def test_the_audit_notices_in_compiled_code(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "what",
-    [RIVER, *(pytest.param(what, marks=pytest.mark.slow) for what in (LQG, (*RIVER, *UCRL2), (*RIVER, *KL)))],
+    [pytest.param(what, marks=pytest.mark.slow) for what in (RIVER, LQG, (*RIVER, *UCRL2), (*RIVER, *KL))],
     ids=["SCAL+", "C-SCAL+", "UCRL2", "KL-SCAL+"],
 )
 def test_without_a_mistake_nothing_is_violated_and_plain_python_is_the_compiled_run(

@@ -58,6 +58,7 @@ def test_kl_scal_plus_is_audited_without_a_span_unless_one_is_given(gainful: Gai
         assert verdicts["span-diameter"] == "inconclusive"
 
 
+@pytest.mark.slow
 def test_a_spec_is_audited_and_what_has_no_theorem_is_listed(gainful: Gainful, tmp_path: Path) -> None:
     spec = tmp_path / "two.toml"
     spec.write_text(

@@ -520,6 +520,7 @@ def test_the_cluster_forgets_finished_runs(cluster: Cluster, tmp_path: Path) -> 
         client.close()
 
 
+@pytest.mark.slow
 def test_what_a_worker_does_with_a_run(tmp_path: Path) -> None:
     """Without a cluster: too long, in a checkpoint; halted; on from the checkpoint to the same bits."""
     (configuration,) = read_spec(written(tmp_path, LONG.replace("seeds = 6", "seeds = 1"))).configurations()

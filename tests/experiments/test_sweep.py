@@ -182,6 +182,7 @@ def test_options_that_cannot_be(options: Any, tmp_path: Path) -> None:
         run_experiment(written(tmp_path), tmp_path / "out", **options)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_always_killed_is_given_up(tmp_path: Path) -> None:
     driver = started(
         written(tmp_path, LONG.replace("seeds = 3", "seeds = 1")), tmp_path / "out", "--tries", "2", "-j", "1"

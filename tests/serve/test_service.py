@@ -342,6 +342,7 @@ def test_a_folder_that_is_an_agent_itself_is_refused(tmp_path: Path) -> None:
     assert sorted(p.name for p in (tmp_path / "pump").iterdir()) == before
 
 
+@pytest.mark.slow
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['starlette'] = None; from gainful.cli.main import run; "

@@ -143,6 +143,7 @@ def bowl(x: Any, action: int, uniforms: Any, out: Any) -> float:
     return float(reward)
 
 
+@pytest.mark.slow
 def test_a_function_of_the_users_is_compiled_and_runs_as_if_stepped() -> None:
     env = ContinuousEnvironment.from_function(bowl, dim=2, n_actions=3, draws=2, low=[-1.0, 0.0], high=[1.0, 2.0])
     for user_units in (False, True):
