@@ -40,7 +40,7 @@ def test_without_a_gpu_the_error_says_so() -> None:
     from numba import cuda
 
     if cuda.is_available():
-        pytest.skip("there is a GPU")
+        pytest.skip("this machine has a GPU: what is said without one cannot be seen here")
     mdp = gf.environments.riverswim(6)
     with pytest.raises(gf.errors.DeviceError, match="no GPU"):
         gf.simulate_many(lambda seed: gf.SCALPlus(6, 2, span=7.0, seed=seed), mdp, 10, [0], device="cuda")

@@ -132,12 +132,12 @@ def replay_mdp(
 
 
 @inlined
-def sum_errors(sums: Any, tally: Tally, k: int, reward_max: float) -> Any:
-    """How far the mean reward, in parts of r_max, and the mean of its square are from the trace's."""
+def pair_errors(rows: CountedRows, sums: Any, tally: Tally, k: int, reward_max: float) -> Any:
+    """How far the visits of a pair are from the trace's, and its mean reward and mean square, in parts of r_max."""
     n = max(1, tally.visits[k])
     first = abs(sums[0][k] - tally.reward_sum[k]) / (n * reward_max)
     second = abs(sums[1][k] - tally.reward_squares[k]) / (n * reward_max * reward_max)
-    return max(first, second)
+    return abs(float(rows.visits[k] - tally.visits[k])), max(first, second)
 
 
 @kernel
@@ -146,10 +146,9 @@ def mdp_errors(rows: CountedRows, sums: Any, tally: Tally, indptr: Any, indices:
     rows, tally = CountedRows(*rows), Tally(*tally)
     visits, visited, data, place = 0.0, 0, 0.0, 0
     for k in range(rows.visits.size):
-        off = abs(float(rows.visits[k] - tally.visits[k]))
+        off, wrong = pair_errors(rows, sums, tally, k, reward_max)
         if off > visits:
             visits, visited = off, k
-        wrong = sum_errors(sums, tally, k, reward_max)
         i, end = rows.begin[k], rows.begin[k] + rows.length[k]
         j = indptr[k]
         while i < end or j < indptr[k + 1]:
@@ -314,10 +313,9 @@ def points_errors(rows: CountedRows, sums: Any, tally: Tally, reward_max: float)
     rows, tally = CountedRows(*rows), Tally(*tally)
     visits, visited, data, place = 0.0, 0, 0.0, 0
     for k in range(rows.visits.size):
-        off = abs(float(rows.visits[k] - tally.visits[k]))
+        off, wrong = pair_errors(rows, sums, tally, k, reward_max)
         if off > visits:
             visits, visited = off, k
-        wrong = sum_errors(sums, tally, k, reward_max)
         if tally.transitions.size > 0:
             missed = tally.visits[k]
             for i in range(rows.begin[k], rows.begin[k] + rows.length[k]):
