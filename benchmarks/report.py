@@ -14,7 +14,6 @@ import os
 for _variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ[_variable] = "1"
 
-import importlib
 import json
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from gainful.experiments.spec import read_spec
 from gainful.experiments.store import STORE_FILE, Store
 from gainful.experiments.sweep import facts_of
 from gainful.experiments.wire_format import RunResult, pack, unpack
+from gainful.report.writing import plotly_bundle
 
 LIMITS = {"seconds": 60.0, "megabytes": 1000.0}
 
@@ -99,7 +99,7 @@ def main(quick: bool) -> None:
         command = [sys.executable, "-c", REPORTING, name]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     seconds, cpu, peak, page = json.loads(done.stdout)
-    bundle = len(importlib.import_module("plotly.offline").get_plotlyjs().encode())
+    bundle = len(plotly_bundle().encode())
     megabytes = 1024 * peak / 1e6
     print(f"  {'report written in':<28} {seconds:8.1f} s, {cpu:.1f} s of CPU time (limit {LIMITS['seconds']:.0f} s)")
     print(f"  {'peak memory':<28} {megabytes:8.0f} MB (limit {LIMITS['megabytes']:.0f} MB)")

@@ -26,6 +26,7 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
     shipped = zipfile.ZipFile(wheel).namelist()
     assert "gainful/py.typed" in shipped
     assert any(name.endswith("LICENSE") for name in shipped)
+    assert {f"gainful/_vendor/plotly/{name}" for name in ("plotly-cartesian.min.js", "LICENSE")} <= set(shipped)
     assert not any(name.startswith("tests/") for name in shipped)
     run(sys.executable, "-m", "venv", tmp_path / "empty", cwd=tmp_path)
     programs = tmp_path / "empty" / "bin"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -13,11 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gainful as gf
 from gainful.experiments.results import results
 from gainful.experiments.store import STORE_FILE, Store
 from gainful.report.collect import collect
 from gainful.report.page import page as page_of
 from gainful.report.page import save_page, write_report
+from gainful.report.writing import plotly_bundle
 from tests.report.conftest import LATEX, QUOTES, RIVER, TITLE, Look
 
 AGENTS = [QUOTES, "SCAL+, bonus_scale = 0.1", LATEX, "UCRL2B"]
@@ -273,11 +276,20 @@ def test_the_page_is_one_file_that_names_no_other(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     ours = re.sub(r"<script>/\*\*\n\* plotly.*?</script>", "", text, flags=re.DOTALL)
     assert len(ours) < len(text) - 1_000_000
-    assert text.count("plotly.js v") == 1
+    assert text.count("* plotly.js (cartesian") == 1
     assert not re.search(r"""(?:src|href)\s*=\s*["'](?!#)""", ours.replace(" src=x ", " "))
     assert "url(http" not in ours
     assert "@import" not in ours
     assert "default-src &#x27;none&#x27;" in ours
+
+
+def test_the_bundle_is_the_published_one_with_its_licence() -> None:
+    vendor = Path(gf.__file__).parent / "_vendor" / "plotly"
+    (line,) = (vendor / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    checksum, name = line.split()
+    assert hashlib.sha256((vendor / name).read_bytes()).hexdigest() == checksum
+    assert "MIT" in (vendor / "LICENSE").read_text(encoding="utf-8").splitlines()[0]
+    assert plotly_bundle() == (vendor / name).read_text(encoding="utf-8")  # nothing in it ends a script element
 
 
 def test_embedded_data_cannot_end_its_script(file: Path) -> None:

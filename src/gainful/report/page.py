@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib
 import json
 import time
 from pathlib import Path
@@ -20,7 +19,7 @@ from gainful.report.audit_section import audit_section
 from gainful.report.collect import collect
 from gainful.report.content import Environment, Group, Report
 from gainful.report.page_data import drawable_groups, page_data, shown_measures
-from gainful.report.writing import REPORT_FILE, asset, escaped, head, write_page
+from gainful.report.writing import REPORT_FILE, asset, escaped, head, plotly_bundle, write_page
 
 SHOWN_FAILURES = 100
 """Failures that are shown with their tracebacks."""
@@ -58,7 +57,7 @@ def save_page(report: Report, file: str | Path) -> Path:
 
 def page(report: Report) -> str:
     """The page of a collected report, as HTML."""
-    bundle, script = _bundle(), asset("page.js")
+    bundle, script = plotly_bundle(), asset("page.js")
     policy = (
         f"default-src 'none'; script-src {_hash(bundle)} {_hash(script)}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -381,11 +380,6 @@ def _json(value: Any) -> str:
     """JSON that cannot end a script element."""
     written = json.dumps(value, allow_nan=False, separators=(",", ":"))  # ASCII: every other character as \\uXXXX
     return written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _bundle() -> str:
-    plotly = importlib.import_module("plotly.offline")
-    return str(plotly.get_plotlyjs()).replace("</script", "<\\/script")
 
 
 def _hash(script: str) -> str:

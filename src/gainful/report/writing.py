@@ -23,6 +23,12 @@ def asset(name: str) -> str:
     return (resources.files("gainful.report") / "assets" / name).read_text(encoding="utf-8")
 
 
+def plotly_bundle() -> str:
+    """The script of plotly.js for charts on two axes, as shipped; it cannot end a script element."""
+    script = (resources.files("gainful") / "_vendor" / "plotly" / "plotly-cartesian.min.js").read_text(encoding="utf-8")
+    return script.replace("</script", "<\\/script")
+
+
 def head(title: str, policy: str) -> str:
     """The beginning of a page, up to its body; `policy` is its content security policy."""
     return f"""<!doctype html>
