@@ -7,7 +7,7 @@ FLOOR_TESTS := tests/test_rng.py tests/mdp tests/agents/test_scal_plus.py tests/
   tests/experiments/test_store.py tests/live/test_agent.py tests/cli/test_solve.py tests/cli/test_learn.py tests/plot/test_curves.py
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: run test quick test-all floors soak lint docs benchmark clean
+.PHONY: run test quick test-all floors soak lint docs dist benchmark clean
 
 run: $(VENV)/.run-ready
 	@$(BIN)/gainful run quickstart
@@ -52,6 +52,13 @@ lint: $(VENV)/.test-ready
 docs: $(VENV)/.test-ready
 	@$(BIN)/sphinx-build -W -q -b html docs docs/_build
 	@echo "docs/_build/index.html"
+
+# The source archive and the wheel; with TAG=v1.2.3 only if the version, the changelog and the citation agree with it.
+dist: $(VENV)/.test-ready
+	@$(if $(TAG),$(BIN)/python .ci/check_release.py $(TAG))
+	@rm -rf dist
+	@$(BIN)/uv build --quiet --out-dir dist
+	@ls dist
 
 benchmark: $(VENV)/.test-ready
 	@$(PIP) install -e ".[benchmarks]"

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from gainful import __version__
+from gainful.about import commit
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -31,6 +34,9 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
     run(sys.executable, "-m", "venv", tmp_path / "empty", cwd=tmp_path)
     programs = tmp_path / "empty" / "bin"
     run(programs / "python", "-m", "pip", "install", "--quiet", wheel, cwd=tmp_path)
+    printed = run(programs / "gainful", "--version", cwd=tmp_path)
+    built_from = commit()  # empty in a copy without its history
+    assert printed.strip() == f"gainful {__version__}" + (f" (commit {built_from})" if built_from else "")
     solved = json.loads(run(programs / "gainful", "solve", "riverswim", "--json", cwd=tmp_path))
     assert solved["gain"] == pytest.approx(7203 / 16805, rel=0, abs=1e-8)
     listed = run(programs / "gainful", "list", "specs", cwd=tmp_path)

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from gainful.about import commit
 from gainful.cli import audit as audit_command
 from gainful.cli import evaluate as evaluate_command
 from gainful.cli import failures
@@ -54,7 +55,8 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from gainful import __version__  # from the package, which knows it even if it was never installed
 
-        typer.echo(f"gainful {__version__}")
+        found = commit()
+        typer.echo(f"gainful {__version__}" + (f" (commit {found})" if found else ""))
         raise typer.Exit
 
 
