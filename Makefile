@@ -7,7 +7,7 @@ FLOOR_TESTS := tests/test_rng.py tests/mdp tests/agents/test_scal_plus.py tests/
   tests/experiments/test_store.py tests/live/test_agent.py tests/cli/test_solve.py tests/cli/test_learn.py tests/plot/test_curves.py
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: run test quick test-all floors soak lint docs dist benchmark clean
+.PHONY: run test quick test-all floors soak lint docs dist benchmark studies clean
 
 run: $(VENV)/.run-ready
 	@$(BIN)/gainful run quickstart
@@ -64,6 +64,10 @@ benchmark: $(VENV)/.test-ready
 	@$(PIP) install -e ".[benchmarks]"
 	@for name in planning planning_cost building learning replanning continuous experiments report audit tightness live serve; do \
 	  echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py || exit 1; done
+
+# The claims of the paper: runs, pictures and pages of docs/claims. What is stored is not made again.
+studies: $(VENV)/.test-ready
+	@$(BIN)/python -m studies $(STUDY) $(if $(JOBS),--jobs $(JOBS)) $(if $(DEVICE),--device $(DEVICE))
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "gainful needs Python 3.11 or newer; say make PYTHON=python3.12")'

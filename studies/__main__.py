@@ -1,0 +1,5 @@
+"""`python -m studies`."""
+
+from studies.make import main
+
+main()

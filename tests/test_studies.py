@@ -1,0 +1,67 @@
+"""The studies of the paper's claims: specs that can be run, pages with their pictures, and the whole way once."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gainful.experiments.spec import read_spec
+from studies import STUDIES
+from studies.make import INDEX_MARK, MARKS, PAGES, Study, between, make, smaller
+
+WORDS = ("holds", "does not hold with these constants", "not decided")
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_page_of_a_study_is_whole(name: str) -> None:
+    page = PAGES / f"{name}.md"
+    text = page.read_text("utf-8")
+    assert all(between(page, mark) for mark in MARKS)
+    assert f"]({name}.png)" in text
+    assert (PAGES / f"{name}.png").stat().st_size < 300_000
+    verdicts = re.findall(r"^- .+?: \*\*(.+?)\*\*\. .+", between(page, "verdict"), flags=re.MULTILINE)
+    assert verdicts
+    assert set(verdicts) <= set(WORDS)
+    for spec in Study(name).specs:
+        assert f"studies/specs/{name}/{spec.name}" in text
+    for heading in ("The claim", "What was predicted", "What was seen", "Reproduce it"):
+        assert f"\n## {heading}\n" in text
+
+
+def test_the_index_has_every_study_with_its_verdicts() -> None:
+    text = (PAGES / "index.md").read_text("utf-8")
+    for name in STUDIES:
+        assert f"]({name}.md)" in between(PAGES / "index.md", INDEX_MARK)
+        assert f"\n{name}\n" in text.split("{toctree}")[1]
+        for line in between(PAGES / f"{name}.md", "verdict").splitlines():
+            assert line.split("**. ")[0] + "**" in text
+
+
+@pytest.mark.parametrize("spec", [spec for name in STUDIES for spec in Study(name).specs], ids=lambda spec: spec.stem)
+def test_a_spec_can_be_run(spec: Path) -> None:
+    assert read_spec(spec).title
+
+
+def test_there_is_no_study_without_specs() -> None:
+    assert all(Study(name).specs for name in STUDIES)
+
+
+def test_a_smaller_spec_asks_for_less() -> None:
+    text = 'horizon = 1e6\nseeds = [3, 4, 5]\n[[environments]]\nname = "riverswim"\nhorizon = 1_000\n'
+    assert smaller(text) == 'horizon = 3000\nseeds = 2\n[[environments]]\nname = "riverswim"\nhorizon = 1000\n'
+
+
+@pytest.mark.slow
+def test_a_small_study_goes_from_its_specs_to_its_page(tmp_path: Path) -> None:
+    pages = tmp_path / "claims"
+    shutil.copytree(PAGES, pages)
+    (pages / "unreachable.png").unlink()
+    make(["unreachable"], tmp_path / "results", pages, ["--jobs", "1"], stored=False, small=True)
+    assert "3,000" in between(pages / "unreachable.md", "runs")
+    assert (pages / "unreachable.png").exists()
+    before = (pages / "unreachable.md").read_text("utf-8")
+    make(["unreachable"], tmp_path / "results", pages, [], stored=True, small=True)
+    assert (pages / "unreachable.md").read_text("utf-8") == before
