@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from gainful.cli import console, failures, numbers, options
+from gainful.cli import completion, console, failures, numbers, options
 from gainful.progress import duration, live_line
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def audit(
         str,
         typer.Argument(
             metavar="ENV|TABLE|SPEC",
+            autocompletion=completion.environments_and_specs,
             help="An environment, as for gainful solve, or a spec, as for gainful run, to audit every agent in it.",
             show_default=False,
         ),
@@ -37,6 +38,7 @@ def audit(
         typer.Option(
             "--agent",
             metavar="NAME",
+            autocompletion=completion.agents,
             help="scal-plus (the default), kl-scal-plus, ucrl2, ucrl2b, scal, tucrl, kl-ucrl; on continuous states "
             "c-scal-plus or c-kl-scal-plus.",
             show_default=False,

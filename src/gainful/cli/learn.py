@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gainful.cli import console, failures, options
+from gainful.cli import completion, console, failures, options
 from gainful.errors import InvalidArgumentError
 from gainful.progress import live_line
 
@@ -20,6 +20,7 @@ def learn(
         str,
         typer.Argument(
             metavar="ENV|TABLE",
+            autocompletion=completion.environments,
             help="As for gainful solve; also a continuous environment, or any Gymnasium environment with Discrete "
             "actions.",
             show_default=False,
@@ -30,6 +31,7 @@ def learn(
         typer.Option(
             "--agent",
             metavar="NAME",
+            autocompletion=completion.agents,
             help="The agent (gainful list agents); by default kl-scal-plus, or c-kl-scal-plus for continuous states. "
             "A tabular agent learns on cells if states are continuous.",
             show_default=False,
@@ -107,7 +109,8 @@ def learn(
     gainful learn riverswim --agent scal-plus --span 7 --agent-set bonus=sharp
     gainful learn lqg --bins 20
     gainful learn riverswim --agent scal-plus --span 7 --runs 100000 --device cuda
-    gainful learn CartPole-v1 --set sutton_barto_reward=true --agent-set reward_min=-1
+    gainful learn CartPole-v1 --set sutton_barto_reward=true
+      --agent-set reward_min=-1
     """  # noqa: D301
     from gainful.agents.labels import AgentLabels
     from gainful.agents.plain_learner import is_plain

@@ -28,7 +28,7 @@ app = typer.Typer(help="List the environments, agents and specs that come with g
 _AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON list of objects instead of text.")]
 
 
-@app.command("environments")
+@app.command("environments", short_help="The environments and their parameters.")
 def environments(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # noqa: ARG001
     """List the environments and their parameters, and those that installed packages register."""
     from gainful.environments import registry
@@ -42,7 +42,7 @@ def environments(as_json: _AsJson = False, debug: failures.Debug = False) -> Non
         typer.echo("Next: gainful solve NAME [--set PARAMETER=VALUE ...], or gainful learn NAME", err=True)
 
 
-@app.command("agents")
+@app.command("agents", short_help="The agents and their parameters.")
 def agents(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # noqa: ARG001
     """List the agents and their parameters, those that installed packages register, and those that cannot be made."""
     from gainful.agents import registry
@@ -59,7 +59,7 @@ def agents(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # 
         typer.echo("Next: gainful learn ENV --agent NAME [--agent-set PARAMETER=VALUE ...]", err=True)
 
 
-@app.command("specs")
+@app.command("specs", short_help="The experiments that come with gainful.")
 def specs(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # noqa: ARG001
     """List the experiments that come with gainful."""
     from gainful.experiments.spec import shipped

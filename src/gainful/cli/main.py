@@ -31,23 +31,36 @@ app = typer.Typer(
     epilog="Exit codes: 0 success, 1 failure (bad data, no answer), 2 wrong usage, 130 interrupted. "
     "Results go to stdout, everything else to stderr.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,  # plain text: narrow terminals, pipes, and twice as quick
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("solve", no_args_is_help=True)(solve_command.solve)
-app.command("learn", no_args_is_help=True)(learn_command.learn)
-app.command("evaluate", no_args_is_help=True)(evaluate_command.evaluate)
-app.command("fit", no_args_is_help=True)(fit_command.fit)
-app.command("run", no_args_is_help=True)(run_command.run)
-app.command("tune", no_args_is_help=True)(tune_command.tune)
-app.command("status", no_args_is_help=True)(run_command.status)
-app.command("report", no_args_is_help=True)(report_command.report)
-app.command("audit", no_args_is_help=True)(audit_command.audit)
-app.command("export", no_args_is_help=True)(run_command.export)
-app.command("serve", no_args_is_help=True)(serve_command.serve)
-app.command("recover", no_args_is_help=True)(live_command.recover)
+app.command("solve", no_args_is_help=True, short_help="The best average of a known process, with a certificate.")(
+    solve_command.solve
+)
+app.command("learn", no_args_is_help=True, short_help="Let an agent learn; show its policy and its regret.")(
+    learn_command.learn
+)
+app.command("evaluate", no_args_is_help=True, short_help="What a policy earns, from a model or from a log.")(
+    evaluate_command.evaluate
+)
+app.command("fit", no_args_is_help=True, short_help="Estimate a decision process from a log.")(fit_command.fit)
+app.command("run", no_args_is_help=True, short_help="Run an experiment, or resume it.")(run_command.run)
+app.command("tune", no_args_is_help=True, short_help="Search an agent's parameters, or resume a search.")(
+    tune_command.tune
+)
+app.command("status", no_args_is_help=True, short_help="How far an experiment is, and what failed.")(run_command.status)
+app.command("report", no_args_is_help=True, short_help="Write the results of an experiment as one page.")(
+    report_command.report
+)
+app.command("audit", no_args_is_help=True, short_help="Check the theorems on real runs.")(audit_command.audit)
+app.command("export", no_args_is_help=True, short_help="Write an experiment or a journal as a table.")(
+    run_command.export
+)
+app.command("serve", no_args_is_help=True, short_help="Serve durable agents over HTTP.")(serve_command.serve)
+app.command("recover", no_args_is_help=True, short_help="Recover what is intact of a damaged agent.")(
+    live_command.recover
+)
 app.add_typer(list_command.app, name="list")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gainful.cli import console, failures, numbers, options
+from gainful.cli import completion, console, failures, numbers, options
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +23,12 @@ _Kept = Annotated[
 def run(
     spec: Annotated[
         str,
-        typer.Argument(metavar="SPEC", help="A TOML file, or a shipped spec (gainful list specs).", show_default=False),
+        typer.Argument(
+            metavar="SPEC",
+            autocompletion=completion.specs,
+            help="A TOML file, or a shipped spec (gainful list specs).",
+            show_default=False,
+        ),
     ],
     out: Annotated[
         Path | None,

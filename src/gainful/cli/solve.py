@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gainful.cli import console, failures, options
+from gainful.cli import completion, console, failures, options
 
 
 def solve(
@@ -14,6 +14,7 @@ def solve(
         str,
         typer.Argument(
             metavar="ENV|TABLE",
+            autocompletion=completion.environments,
             help="An environment that gainful ships (gainful list environments), the id of a Gymnasium environment "
             "that has a transition table (FrozenLake-v1), a table of transitions (.csv, .tsv, .parquet: state, action, "
             "next_state, probability, and reward or cost), a model of Storm (.drn), or a file written by mdp.save. "

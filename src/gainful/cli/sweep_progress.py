@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from gainful.experiments.sweep import SweepProgress
 
 
+STARTING_MATTERS = 20.0
+"""Seconds below which the time for starting workers is worth a word."""
+
+
 def amount(size: float) -> str:
     """A number of bytes in words.
 
@@ -48,10 +52,16 @@ class SweepProgressLine:
         self._say(
             f"{sweep.title}: {sweep.left:,} of {sweep.planned:,} runs to make"
             + (f" ({sweep.stored:,} are already stored)" if sweep.stored else "")
-            + f", {sweep.jobs} at a time; about {duration(sweep.seconds_left)} and "
+            + f", {sweep.jobs} at a time; about {self._time(sweep)} and "
             f"{amount(sweep.left * sweep.estimate.disk_per_run)} of disk, in {sweep.folder}"
         )
         self._due = time.monotonic() + LINE_EVERY
+
+    @staticmethod
+    def _time(sweep: SweepProgress) -> str:
+        """The estimated time; a short sweep spends most of it on starting workers, which load all compiled code."""
+        starting = " after some seconds for starting the workers," if sweep.seconds_left < STARTING_MATTERS else ""
+        return f"{duration(sweep.seconds_left)}{starting}"
 
     def progressed(self, sweep: SweepProgress) -> None:
         """Update the bars, or print a line if one is due."""

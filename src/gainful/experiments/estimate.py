@@ -55,7 +55,7 @@ def probe(tasks: Iterable[tuple[str, Task]], say: Callable[[str], None]) -> Esti
         try:
             if kind not in compiled or spent <= PROBE_SECONDS:
                 if kind not in compiled:
-                    say(f"trying {configuration.agent} in {configuration.environment}")
+                    say(f"compiling and trying {configuration.agent} in {configuration.environment}")
                 trial = _trial(replace(configuration, horizon=COMPILING_STEPS), task)
                 notices |= dict.fromkeys(_notes_on(configuration, task))
                 if trial.restarts_because:
