@@ -9,7 +9,7 @@ from gainful.cli.main import app, run
 from tests.cli.conftest import Gainful
 
 ROOT = typer.main.get_command(app)
-COMMANDS = [(name,) for name in getattr(ROOT, "commands", ())]
+COMMANDS: list[tuple[str, ...]] = [(name,) for name in getattr(ROOT, "commands", ())]
 COMMANDS += [("list", name) for name in ("environments", "agents", "specs")]
 
 
