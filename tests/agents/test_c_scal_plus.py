@@ -231,7 +231,7 @@ def test_a_bad_point_cannot_be_acted_upon() -> None:
         ({"holder": 1.5}, "holder is 1.5"),
         ({"span": -1.0}, "span is -1"),
         ({"bonus_scale": 0.0}, "bonus_scale is 0"),
-        ({"bonus": "none"}, "'appendix', 'main text', 'sharp' or 'bernstein'"),
+        ({"bonus": "none"}, "'appendix', 'main text', 'sharp', 'bernstein' or 'authors'"),
         ({"horizon": 0}, "horizon is 0"),
         ({"n_actions": 0}, "n_actions is 0"),
         ({"partition": 20}, "partition is 20, expected a Partition"),

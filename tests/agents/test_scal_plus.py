@@ -182,7 +182,7 @@ def test_a_bad_observation_is_refused_and_changes_nothing(transition: Any, messa
         ({"span": float("inf")}, "span is inf"),
         ({"span": 1.0, "delta": 0.0}, "delta is 0"),
         ({"span": 1.0, "reward_max": 0.0}, "reward_min < reward_max"),
-        ({"span": 1.0, "bonus": "none"}, "'appendix', 'main text', 'sharp' or 'bernstein'"),
+        ({"span": 1.0, "bonus": "none"}, "'appendix', 'main text', 'sharp', 'bernstein' or 'authors'"),
         ({"span": 1.0, "bonus_scale": 0.0}, "bonus_scale is 0"),
         ({"span": 1.0, "allowed": [[True]]}, "allowed has shape"),
         ({"span": 1.0, "seed": -3}, "seed is -3"),

@@ -12,7 +12,7 @@ import pytest
 import gainful as gf
 from gainful.agents.episodic import EpisodeView
 from gainful.errors import InvalidArgumentError
-from gainful.optimism.scal_plus import APPENDIX, MAIN_TEXT, BonusConstants, BonusRewards, bonuses
+from gainful.optimism.scal_plus import APPENDIX, AUTHORS, MAIN_TEXT, BonusConstants, BonusRewards, bonuses
 from gainful.planning.local_scopt import LOCAL_FROM_PAIRS, LocalScOpt
 from gainful.testing import check_agent
 
@@ -54,6 +54,9 @@ class Judge:
         if agent.bonus == "sharp":
             given: dict[str, Any] = {"span": c, "reward_max": r_max, "delta": agent.delta, "scale": agent.bonus_scale}
             bonus = np.sum(gf.theory.sharp_bonus(N, means, S, **given), axis=0) - means
+        elif agent.bonus == "authors":
+            given = {"span": c, "reward_max": r_max, "scale": agent.bonus_scale}
+            bonus = np.minimum(means + gf.theory.authors_bonus(N, view.step, S, A, **given), 3 * (c + r_max)) - means
         elif agent.bonus == "appendix":
             bonus = c * np.minimum(beta + 1 / (N + 1), 2) + r_max * np.minimum(beta, 1)
         else:
@@ -76,7 +79,7 @@ class Judge:
 
 
 @pytest.mark.parametrize(
-    "bonus", ["appendix", *(pytest.param(b, marks=pytest.mark.slow) for b in ("main text", "sharp"))]
+    "bonus", ["appendix", *(pytest.param(b, marks=pytest.mark.slow) for b in ("main text", "sharp", "authors"))]
 )
 @pytest.mark.parametrize("scale", [0.1, *(pytest.param(scale, marks=pytest.mark.slow) for scale in (1.0, 0.01))])
 @pytest.mark.parametrize("problem", PROBLEMS)
@@ -144,13 +147,13 @@ def test_the_default_is_fixed_by_the_number_of_pairs() -> None:
         gf.SCALPlus(2, 2, span=1.0, replanning="lazy")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("bonus", ["appendix", "sharp"])
+@pytest.mark.parametrize("bonus", ["appendix", "sharp", "authors"])
 def test_an_agent_that_plans_locally_passes_the_conformance_kit(bonus: Any) -> None:
     check_agent(lambda mdp: made(mdp, 3.0, bonus=bonus))
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.1, 0.003])
-@pytest.mark.parametrize("variant", [APPENDIX, MAIN_TEXT])
+@pytest.mark.parametrize("variant", [APPENDIX, MAIN_TEXT, AUTHORS])
 def test_no_bonus_moves_by_more_than_its_class_allows(variant: int, scale: float) -> None:
     visits = np.unique(np.append(np.arange(300), np.rint(np.logspace(2, 6, 300)).astype(np.int64)))
     classes = np.frexp(np.maximum(1, visits))[1] - 1
@@ -162,5 +165,5 @@ def test_no_bonus_moves_by_more_than_its_class_allows(variant: int, scale: float
         drift = rewards.growth(np.full(63, since))
         assert np.all(moved >= 0)
         assert np.all(moved <= drift[classes[visits <= t]] + 1e-12)
-        if variant == MAIN_TEXT:
+        if variant in (MAIN_TEXT, AUTHORS):
             assert moved.max() == pytest.approx(drift.max(), rel=1e-9, abs=1e-12)  # and the bound is reached

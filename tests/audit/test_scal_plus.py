@@ -205,7 +205,9 @@ def test_plans_that_are_repaired_are_audited() -> None:
     assert [name for name in judged if found.findings[name].failures or not found.findings[name].checks] == []
 
 
-@pytest.mark.parametrize("options", [{"mixture": "min-action"}, {"bonus": "main text"}, {"replanning": "local"}])
+@pytest.mark.parametrize(
+    "options", [{"mixture": "min-action"}, {"bonus": "main text"}, {"bonus": "authors"}, {"replanning": "local"}]
+)
 def test_every_kind_of_scal_plus_holds(options: dict[str, Any]) -> None:
     mdp = gf.environments.riverswim(6)
     found = gf.audit.audit(

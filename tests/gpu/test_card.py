@@ -28,7 +28,7 @@ def scal_plus(mdp: gf.MDP, **settings: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize("bonus", ["appendix", "main text", "sharp", "bernstein"])
+@pytest.mark.parametrize("bonus", ["appendix", "main text", "sharp", "bernstein", "authors"])
 def test_the_traces_are_those_of_the_cpu(bonus: str) -> None:
     mdp = gf.environments.riverswim(6, reward_law="bernoulli")
     make = scal_plus(mdp, bonus=bonus)

@@ -19,6 +19,7 @@ CASES = [
     Case("riverswim", "SCALPlus", 100, (1,), BERNOULLI, {**SPAN, "bonus": "main text"}),
     Case("riverswim", "SCALPlus", 100, (2,), BERNOULLI, {**SPAN, "bonus": "sharp"}),
     Case("riverswim", "SCALPlus", 100, (4,), {}, {**SPAN, "bonus": "bernstein"}),
+    Case("riverswim", "SCALPlus", 100, (5,), BERNOULLI, {**SPAN, "bonus": "authors"}),
     Case("riverswim", "Fixed", 100, (0, 5), {}, {"policy": [1] * 6}),
 ]
 

@@ -121,6 +121,14 @@ class CSCALPlus(SmoothAgent):
             "mixture": mixture,
             "replanning": replanning,
         }
+        if bonus == "authors":
+            raise InvalidArgumentError(
+                "bonus",
+                bonus,
+                "'appendix', 'main text' or 'sharp'",
+                "SCALPlus on the cells of a partition takes it: Discretized(SCALPlus, partition, bonus='authors')",
+                problem="the authors' constants are those of their finite experiments, without a term for cells",
+            )
         if bonus == "bernstein":
             raise InvalidArgumentError(
                 "bonus",

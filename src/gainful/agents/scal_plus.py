@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,21 +11,19 @@ from numpy.typing import ArrayLike, NDArray
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.saved_arrays import check_saved
+from gainful.agents.scal_plus_bonuses import BONUSES, OptimisticRewards
+from gainful.agents.scal_plus_bonuses import Bonus as Bonus
 from gainful.agents.statistics import Statistics
 from gainful.arguments import finite
 from gainful.errors import InvalidArgumentError
-from gainful.optimism.bernstein_scal_plus import BernsteinConstants, BernsteinRewards
-from gainful.optimism.scal_plus import APPENDIX, MAIN_TEXT, BonusConstants, BonusRewards
-from gainful.optimism.sharp import SharpConstants, SharpRewards
+from gainful.optimism.bernstein_scal_plus import BernsteinRewards
+from gainful.optimism.scal_plus import BonusConstants
 from gainful.planning.bernstein_scopt import BernsteinScOpt, always_capped
 from gainful.planning.local_scopt import LOCAL_FROM_PAIRS, LocalScOpt
 from gainful.planning.mixture import Mixture as Mixture
 from gainful.planning.scopt_on_counts import FullScOpt, ScOptPlan
 
-Bonus: TypeAlias = Literal["appendix", "main text", "sharp", "bernstein"]
 Replanning: TypeAlias = Literal["full", "local"]
-SHARP_DAMPING = 0.9
-"""θ of v ← (1-θ)v + θT_c v if the bonus is not the paper's: periodic MDPs then need no more sweeps than others."""
 
 
 class SCALPlus(EpisodicAgent):
@@ -50,6 +48,10 @@ class SCALPlus(EpisodicAgent):
     probability 1-δ; regret Õ(sqrt(r_max·c·ΓSAT) + cS²A) is sketched in docs/kl_scal_plus.md, not proven. It plans in
     full.
 
+    `bonus="authors"` has the constants of the authors' own experiments: b_k = (c + r_max)/2 · sqrt(ln(SA·sqrt(t_k+1))/
+    max{1,N}), also if N = 0, without c/(N+1), and r̄ + b_k is at most 3(c + r_max). Nothing is proven about it; it is
+    there to repeat their figures.
+
     Parameters
     ----------
     n_states, n_actions : int
@@ -64,10 +66,11 @@ class SCALPlus(EpisodicAgent):
         The seed of the agent's own randomness, which only mixtures of actions use.
     allowed : array_like of bool, shape (S, A), optional
         The actions that each state has; all by default.
-    bonus : {"appendix", "main text", "sharp", "bernstein"}
-        One of the paper's two bonuses, of which the appendix's is tighter and has the same proof, or one of ours.
+    bonus : {"appendix", "main text", "sharp", "bernstein", "authors"}
+        One of the paper's two bonuses, of which the appendix's is tighter and has the same proof, one of ours, or the
+        one of the authors' experiments, which has no guarantee.
     bonus_scale : float
-        Multiplies β, or the two logarithms of the Bernstein bonus. The guarantee holds for 1 only.
+        Multiplies β, the two logarithms of the Bernstein bonus, or all of the authors'. The guarantee holds for 1 only.
     mixture : {"copy", "min-action"}
         Where the span constraint cuts, the greedy action is mixed with its own copy of reward 0, so that the policy
         executed is deterministic ("copy"), or with the worst of all copies ("min-action": the policy of Fruit et al.
@@ -107,8 +110,9 @@ class SCALPlus(EpisodicAgent):
         )
         if not (finite(span) and span >= 0.0):
             raise InvalidArgumentError("span", span, "a finite number of at least 0")
-        if bonus not in get_args(Bonus):
-            raise InvalidArgumentError("bonus", bonus, "'appendix', 'main text', 'sharp' or 'bernstein'")
+        variant = next((one for name, one in BONUSES.items() if name == bonus), None)
+        if variant is None:
+            raise InvalidArgumentError("bonus", bonus, "'appendix', 'main text', 'sharp', 'bernstein' or 'authors'")
         if not (finite(bonus_scale) and bonus_scale > 0.0):
             raise InvalidArgumentError("bonus_scale", bonus_scale, "a positive number", "the theorem's is 1")
         if replanning not in (None, "full", "local"):
@@ -123,18 +127,19 @@ class SCALPlus(EpisodicAgent):
                 "a local plan is deterministic",
                 problem="mixture is 'min-action' and replanning is 'local'",
             )
-        if replanning == "local" and bonus == "bernstein":
+        if replanning == "local" and not variant.repairable:
             raise InvalidArgumentError(
                 "replanning",
                 replanning,
                 "'full'",
                 "a bonus that depends on the values of all next states cannot be repaired row by row",
-                problem="bonus is 'bernstein' and replanning is 'local'",
+                problem=f"bonus is {bonus!r} and replanning is 'local'",
             )
         self.span, self.bonus_scale = float(span), float(bonus_scale)
         self.bonus: Bonus = bonus
+        self._variant = variant
         self.mixture: Mixture = mixture
-        large = self.n_states * self.n_actions >= LOCAL_FROM_PAIRS and mixture == "copy" and bonus != "bernstein"
+        large = self.n_states * self.n_actions >= LOCAL_FROM_PAIRS and mixture == "copy" and variant.repairable
         self.replanning: Replanning = replanning or ("local" if large else "full")
         self.model_error = 0.0
         """Added to every bonus: what a model of cells may be wrong by (C-SCAL+)."""
@@ -142,12 +147,11 @@ class SCALPlus(EpisodicAgent):
         """The pairs whose deviations the sharp bonus bounds: one in each state, but on cells all of them."""
         self._possible = self.allowed.reshape(-1)
         self._planner: FullScOpt | LocalScOpt
-        damping = 1.0 if bonus in ("appendix", "main text") else SHARP_DAMPING  # the paper's ScOpt is not damped
         if self.replanning == "local":
-            self._planner = LocalScOpt(self.n_states, self.n_actions, self.span, damping)
+            self._planner = LocalScOpt(self.n_states, self.n_actions, self.span, variant.damping)
         else:
-            full = BernsteinScOpt if bonus == "bernstein" else FullScOpt
-            self._planner = full(self.n_states, self.n_actions, self.span, self.allowed, mixture, damping)
+            sizes = self.n_states, self.n_actions
+            self._planner = variant.planner(*sizes, self.span, self.allowed, mixture, variant.damping)
 
     # ------------------------------------------------------------------ the algorithm
 
@@ -165,39 +169,14 @@ class SCALPlus(EpisodicAgent):
             details=self._details(statistics, t, found),
         )
 
-    def _optimism(
-        self, visits: NDArray[np.int64], reward_sum: NDArray[np.float64], t: int
-    ) -> BonusRewards | SharpRewards | BernsteinRewards:
+    def _optimism(self, visits: NDArray[np.int64], reward_sum: NDArray[np.float64], t: int) -> OptimisticRewards:
         """The rewards that these visits justify at step t."""
-        seen = visits, reward_sum, self._possible, t
-        if self.bonus == "sharp":
-            return SharpRewards(*seen, self.sharp_constants)
-        if self.bonus == "bernstein":
-            constants = BernsteinConstants(self.n_states, self.delta, self.bonus_scale, self.reward_range)
-            return BernsteinRewards(*seen, constants)
-        return BonusRewards(*seen, self.constants)
-
-    @property
-    def sharp_constants(self) -> SharpConstants:
-        """The quantities other than what was seen on which the sharp bonus depends."""
-        return SharpConstants(
-            self.n_deviations, self.delta, self.bonus_scale, self.span, self.reward_range, self.model_error
-        )
+        return self._variant.rewards(self, visits, reward_sum, t)
 
     @property
     def constants(self) -> BonusConstants:
         """The quantities other than the step and the visits on which the paper's bonuses depend."""
-        variant = APPENDIX if self.bonus == "appendix" else MAIN_TEXT
-        return BonusConstants(
-            self.n_states,
-            self.n_actions,
-            self.delta,
-            self.bonus_scale,
-            self.span,
-            self.reward_range,
-            variant,
-            self.model_error,
-        )
+        return self._variant.constants(self)
 
     def bonuses(self) -> NDArray[np.float64]:
         """Compute the bonus of every pair if a plan were made now: what is added to its mean reward.
@@ -247,32 +226,14 @@ class SCALPlus(EpisodicAgent):
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of the theorem, void if the constants were changed."""
-        regret, all_times = "regret Õ(max{c, r_max}·sqrt(Γ·S·A·T)) with probability", "all T at once"
-        optimistic = f"every plan optimistic with probability {1 - self.delta:g}"
-        if self.bonus == "sharp":
-            bound = f"{regret} {1 - 3 * self.delta:g}, {all_times}; {optimistic}"
-            source = "proved in docs/kl_scal_plus.md, theorem 11"
-        elif self.bonus == "bernstein":
-            bound = f"{optimistic}; regret Õ(sqrt(r_max·c·Γ·S·A·T) + c·S²·A) sketched only"
-            source = "sketched in docs/kl_scal_plus.md; no published proof"
-        else:
-            bound, source = (
-                f"{regret} {1 - self.delta:g}, {all_times}",
-                "Qian, Fruit, Pirotta & Lazaric, theorem on SCAL+",
-            )
+        bound, source = self._variant.theorem(self)
         assumed = f"the optimal bias has span at most c = {self.span:g}", "the MDP is weakly communicating"
         return Guarantee(bound, assumed, source, self.reason_void)
 
     @property
     def reason_void(self) -> str:
         """Which choice voids the guarantee; empty if none does."""
-        if self.bonus_scale != 1.0:
-            return f"bonus_scale is {self.bonus_scale:g}, the theorem needs 1"
-        if self.bonus in ("sharp", "bernstein") and self.mixture != "copy":
-            return f"mixture is {self.mixture!r}, and the theorem is for the greedy action alone"
-        if self.bonus == "sharp" and 3.0 * self.delta >= 1.0:
-            return f"delta is {self.delta:g}, and the theorem holds with probability 1-3δ"
-        return ""
+        return self._variant.reason_void(self)
 
     def _details(self, statistics: Statistics, t: int, found: ScOptPlan) -> dict[str, Any]:
         """For `on_episode`: the bonus b_k (S,A), and the rewards (S*A,) that the plan was made with.

@@ -25,7 +25,7 @@ from gainful.audit.rows import (
     counted_rows,
     row_variances,
 )
-from gainful.theory.equations import scal_plus_beta, scal_plus_bonus, scal_plus_deviation
+from gainful.theory.equations import authors_bonus, scal_plus_beta, scal_plus_bonus, scal_plus_deviation
 from gainful.theory.sharp import bernstein_bonus, sharp_bonus
 
 BATCH_EPISODES, BATCH_NUMBERS = 256, 64_000
@@ -48,7 +48,7 @@ class ScalPlusConstants:
     reward_min: float
     delta: float
     variant: Any
-    """The variant of the bonus: "appendix", "main text", "sharp" or "bernstein"."""
+    """The variant of the bonus: "appendix", "main text", "authors", "sharp" or "bernstein"."""
     scale: float
     support: int
     """Γ, or the number of cells plus one."""
@@ -83,6 +83,20 @@ class ScalPlusConstants:
     def of_the_paper(self) -> bool:
         """Whether the bonus is one of the paper's."""
         return self.variant in ("appendix", "main text")
+
+    def authors_bonus(self, visits: NDArray[Any], step: Floats, mean_rewards: Floats) -> Floats:
+        """What the authors' experiments add to r̄, of visits (K,S,A) at steps (K,): r̂ is at most 3(c + r_max)."""
+        whole = self.span + self.reward_range
+        b = authors_bonus(
+            visits,
+            step[:, None, None],
+            self.n_states,
+            self.n_actions,
+            span=self.span,
+            reward_max=self.reward_range,
+            scale=self.scale,
+        )
+        return np.asarray(np.minimum(mean_rewards + b, 3.0 * whole) - mean_rewards)
 
     def parts(self, visits: NDArray[Any], mean_rewards: Floats, variance: Floats) -> tuple[Floats, Floats]:
         """r̃ and b of the sharp or the Bernstein bonus, without what cells add; `variance` is that of the values."""
@@ -183,6 +197,8 @@ class PlannedEpisodes:
         """The theorem's bonus b_k, all that is added to r̄: r̃ - r̄ + b, and what cells add, if it is not the paper's."""
         if self.constants.of_the_paper:
             return self.constants.bonus(self.visits, self.step)
+        if self.constants.variant == "authors":
+            return self.constants.authors_bonus(self.visits, self.step, self.mean_rewards)
         rewards, b = self.constants.parts(self.visits, self.mean_rewards, self.variance_of_values)
         return np.asarray(rewards - self.mean_rewards + b + self.constants.model_error)
 

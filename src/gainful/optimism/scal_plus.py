@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from gainful._compiled import inlined, kernel
 
-MAIN_TEXT, APPENDIX = 0, 1
+MAIN_TEXT, APPENDIX, AUTHORS = 0, 1, 2
+AUTHORS_SCALE, AUTHORS_CAP = 0.5, 3.0
+"""α of the bonus that the authors' experiments used, and the most that a reward may be, in units of c + r_max."""
 
 
 class BonusConstants(NamedTuple):
@@ -25,7 +27,7 @@ class BonusConstants(NamedTuple):
     """The bound c on sp(h*)."""
     reward_max: float
     variant: int
-    """`MAIN_TEXT` or `APPENDIX`."""
+    """`MAIN_TEXT`, `APPENDIX` or `AUTHORS`."""
     model_error: float = 0.0
     """Added to every bonus: the error of a model of cells (C-SCAL+'s Hölder term)."""
 
@@ -43,6 +45,26 @@ def deviation(log_term: float, visits: int, scale: float) -> float:
 
 
 @inlined
+def authors_log(n_states: int, n_actions: int, t: int) -> float:
+    """ln(S·A·sqrt(t_k + 1)), of the bonus in the authors' experiments."""
+    return math.log(n_states * n_actions * math.sqrt(t + 1.0))
+
+
+@inlined
+def log_at(c: BonusConstants, t: int) -> float:
+    """The logarithm of the variant's bonus at step t."""
+    if c.variant == AUTHORS:
+        return authors_log(c.n_states, c.n_actions, t)
+    return confidence_log(c.n_states, c.n_actions, t, c.delta)
+
+
+@inlined
+def authors_bonus(log_term: float, visits: Any, c: BonusConstants) -> float:
+    """α·(c + r_max)·sqrt(ln(S·A·sqrt(t_k + 1)) / max{1,N}), α = 1/2; there is no c/(N+1)."""
+    return AUTHORS_SCALE * c.scale * (c.span + c.reward_max) * math.sqrt(log_term / max(1, visits))
+
+
+@inlined
 def bonus(variant: int, beta: float, visits: int, span: float, reward_max: float) -> float:
     """b_k(s,a), with c = `span`.
 
@@ -56,7 +78,10 @@ def bonus(variant: int, beta: float, visits: int, span: float, reward_max: float
 
 @inlined
 def optimistic_reward(c: BonusConstants, log_term: float, visits: int, reward_sum: float) -> float:
-    """r̂ = r̄ + b_k of one pair, r̄ = 0 if N = 0."""
+    """r̂ = r̄ + b_k of one pair, r̄ = 0 if N = 0; with the authors' bonus at most 3(c + r_max)."""
+    if c.variant == AUTHORS:
+        mean = reward_sum / max(1, visits)
+        return min(mean + authors_bonus(log_term, visits, c), AUTHORS_CAP * (c.span + c.reward_max)) + c.model_error
     beta = deviation(log_term, visits, c.scale)
     b = bonus(c.variant, beta, visits, c.span, c.reward_max) + c.model_error
     return reward_sum / max(1, visits) + b
@@ -74,7 +99,7 @@ def optimistic_rewards(
 ) -> None:
     """r̂ = r̄ + b_k of each of `pairs`, r̄ = 0 if N = 0; -inf if an action is not allowed."""
     c = BonusConstants(*constants)
-    log_term = confidence_log(c.n_states, c.n_actions, t, c.delta)
+    log_term = log_at(c, t)
     for i in range(pairs.size):
         k = pairs[i]
         out[k] = optimistic_reward(c, log_term, visits[k], reward_sum[k]) if allowed[k] else -np.inf
@@ -89,10 +114,13 @@ def bonus_growth(since: NDArray[Any], t: int, constants: BonusConstants, out: ND
     that is N > 7ℓ·scale²/4 at least (β < 2), for the one in r_max N > 7ℓ·scale² (β < 1).
     """
     c = BonusConstants(*constants)
-    now = confidence_log(c.n_states, c.n_actions, t, c.delta)
+    now = log_at(c, t)
     for j in range(out.size):
         first, last = 2.0**j, 2.0 ** (j + 1) - 1.0
-        then = confidence_log(c.n_states, c.n_actions, since[j], c.delta)
+        then = log_at(c, since[j])
+        if c.variant == AUTHORS:  # the cap on rewards can only make the growth smaller
+            out[j] = max(0.0, authors_bonus(now, first, c) - authors_bonus(then, first, c))
+            continue
         growth = c.scale * (math.sqrt(7.0 * now) - math.sqrt(7.0 * then))
         n = m = first
         if c.variant != MAIN_TEXT:
@@ -133,6 +161,11 @@ class BonusRewards(NamedTuple):
 
     def added(self) -> NDArray[np.float64]:
         """(S*A,) b_k, what is added to the mean rewards."""
+        if self.constants.variant == AUTHORS:  # its cap is on the sum
+            out = np.empty(self.visits.size)
+            everywhere = self._replace(allowed=np.ones(self.visits.size, dtype=bool))
+            everywhere.write(np.arange(self.visits.size), out)
+            return np.asarray(out - self.reward_sum / np.maximum(1, self.visits))
         return bonuses(self.visits, self.t, self.constants)
 
     def growth(self, since: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ wrong in one of the two places disagrees with the other.
 """
 
 from gainful.theory.equations import (
+    authors_bonus,
     scal_plus_beta,
     scal_plus_bonus,
     scal_plus_deviation,
@@ -45,6 +46,7 @@ __all__ = [
     "KLScalPlusTerms",
     "RegretTerms",
     "SharpTerms",
+    "authors_bonus",
     "bernstein_bonus",
     "binary_kl",
     "c_kl_scal_plus_radius",

@@ -119,6 +119,41 @@ def scal_plus_bonus(
     return np.asarray(span * np.minimum(beta + 1.0 / (N + 1), 2.0) + reward_max * np.minimum(beta, 1.0))
 
 
+def authors_bonus(
+    visits: ArrayLike,
+    t: ArrayLike,
+    n_states: int,
+    n_actions: int,
+    *,
+    span: float,
+    reward_max: float = 1.0,
+    scale: float = 1.0,
+) -> Floats:
+    """The bonus of SCAL+ in the authors' own experiments: b_k = (c + r_max)/2 · sqrt(ln(S·A·sqrt(t_k+1)) / max{1,N}).
+
+    Neither δ nor c/(N+1) enters, and no theorem is known for it. The rewards r̄ + b_k are cut at 3(c + r_max).
+
+    Parameters
+    ----------
+    visits, t, n_states, n_actions
+        As for `scal_plus_beta`.
+    span, reward_max, scale
+        As for `scal_plus_bonus`; the scale multiplies the whole bonus.
+
+    Returns
+    -------
+    ndarray
+        b_k before the cut, in units of reward.
+
+    Examples
+    --------
+    >>> authors_bonus([0, 1, 100], 99, 2, 5, span=1.0).round(4)
+    array([2.146 , 2.146 , 0.2146])
+    """
+    log = np.log(n_states * n_actions * np.sqrt(np.asarray(t) + 1.0))
+    return np.asarray(0.5 * scale * (span + reward_max) * np.sqrt(log / np.maximum(1, np.asarray(visits))))
+
+
 def scal_plus_deviation(
     visits: ArrayLike,
     t: ArrayLike,

@@ -9,7 +9,8 @@ import numpy as np
 
 from gainful.agents.episodic import EpisodicAgent
 from gainful.agents.fixed import Fixed
-from gainful.agents.scal_plus import SHARP_DAMPING, SCALPlus
+from gainful.agents.scal_plus import SCALPlus
+from gainful.agents.scal_plus_bonuses import BONUSES, sharp_constants
 from gainful.cuda_device import MOST_SHARED, SIMULATED, cuda, grid_for, multiprocessors
 from gainful.errors import DeviceError
 from gainful.optimism.bernstein_scal_plus import BernsteinConstants
@@ -70,10 +71,10 @@ class ScalPlusPlanner(DevicePlanner):
             kind=(0,) * kind,
             far=(0,) * (self._team.far.size > 0),
             paper=agent.constants,
-            sharp=agent.sharp_constants,
+            sharp=sharp_constants(agent),
             bernstein=BernsteinConstants(agent.n_states, agent.delta, agent.bonus_scale, agent.reward_range),
             span=agent.span,
-            damping=1.0 if kind == PAPERS else SHARP_DAMPING,
+            damping=BONUSES[agent.bonus].damping,
             reward_range=agent.reward_range,
             reward_min=agent.reward_min,
         )

@@ -11,7 +11,7 @@ from numba import float64
 from gainful._compiled import inlined
 from gainful.cuda_device import cuda, device_function, device_kernel
 from gainful.optimism.bernstein_scal_plus import BernsteinConstants, bernstein_level, bernstein_reward
-from gainful.optimism.scal_plus import BonusConstants, confidence_log, optimistic_reward
+from gainful.optimism.scal_plus import BonusConstants, log_at, optimistic_reward
 from gainful.optimism.sharp import SharpConstants, sharp_reward
 from gainful.planning.bernstein_scopt import KAPPA_RANGE, bernstein_value
 from gainful.planning.estimated import EstimatedMDP, counted_values
@@ -154,7 +154,7 @@ def write_rewards(
 
     That is the largest |r̂| of an allowed pair and the longest row seen.
     """
-    log_term = confidence_log(c.paper.n_states, c.paper.n_actions, t, c.paper.delta)
+    log_term = log_at(c.paper, t)
     n_pairs, seen = space.q.size, counts.seen[run]
     k, wide = cuda.threadIdx.x, True
     while k < n_pairs:
