@@ -26,8 +26,7 @@ def lifted_garnet(copies: int = 1, twins: int = 1, spread: int = 1, instance: in
         for i in range(spread):
             there = (np.arange(copies) + shift[s, a, following] + i) % copies
             P[s, np.arange(copies), a, following, there] += p[s, a, following] / spread
-    S, A = STATES * copies, ACTIONS * twins
+    S = STATES * copies
     P = np.repeat(P.reshape(S, ACTIONS, S), twins, axis=1)
     R = np.repeat(np.repeat(small.pair_rewards.reshape(STATES, ACTIONS), copies, axis=0), twins, axis=1)
-    assert P.shape == (S, A, S)
     return gf.MDP(P, R, reward_law="bernoulli")
