@@ -42,7 +42,9 @@ CONTINUOUS = (
     "continuous-riverswim",
     "lqg",
     "mountain-car",
+    "planar-mixture",
     "replacement",
+    "rough-mixture",
     "ship-steering",
 )
 """The environments with continuous states, as `gainful.environments.continuous_names` lists them."""

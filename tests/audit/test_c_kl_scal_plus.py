@@ -14,6 +14,7 @@ from gainful.audit.audit import audit
 from gainful.audit.c_kl_scal_plus import LEVELS, NextStates
 from gainful.audit.cells import CellsTruth
 from gainful.audit.run import audit_run
+from gainful.environments.continuous.oracle import OracleSolution
 
 BINS = 6
 
@@ -85,7 +86,7 @@ def test_next_states_are_counted_by_their_bias_on_right_closed_cells() -> None:
     kept.absorb(log)
     assert log.n == 0
     solved = truth.solution
-    assert solved is not None
+    assert isinstance(solved, OracleSolution)
     bias = np.interp(points[:, 1], solved.nodes, solved.bias)
     low, width = solved.bias.min(), np.ptp(solved.bias) / LEVELS
     cells = np.minimum(np.ceil(points[:, 0] * BINS).astype(int) - 1, BINS - 1)

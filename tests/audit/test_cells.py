@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 import gainful as gf
 from gainful.audit import audit, audit_run
 from gainful.audit.c_scal_plus import CellsAuditor
-from gainful.audit.cells import SHARES, CellsTruth, right_closed_edges
+from gainful.audit.cells import CellsTruth, right_closed_edges
+from gainful.audit.interval_law import SHARES, IntervalTables
 from gainful.audit.points import POINTS
 from gainful.audit.trace import STATEMENTS_ABOUT_THE_TRACE
-from gainful.environments.continuous.oracle import oracle_gain, oracle_solution
+from gainful.environments.continuous.oracle import OracleSolution, oracle_gain, oracle_solution
 from gainful.simulation.continuous import LOGGED_PAUSE
 from gainful.simulation.simulate import new_simulation
 from gainful.theory.equations import scal_plus_bonus, scal_plus_deviation
@@ -76,7 +77,7 @@ def slow_expectation(truth: CellsTruth, x: float, a: int) -> float:
     """E h(X') = h(1) - ∫ h'·F, by Gauss and Legendre between nodes and kinks of F: not by the law's own integral."""
     env, solved = truth.environment, truth.solution
     assert env.law is not None
-    assert solved is not None
+    assert isinstance(solved, OracleSolution)
     kinks = [x, min(x + a / (env.n_actions - 1), 1.0)]  # wear as it is; stock with the order
     z = np.unique([*solved.nodes, *kinks])
     s, w = np.polynomial.legendre.leggauss(6)
@@ -105,7 +106,7 @@ class Watcher:
     def events(self, k: int) -> dict[str, tuple[float, float, Any]]:
         """(a), (b) with v_k and (b) for all v as episode k begins: found, allowed, found/allowed per pair; and gaps."""
         agent, solved, env = self.agent, self.truth.solution, self.truth.environment
-        assert solved is not None
+        assert isinstance(solved, OracleSolution)
         step, v, part = self.plans[k]
         S, A, c, r_max = part.n_cells, env.n_actions, agent.span, agent.reward_range
         added = (c + r_max) * (agent.lipschitz or 0.0) * S ** -(agent.holder or 1.0)
@@ -216,8 +217,9 @@ def test_the_law_at_points_is_that_of_the_steps() -> None:
     truth = truth_for("continuous-inventory")
     env, part = truth.environment, gf.Partition.uniform(bins=6)
     tables, n = truth.on(part), 6_000
+    assert isinstance(tables, IntervalTables)
     for row, a in ((0, 2), (14, 0), (29, 4)):
-        to = np.array([env.step(t, [tables.places[row]], a, seed=1)[1][0] for t in range(n)])
+        to = np.array([env.step(t, tables.places[row], a, seed=1)[1][0] for t in range(n)])
         p = np.zeros(6)
         at = row * env.n_actions + a
         first, ptr, values = tables.laws

@@ -27,7 +27,8 @@ from gainful.partition import Partition
 from gainful.rng import Role, draw, stream_key, uniform
 
 NAMES = continuous_names()
-LIPSCHITZ = [name for name in NAMES if make_continuous(name).lipschitz is not None]
+ON_A_LINE = [name for name in NAMES if make_continuous(name).law is not None]
+SMOOTH = [name for name in NAMES if make_continuous(name).lipschitz is not None]
 Array = NDArray[np.float64]
 
 
@@ -113,10 +114,10 @@ def test_states_stay_in_the_unit_cube_and_rewards_in_their_range(name: str) -> N
     assert max(rewards) <= env.reward_max
 
 
-@pytest.mark.parametrize("name", LIPSCHITZ)
+@pytest.mark.parametrize("name", SMOOTH)
 def test_the_range_of_rewards_is_reached(name: str) -> None:
     env = make_continuous(name)
-    points = np.linspace(0.0, 1.0, 20_001)
+    points = np.repeat(np.linspace(0.0, 1.0, 20_001)[:, None], env.dim, axis=1)
     found = np.concatenate([env.rewards(points, a) for a in range(env.n_actions)])
     tolerance = 1e-6 * env.reward_range
     assert found.min() == pytest.approx(env.reward_min, rel=0, abs=tolerance)
@@ -243,12 +244,28 @@ def car(env: ContinuousEnvironment, x: Array, a: int, bits: list[np.uint64]) -> 
     return 0.0, [(position + 1.2) / 1.8, (velocity + 0.07) / 0.14]
 
 
+def mixture(env: ContinuousEnvironment, x: Array, a: int, bits: list[np.uint64]) -> tuple[float, list[float]]:
+    m, alpha = env.settings["teeth"], env.settings["holder"]
+
+    def tooth(y: float) -> float:
+        return 2 * m * min(abs(y - k / m) for k in range(m + 1))
+
+    pay = float(np.mean([tooth(y) for y in x])) ** alpha
+    good = uniform(bits[0]) < (0.5 if a == 0 else 0.5 * (1 - pay))
+    to = [uniform(b) for b in bits[1:]]
+    if (np.mean([tooth(y) for y in to]) > 0.5) != good:
+        to = [(y + 0.5 / m) % 1.0 for y in to]
+    return (0.4 if a == 0 else pay), to
+
+
 WRITTEN_OUT = {
     "continuous-riverswim": river,
     "lqg": linear,
     "continuous-inventory": shop,
     "replacement": machine,
     "ship-steering": ship,
+    "rough-mixture": mixture,
+    "planar-mixture": mixture,
     "mountain-car": car,
 }
 
@@ -299,7 +316,7 @@ def densities(env: ContinuousEnvironment, points: Array, action: int, cells: int
     return np.asarray(np.diff(cdf, axis=1))
 
 
-@pytest.mark.parametrize("name", LIPSCHITZ)
+@pytest.mark.parametrize("name", ON_A_LINE)
 def test_rewards_and_laws_obey_the_stated_constants(name: str) -> None:
     """On a grid the ℓ₁ distance of cell masses is at most that of the laws, and close to it for small cells."""
     env = make_continuous(name)
@@ -331,13 +348,15 @@ def test_the_constants_of_the_defaults() -> None:
         "lqg": pytest.approx(math.sqrt(2 / math.pi) / 0.125, rel=1e-12, abs=0),
         "continuous-inventory": pytest.approx(10.0, rel=1e-12, abs=0),
         "replacement": pytest.approx(20.0, rel=1e-12, abs=0),
+        "rough-mixture": 2.0,
+        "planar-mixture": 2.0,
         "ship-steering": None,
         "mountain-car": None,
     }
     assert river_L == pytest.approx(99.946, rel=0, abs=1e-3)
 
 
-@pytest.mark.parametrize("name", LIPSCHITZ)
+@pytest.mark.parametrize("name", ON_A_LINE)
 def test_steps_have_the_stated_law(name: str) -> None:
     env = make_continuous(name)
     assert env.law is not None
@@ -355,7 +374,7 @@ def test_steps_have_the_stated_law(name: str) -> None:
                 assert kstest(u, "uniform").pvalue > 1e-4
 
 
-@pytest.mark.parametrize("name", LIPSCHITZ)
+@pytest.mark.parametrize("name", ON_A_LINE)
 def test_the_integral_of_the_law_is_its_integral(name: str) -> None:
     env = make_continuous(name)
     assert env.law is not None
@@ -383,7 +402,9 @@ def test_ids() -> None:
         "gainful/ContinuousRiverSwim-v0",
         "gainful/LQG-v0",
         "gainful/MountainCar-v0",
+        "gainful/PlanarMixture-v0",
         "gainful/Replacement-v0",
+        "gainful/RoughMixture-v0",
         "gainful/ShipSteering-v0",
     ]
 
@@ -480,6 +501,10 @@ def test_tables_and_continuous_environments_are_told_apart() -> None:
         ("lqg", {"bound": -1.0}, "bound is -1"),
         ("continuous-inventory", {"mean_demand": math.nan}, "mean_demand is nan"),
         ("replacement", {"mean_wear": 0.0}, "mean_wear is 0"),
+        ("rough-mixture", {"holder": 1.5}, "holder is 1.5"),
+        ("rough-mixture", {"chance": 1.0}, "chance is 1"),
+        ("planar-mixture", {"teeth": 0}, "teeth is 0"),
+        ("planar-mixture", {"rest_reward": -0.1}, "rest_reward is -0.1"),
         ("ship-steering", {"goal_radius": "big"}, "goal_radius is 'big'"),
         ("mountain-car", {"force": 0.0}, "force is 0"),
     ],

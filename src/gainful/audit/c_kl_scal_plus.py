@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful._compiled import kernel
 from gainful.agents.c_kl_scal_plus import CKLSCALPlus
 from gainful.agents.episodic import EpisodeView
 from gainful.audit.c_scal_plus import SAMPLED, DrainedLog, checked_cells
-from gainful.audit.cells import CellsTruth, CellTables, right_closed_edges
+from gainful.audit.cell_tables import CellTables
+from gainful.audit.cells import CellsTruth, grid_of, right_closed_edges
 from gainful.audit.findings import Finding, Floats, compared, not_applicable
 from gainful.audit.kl_plans import STATEMENTS_ABOUT_KL_PLANS, KLPlanAuditor
 from gainful.audit.kl_rows import Dominations, Functions, SetsInUse, dominations
-from gainful.audit.points import POINTS, BiasLine, Grid, LoggedTransitions, bias_at, cell_of
+from gainful.audit.points import POINTS, LoggedTransitions
 from gainful.audit.rows import CountedRows, TrueRows
 from gainful.simulation.continuous import ContinuousSimulation
 from gainful.theory.kl_regret import c_kl_scal_plus_terms_at
@@ -31,34 +31,18 @@ MOST_LEVELS = 20_000_000
 """Numbers that the histograms of all pairs may hold; above, the domination of the bias is not checked."""
 
 
-@kernel
-def count_levels(moves: LoggedTransitions, end: int, grid: Grid, line: BiasLine, levels: Any, out: Any) -> None:
-    """Count h(x') of the first `end` transitions, rounded down to `levels`, for the pair of each: (pairs, LEVELS)."""
-    moves, grid, line = LoggedTransitions(*moves), Grid(*grid), BiasLine(*line)
-    low, width = levels[0], levels[1] - levels[0]
-    for i in range(end):
-        pair = cell_of(moves.origin[i], grid) * grid.n_actions + moves.action[i]
-        level = 0
-        if width > 0.0:
-            level = min(max(int((bias_at(moves.target[i, 0], line) - low) / width), 0), levels.size - 1)
-        out[pair, level] += 1
-
-
 class NextStates:
     """The empirical law of h(x') for every pair of a cell and an action, counted on right-closed cells."""
 
     def __init__(self, agent: CKLSCALPlus, truth: CellsTruth, tables: CellTables, slack: float) -> None:
         solved, part, A = truth.solution, agent.partition, agent.n_actions
         assert solved is not None
-        edges = right_closed_edges(part, 0)
-        self._grid = Grid(np.array(part.bins, dtype=np.int64), edges, np.zeros(1, dtype=np.int64), A)
-        n = solved.nodes.size
-        guide = np.searchsorted(solved.nodes, np.arange(4 * n + 1) / (4 * n), "left")
-        self._line = BiasLine(solved.nodes, solved.bias, np.clip(guide - 1, 0, n - 2), *truth.to_unit(part))
-        low, top = float(solved.bias.min()), float(solved.bias.max())
+        self._grid = grid_of(part, A)
+        self._counter = tables.counter()
+        low, top = solved.ends
         pairs = part.n_cells * A
         width = (top - low) / LEVELS
-        self._levels = low + width * np.arange(LEVELS)
+        self._levels = low + width * np.arange(LEVELS, dtype=np.float64)
         self.counts: NDArray[np.int64] = np.zeros((pairs, LEVELS), dtype=np.int64)
         # the largest E[h(X')|x,a] of a cell, less what states of one cell differ by and what rounding down may take
         shape = (part.n_cells, POINTS, A)
@@ -78,8 +62,8 @@ class NextStates:
 
     def absorb(self, log: Any) -> None:
         """Count the transitions of the log, and empty it."""
-        moves = (log.origin, log.target, log.action)
-        count_levels(moves, log.n, tuple(self._grid), tuple(self._line), self._levels, self.counts)
+        moves = LoggedTransitions(log.origin, log.target, log.action)
+        self._counter.count_levels(moves, log.n, self._grid, self._levels, self.counts)
         log.n = 0
 
     def rows(self) -> tuple[Any, ...]:

@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 from gainful.agents.c_scal_plus import CSCALPlus
 from gainful.agents.episodic import EpisodeView
 from gainful.agents.refinement import TransitionLog
-from gainful.audit.cells import CellsTruth, CellTables, exact_edges, right_closed_edges, to_coefficients
+from gainful.audit.cell_tables import CellTables, PointCounter
+from gainful.audit.cells import CellsTruth, exact_edges, grid_of, right_closed_edges
 from gainful.audit.episodes import episode_rule
 from gainful.audit.findings import Cases, Finding, Floats, compared, joined, not_applicable
+from gainful.audit.interval_law import IntervalCounter
 from gainful.audit.planned import (
     EpisodeRecorder,
     PlannedEpisodes,
@@ -30,21 +32,7 @@ from gainful.audit.planned import (
     over_pairs,
     plan_cases,
 )
-from gainful.audit.points import (
-    BIAS,
-    COUNTS,
-    NODES,
-    POINTS,
-    TRUE_VALUES,
-    Bands,
-    BiasLine,
-    CellSums,
-    Grid,
-    LawPieces,
-    LoggedTransitions,
-    compare_points,
-    take,
-)
+from gainful.audit.points import BIAS, POINTS, TRUE_VALUES, CellSums, LoggedTransitions
 from gainful.audit.rows import TrueRows, counted_rows
 from gainful.audit.scal_plus import STATEMENTS_OF_SCAL_PLUS
 from gainful.audit.sharp import STATEMENTS_OF_THEOREM_11
@@ -130,7 +118,7 @@ class SampledEpisodes:
         return np.asarray(np.where(self.planned.visited[..., None], errors, 0.0))
 
     def at_worst(self, found: Floats, allowed: Floats) -> tuple[Cases, Floats]:
-        """The point of each episode where found/allowed is largest, and where it lies in the unit interval."""
+        """The point of each episode where found/allowed is largest, and where it lies in the unit cube."""
         ratio = np.where(self.model.counted, found / allowed[..., None], -1.0)
         at, (left,) = largest_of(ratio, found)
         A, pair, K = self.planned.constants.n_actions, at // POINTS, len(found)
@@ -219,17 +207,14 @@ class CellStage:
             error = (agent.span + agent.reward_range) * agent.lipschitz / min(part.bins) ** agent.holder
         n = min(part.bins)
         self.constants = ScalPlusConstants.of(core, S + 1, error, pairs * n * (n + 1) if agent.doubling else pairs)
-        edges = [right_closed_edges(part, i) for i in range(part.dim)]
-        self.checked_cells = checked_cells(part, edges)
-        self.grid = Grid(
-            np.array(part.bins, dtype=np.int64),
-            np.concatenate(edges),
-            np.append(0, np.cumsum([e.size for e in edges]))[:-1].astype(np.int64),
-            A,
-        )
+        self.checked_cells = checked_cells(part, [right_closed_edges(part, i) for i in range(part.dim)])
+        self.grid = grid_of(part, A)
         self.sums = CellSums(np.zeros(pairs, dtype=np.int64), np.zeros(pairs))
         self.tables: CellTables | None = None if solved is None else truth.on(part)
-        self.level, self._line, self._law = self._true_model(truth, self.tables)
+        self._counter: PointCounter = IntervalCounter.without_a_law()
+        if self.tables is not None:
+            self._counter = self.tables.counter()
+        self.level = self._counter.level
         nothing = TrueRows(np.zeros(pairs + 1, dtype=np.int64), np.zeros(0, dtype=np.uint32), np.zeros(0))
         for array in nothing:
             array.flags.writeable = False  # as the rows of an MDP: one compiled kernel for both
@@ -244,26 +229,10 @@ class CellStage:
         self.episodes = 0
         """Begun on these cells."""
 
-    def _true_model(self, truth: CellsTruth, tables: CellTables | None) -> tuple[int, BiasLine, LawPieces]:
-        """How much of the true model is known, h, and x ↦ p(·|x,a)."""
-        part, solved = self.partition, truth.solution
-        nothing, zero = np.zeros(2), np.zeros(1, dtype=np.int64)
-        nothing.flags.writeable = False  # as the oracle's arrays: one compiled kernel for both
-        line = BiasLine(nothing, nothing, np.zeros(2, dtype=np.int64), 0.0, 1.0)
-        level, pieces, bands, rows = COUNTS, 0, Bands(zero, zero, np.zeros(1)), 1
-        if tables is not None and solved is not None:
-            level, pieces, bands = TRUE_VALUES if tables.pieces else BIAS, tables.pieces, tables.polynomials
-            n = solved.nodes.size
-            guide = np.searchsorted(solved.nodes, np.arange(4 * n + 1) / (4 * n), "left")
-            line = BiasLine(solved.nodes, solved.bias, np.clip(guide - 1, 0, n - 2), *truth.to_unit(part))
-            rows = max(1, self.grid.n_actions * part.n_cells * pieces)
-        law = LawPieces(pieces, bands, to_coefficients(), np.zeros((rows, NODES)), np.full(rows, -1, dtype=np.int64))
-        return level, line, law
-
     def count(self, log: TransitionLog, begin: int, end: int, level: int, episode: int, values: Floats) -> float:
         """Count transitions of the log; returns Σ (p(·|x,a)·v - v(x)) of them."""
         moves = LoggedTransitions(log.origin, log.target, log.action)
-        return float(take(moves, (begin, end), self.grid, level, self._line, self._law, (episode, values), self.sums))
+        return self._counter.take(moves, (begin, end), self.grid, level, (episode, values), self.sums)
 
     def cell(self, point: Floats) -> int:
         """The right-closed cell of a point."""
@@ -278,16 +247,9 @@ class CellStage:
         i = self.recorder.n
         self.recorder.add(view)
         self._counts[i], self._bias_sums[i] = self.sums
-        if self.tables is not None:
-            compare_points(
-                counted_rows(view.statistics),
-                self._possible,
-                self.tables.laws,
-                self.tables.inside,
-                view.plan.values,
-                self._true_values[i],
-                self._distance[i],
-            )
+        self._counter.compare(
+            counted_rows(view.statistics), self._possible, view.plan.values, self._true_values[i], self._distance[i]
+        )
         self.episodes += 1
 
     def examine(self) -> tuple[PlannedEpisodes, SampledEpisodes | None, NDArray[np.int64]]:
@@ -375,7 +337,7 @@ class CellsAuditor:
         self._indexed.append((self.agent.t + 1, *stage.checked_cells))
         self._values, self._drift = np.zeros(stage.partition.n_cells), 0.0
         if stage.tables is not None:
-            self._law_known = self._law_known and stage.tables.pieces > 0
+            self._law_known = self._law_known and stage.level == TRUE_VALUES
             self._law_error = max(self._law_error, stage.tables.error)
         if self._own_log is not None and self._counted:
             stage.count(self._own_log, 0, self._counted, min(stage.level, BIAS), 0, self._values)
@@ -488,14 +450,15 @@ class CellsAuditor:
             }
         return {name: found[name] for name in self.names}, shown
 
-    def _nearest(self, found: dict[str, Finding]) -> dict[str, float]:
-        """For each event the point, in the agent's coordinates, where it was worst."""
-        origin, length = self.truth.to_unit(self.partition)
-        nearest = {}
+    def _nearest(self, found: dict[str, Finding]) -> dict[str, float | list[float]]:
+        """For each event the point, in the agent's coordinates, where it was worst: a number if d = 1."""
+        origin, length = np.array([self.truth.to_unit(self.partition, i) for i in range(self.partition.dim)]).T
+        nearest: dict[str, float | list[float]] = {}
         for name in self._events:
             worst = found[name].worst
             if worst is not None:
-                nearest[name] = origin + length * float(np.concatenate(self._places[name])[worst.episode - 1])
+                point = (origin + length * np.concatenate(self._places[name])[worst.episode - 1]).tolist()
+                nearest[name] = point[0] if len(point) == 1 else point
         return nearest
 
     def _reasons(self) -> dict[str, str]:

@@ -201,3 +201,16 @@ def compare_points(
         for i in range(rows.begin[k], row_end):
             q[rows.next_state[i]] = 0.0
         q[ANCHOR] = 0.0
+
+
+@kernel
+def count_levels(moves: LoggedTransitions, end: int, grid: Grid, line: BiasLine, levels: Any, out: Any) -> None:
+    """Count h(x') of the first `end` transitions, rounded down to `levels`, for the pair of each: (pairs, LEVELS)."""
+    moves, grid, line = LoggedTransitions(*moves), Grid(*grid), BiasLine(*line)
+    low, width = levels[0], levels[1] - levels[0]
+    for i in range(end):
+        pair = cell_of(moves.origin[i], grid) * grid.n_actions + moves.action[i]
+        level = 0
+        if width > 0.0:
+            level = min(max(int((bias_at(moves.target[i, 0], line) - low) / width), 0), levels.size - 1)
+        out[pair, level] += 1

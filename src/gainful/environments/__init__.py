@@ -42,7 +42,9 @@ if TYPE_CHECKING:
     from gainful.environments.continuous.lqg import lqg
     from gainful.environments.continuous.mountain_car import mountain_car
     from gainful.environments.continuous.oracle import OracleGain, oracle_gain
+    from gainful.environments.continuous.planar_mixture import planar_mixture
     from gainful.environments.continuous.replacement import replacement
+    from gainful.environments.continuous.rough_mixture import rough_mixture
     from gainful.environments.continuous.ship_steering import ship_steering
 
 # name -> module of the package `continuous`, loaded on first use because they need compiled code
@@ -54,7 +56,9 @@ _HOME = {
     "lqg": "lqg",
     "mountain_car": "mountain_car",
     "oracle_gain": "oracle",
+    "planar_mixture": "planar_mixture",
     "replacement": "replacement",
+    "rough_mixture": "rough_mixture",
     "ship_steering": "ship_steering",
 }
 
@@ -81,12 +85,14 @@ __all__ = [
     "mountain_car",
     "names",
     "oracle_gain",
+    "planar_mixture",
     "register_all",
     "replacement",
     "riverswim",
     "riverswim_bourel",
     "riverswim_ergodic",
     "riverswim_maillard",
+    "rough_mixture",
     "server_routing",
     "ship_steering",
     "six_arms",

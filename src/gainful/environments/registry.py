@@ -63,7 +63,9 @@ _CONTINUOUS = (
     "continuous-riverswim",
     "lqg",
     "mountain-car",
+    "planar-mixture",
     "replacement",
+    "rough-mixture",
     "ship-steering",
 )
 

@@ -299,7 +299,7 @@ def own_span(env: Any) -> float | None:
 
     if isinstance(env, MDP):
         return solve(env).span
-    if isinstance(env, ContinuousEnvironment) and (env.law is not None or env.grid_model is not None):
+    if isinstance(env, ContinuousEnvironment) and env.has_oracle:
         return oracle_gain(env).span
     return None
 

@@ -452,7 +452,7 @@ class ResolvedSpec:
             return self._made(agent, _make_agent, agent.name, values, made, horizon) is not None
         if points:
             oracle = values.get("span") is not None and parse_span(values["span"]).is_oracle
-            if oracle and not (made.law or made.grid_model):
+            if oracle and not made.has_oracle:
                 self._problem(
                     agent.path("span") if "span" in agent.given else agent.place,
                     f'{agent.name}: span = "auto" needs a model, and {environment.name} has none; give it a number',

@@ -263,7 +263,7 @@ def known_gain(env: ContinuousEnvironment | None, gain: float | OracleGain | Non
         return float(gain), "given"
     if env is None:
         return math.nan, "unknown: say gain=, the optimal average reward per step"
-    if env.law is None and env.grid_model is None:
+    if not env.has_oracle:
         return math.nan, f"unknown: {env.name} has no oracle; say gain=, the optimal average reward per step"
     found = _oracle(env)
     return found.gain, str(found)

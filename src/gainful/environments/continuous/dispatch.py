@@ -17,6 +17,7 @@ from gainful.environments.continuous.continuous_riverswim import river_step
 from gainful.environments.continuous.environment import EnvironmentKind
 from gainful.environments.continuous.lqg import DRAWS as _LQG_DRAWS
 from gainful.environments.continuous.lqg import lqg_step
+from gainful.environments.continuous.mixture import mixture_step
 from gainful.environments.continuous.mountain_car import DRAWS as _CAR_DRAWS
 from gainful.environments.continuous.mountain_car import car_step
 from gainful.environments.continuous.replacement import DRAWS as _WEAR_DRAWS
@@ -31,10 +32,11 @@ _RIVER, _LQG, _INVENTORY = (
     int(EnvironmentKind.LQG),
     int(EnvironmentKind.CONTINUOUS_INVENTORY),
 )
-_WEAR, _SHIP, _CAR = (
+_WEAR, _SHIP, _CAR, _MIXTURE = (
     int(EnvironmentKind.REPLACEMENT),
     int(EnvironmentKind.SHIP_STEERING),
     int(EnvironmentKind.MOUNTAIN_CAR),
+    int(EnvironmentKind.MIXTURE),
 )
 
 
@@ -68,6 +70,8 @@ def continuous_step(kind: int, parameters: Any, x: Any, action: int, key: Any, t
         return ship_step(parameters, x, action, key, _first(_SHIP_DRAWS, t), out)
     if kind == _CAR:
         return car_step(parameters, x, action, key, _first(_CAR_DRAWS, t), out)
+    if kind == _MIXTURE:
+        return mixture_step(parameters, x, action, key, _first(x.size + 1, t), out)
     return np.nan
 
 

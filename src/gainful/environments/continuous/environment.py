@@ -17,6 +17,7 @@ from gainful.rng import Role, draws, stream_key
 
 if TYPE_CHECKING:
     from gainful.environments.continuous.gymnasium_env import ContinuousEnv
+    from gainful.environments.continuous.mixture import MixtureLaw
     from gainful.mdp.model import MDP
 
 Array = NDArray[np.float64]
@@ -35,6 +36,7 @@ class EnvironmentKind(IntEnum):
     REPLACEMENT = 4
     SHIP_STEERING = 5
     MOUNTAIN_CAR = 6
+    MIXTURE = 7
 
 
 class Curvature(NamedTuple):
@@ -94,6 +96,8 @@ class ContinuousEnvironment:
         Bounds on second derivatives, for `oracle_gain`.
     grid_model : callable, optional
         For d = 2: the finite model with `bins` intervals per axis that `oracle_gain` solves.
+    mixture : MixtureLaw, optional
+        The law of the next state if it is a mixture of two fixed laws.
     function : callable, optional
         The compiled step(x, action, uniforms, out) of `from_function`.
 
@@ -130,6 +134,8 @@ class ContinuousEnvironment:
     curvature: Curvature | None = None
     grid_model: Callable[[int], MDP] | None = None
     """For d = 2: the finite model of `bins` intervals per axis that the oracle solves."""
+    mixture: MixtureLaw | None = None
+    """The law of the next state if it is a mixture of two fixed laws: gain and bias are then in closed form."""
     function: Any = None
     """The compiled step(x, action, uniforms, out) of `from_function`; None for the shipped environments."""
 
@@ -308,6 +314,11 @@ class ContinuousEnvironment:
         if self.reward_lipschitz is None or self.transition_lipschitz is None or self.holder is None:
             return None
         return max(self.reward_lipschitz / self.reward_range, self.transition_lipschitz)
+
+    @property
+    def has_oracle(self) -> bool:
+        """Whether `oracle_gain` can compute the optimal gain."""
+        return self.law is not None or self.grid_model is not None or self.mixture is not None
 
     def to_unit(self, point: ArrayLike) -> Array:
         """Convert from the user's units to the unit cube.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gainful.arguments import whole
 from gainful.environments.continuous.environment import ContinuousEnvironment
+from gainful.environments.continuous.mixture import REST, WORK, MixtureLaw
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
 from gainful.partition import Partition
@@ -35,7 +36,7 @@ class OracleGain:
     gain : float
         The optimal gain.
     bounds : tuple of float, or None
-        A proven bracket on the gain (d = 1 only).
+        A proven bracket on the gain (d = 1, and mixtures).
     error : float
         By how much the gain changed from half as many intervals to `bins`: an estimate of the remaining error.
     span : float
@@ -110,8 +111,11 @@ def oracle_gain(env: ContinuousEnvironment, bins: int | None = None) -> OracleGa
     1/bins, where the plain bound (r_max + ½ sp(h))·L·(1/2n)^α of piecewise constant functions is first order with a
     constant of thousands on RiverSwim. The bounds are widened by 1e-9·(1 + sp(h) + max|r|) for rounding.
 
-    **d = 2.** The environment's own grid model is solved (noise by quadrature, next states by bilinear interpolation);
-    the answer is an estimate, `error` is its change from `bins` to 2·`bins`, and `bounds` is None.
+    **Mixtures.** If the next state has one of two fixed laws (`rough_mixture`, `planar_mixture`), the gain is in closed
+    form and certified to rounding, in one dimension and in two; `bins` then only says where to keep the policy.
+
+    **Otherwise, d = 2.** The environment's own grid model is solved (noise by quadrature, next states by bilinear
+    interpolation); the answer is an estimate, `error` is its change from `bins` to 2·`bins`, and `bounds` is None.
 
     Parameters
     ----------
@@ -136,7 +140,7 @@ def oracle_gain(env: ContinuousEnvironment, bins: int | None = None) -> OracleGa
     >>> found.bounds[0] < 0.536675 < found.bounds[1], found.bounds[1] - found.bounds[0] < 0.002
     (True, True)
     """
-    if env.law is None and env.grid_model is None:
+    if not env.has_oracle:
         reason = (
             f"it has {env.dim} dimensions, and a grid is feasible for at most 2"
             if env.dim > 2
@@ -149,6 +153,8 @@ def oracle_gain(env: ContinuousEnvironment, bins: int | None = None) -> OracleGa
             problem=f"{env.name} has no oracle: {reason}",
         )
     n = DEFAULT_BINS[env.dim] if bins is None else whole("bins", bins, 4)
+    if env.mixture is not None:
+        return _of_mixture(env.mixture, 2 * n)
     if env.law is not None:
         coarse, fine = (_interval(env, k) for k in (n, 2 * n))
         partition = Partition.uniform(bins=2 * n)
@@ -178,6 +184,22 @@ def oracle_gain(env: ContinuousEnvironment, bins: int | None = None) -> OracleGa
     )
 
 
+def _of_mixture(law: MixtureLaw, bins: int) -> OracleGain:
+    """The closed form, and the best action at the centre of each of `bins` cells per axis."""
+    solved = law.solution
+    partition = Partition.uniform(bins=bins, dim=law.dim)
+    return OracleGain(
+        gain=solved.gain,
+        bounds=solved.bounds,
+        error=(solved.bounds[1] - solved.bounds[0]) / 2.0,
+        span=solved.span,
+        bins=bins,
+        method="closed form",
+        partition=partition,
+        actions=np.where(law.level(partition.centers) > solved.threshold, WORK, REST),
+    )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class OracleSolution:
     """The solution of `oracle_gain` on its finer grid for d = 1: h, linear between the nodes, and F_a at the nodes.
@@ -198,6 +220,11 @@ class OracleSolution:
     def span(self) -> float:
         """sp(h)."""
         return float(np.ptp(self.bias))
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest h."""
+        return float(self.bias.min()), float(self.bias.max())
 
 
 @lru_cache(maxsize=16)
