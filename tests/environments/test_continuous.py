@@ -245,7 +245,7 @@ def car(env: ContinuousEnvironment, x: Array, a: int, bits: list[np.uint64]) -> 
 
 
 def mixture(env: ContinuousEnvironment, x: Array, a: int, bits: list[np.uint64]) -> tuple[float, list[float]]:
-    m, alpha = env.settings["teeth"], env.settings["holder"]
+    m, alpha = int(env.settings["teeth"]), float(env.settings["holder"])
 
     def tooth(y: float) -> float:
         return 2 * m * min(abs(y - k / m) for k in range(m + 1))
