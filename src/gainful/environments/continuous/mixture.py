@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 
 REST, WORK = 0, 1
 _TEETH, _HOLDER, _REST_REWARD, _CHANCE = range(4)
-ROUNDING = 1e-12
+CLOSED_FORM_ROUNDING = 1e-12
 """Above the rounding errors of the closed forms: some dozens of operations on numbers of at most 10."""
 
 
@@ -271,7 +271,7 @@ def solve_mixture(law: MixtureLaw) -> MixtureSolution:
         low, high = (middle, high) if good - bad > middle else (low, middle)
     bad, good = expectations(law, low)
     off = kappa * (good - bad - low)
-    return MixtureSolution(law, low, bad, (bad + min(off, 0.0) - ROUNDING, bad + max(off, 0.0) + ROUNDING))
+    return MixtureSolution(law, low, bad, (bad + min(off, 0.0) - CLOSED_FORM_ROUNDING, bad + max(off, 0.0) + ROUNDING))
 
 
 # ---------------------------------------------------------------------- the environment
