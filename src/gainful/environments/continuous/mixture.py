@@ -271,7 +271,9 @@ def solve_mixture(law: MixtureLaw) -> MixtureSolution:
         low, high = (middle, high) if good - bad > middle else (low, middle)
     bad, good = expectations(law, low)
     off = kappa * (good - bad - low)
-    return MixtureSolution(law, low, bad, (bad + min(off, 0.0) - CLOSED_FORM_ROUNDING, bad + max(off, 0.0) + ROUNDING))
+    return MixtureSolution(
+        law, low, bad, (bad + min(off, 0.0) - CLOSED_FORM_ROUNDING, bad + max(off, 0.0) + CLOSED_FORM_ROUNDING)
+    )
 
 
 # ---------------------------------------------------------------------- the environment
