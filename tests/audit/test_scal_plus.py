@@ -262,9 +262,15 @@ def test_an_agent_that_is_not_new_is_refused() -> None:
         audit_run(agent, gf.environments.riverswim(6), 100)
 
 
-def test_an_agent_without_a_theorem_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="PSRL in an MDP: no theorem"):
-        audit_run(gf.PSRL(6, 2), gf.environments.riverswim(6), 100)
+class _OnesOwn(gf.EpisodicAgent):
+    """An agent about which nothing is known."""
+
+
+def test_an_agent_without_a_theorem_is_refused_and_told_what_can_be_done() -> None:
+    with pytest.raises(InvalidArgumentError, match="_OnesOwn in an MDP: no theorem") as raised:
+        audit_run(_OnesOwn(6, 2), gf.environments.riverswim(6), 100)
+    assert "scal-plus" in str(raised.value)
+    assert "check_agent" in str(raised.value)
 
 
 def test_the_bound_is_never_below_the_regret() -> None:

@@ -59,7 +59,7 @@ def test_kl_scal_plus_is_audited_without_a_span_unless_one_is_given(gainful: Gai
 
 
 @pytest.mark.slow
-def test_a_spec_is_audited_and_what_has_no_theorem_is_listed(gainful: Gainful, tmp_path: Path) -> None:
+def test_a_spec_is_audited_with_agents_that_have_no_theorem(gainful: Gainful, tmp_path: Path) -> None:
     spec = tmp_path / "two.toml"
     spec.write_text(
         'title = "two"\nhorizon = 2e3\nseeds = 1\n[[environments]]\nname = "riverswim"\n[[agents]]\n'
@@ -67,17 +67,18 @@ def test_a_spec_is_audited_and_what_has_no_theorem_is_listed(gainful: Gainful, t
     )
     found = gainful("audit", str(spec), "--runs", "2", "--horizon", "1000", "--out", str(tmp_path / "out"), "--json")
     assert found.code == 0, found.err
-    assert [(a["agent"], a["horizon"]) for a in found.data["audits"]] == [("mine", 1000)]
-    (skipped,) = found.data["not_audited"]
-    assert skipped["agent"] == "psrl"
-    assert "no theorem" in skipped["reason"]
+    assert [(a["agent"], a["horizon"]) for a in found.data["audits"]] == [("mine", 1000), ("psrl", 1000)]
+    assert found.data["not_audited"] == []
+    of_psrl = {v["statement"]: v for v in found.data["audits"][1]["verdicts"]}
+    assert of_psrl["regret-bound"]["verdict"] == "no theorem"
+    assert "prior" in of_psrl["regret-bound"]["remark"]
     assert json.loads((tmp_path / "out" / "audit.json").read_text()) == found.data
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["audit", "riverswim", "--agent", "psrl", "--runs", "1"], "PSRL in an MDP: no theorem about it is audited"),
+        (["audit", "riverswim", "--agent", "ucbvi", "--runs", "1"], "episode_length"),
         (["audit", "riverswim", "--agent", "ucrl-2"], "did you mean 'ucrl2'"),
         (["audit", "riverswim", "--horizon", "0"], "horizon is 0"),
         (["audit", "riverswim", "--runs", "0"], "--runs"),

@@ -171,8 +171,9 @@ class OptPSRL(EpisodicAgent):
         rewards = np.repeat(r.reshape(S, A), psi, axis=1)
         rng = planning_generator(self.seed, len(self.records))
         for attempt in range(REDRAWS):
+            rows = self.sample_rows(counts, lower, known, rng)
             model = MDP(
-                self.sample_rows(counts, lower, known, rng).reshape(S, A * psi, S),
+                rows.reshape(S, A * psi, S),
                 rewards,
                 allowed=np.repeat(self.allowed, psi, axis=1),
             )
@@ -190,12 +191,13 @@ class OptPSRL(EpisodicAgent):
                     raise
         assert found.actions is not None
         low, high = found.gain_bounds
+        shown = {} if self.on_episode is None else {"rows": rows, "attempts": attempt + 1}
         return EpisodePlan(
             actions=found.actions // psi,
             gain_bounds=(low + self.reward_min, high + self.reward_min),
             values=found.bias,
             sweeps=found.sweeps,
-            details={"rewards": r, "samples": found.actions % psi},
+            details={"rewards": r, "samples": found.actions % psi, **shown},
         )
 
     def sample_rows(

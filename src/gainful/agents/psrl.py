@@ -217,7 +217,8 @@ class PSRL(EpisodicAgent):
                 sweeps += found.sweeps
             except (NotConvergedError, PrecisionError, MultichainError):
                 pass  # some states are all but cut off: the policy found is as good as any
-        return self._episode(actions, (low, high), values, sweeps, t, {})
+        shown = {} if self.on_episode is None else {"sample": model, "completed": not narrow}
+        return self._episode(actions, (low, high), values, sweeps, t, shown)
 
     def _solve(
         self, rows: NDArray[np.float64], rewards: NDArray[np.float64], t: int, start: NDArray[np.float64] | None

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gainful.arguments import whole
+from gainful.audit.kinds import reason_void
 from gainful.audit.run import RunAudit, audit_run, truth_of
 from gainful.audit.truth import Truth
 from gainful.audit.verdicts import Verdict, judge, with_implications
@@ -33,7 +34,7 @@ class Audit:
     guarantee : str
         The guarantee of the agent.
     void : str
-        Why there is no guarantee for this agent; empty if the theorem holds.
+        Why statements that depend on the agent's constants are not guaranteed; empty if they are.
     delta : float
         The probability with which the guarantee may fail.
     horizon : int
@@ -205,7 +206,7 @@ def gathered(
         agent=agent_name or type(agent).__name__,
         settings={k: v for k, v in agent.settings().items() if k != "seed"},
         guarantee=str(guarantee),
-        void=guarantee.reason_void,
+        void=reason_void(agent),
         delta=agent.delta,
         horizon=runs[0].horizon,
         facts=facts_of(truth, agent),

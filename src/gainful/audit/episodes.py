@@ -36,3 +36,27 @@ def episode_rule(
     if found.failures == 0 and len(steps) > 1:
         found = compared(1.0 - ended[:-1], 0.0, steps[:-1], rounding=1e-12)
     return found
+
+
+def growing_episode_rule(
+    steps: Floats,
+    ratio: Floats,
+    pairs: NDArray[Any],
+    full: NDArray[Any],
+    made: NDArray[Any],
+    n_actions: int,
+) -> Finding:
+    """The rule of TSDE: that of doubling, and no episode is more than one step longer than the one before (T_0 = 1).
+
+    `made` are the steps of each episode. One that is one step longer than the one before needs no doubled pair.
+    """
+    longest = np.concatenate([[1], made[:-1]]) + 1
+    found = compared(made, longest, steps)
+    return found if found.failures else episode_rule(steps, ratio, pairs, full | (made == longest), n_actions)
+
+
+def block_rule(steps: Floats, made: NDArray[Any], length: int) -> Finding:
+    """Every episode but the last has `length` steps, and the last no more."""
+    off = np.abs(np.asarray(made, dtype=np.float64) - length)
+    off[-1:] = np.maximum(made[-1:] - length, 0)
+    return compared(off, 0.0, steps)

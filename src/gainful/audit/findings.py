@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -80,6 +80,8 @@ class Finding:
         Why it is not applicable; empty if it is.
     certain : bool
         Whether it could not have failed in this run, because whatever was possible is allowed.
+    unproven : str
+        Why no theorem says that it holds; empty if one does. The numbers then only describe what happened.
 
     Examples
     --------
@@ -93,6 +95,7 @@ class Finding:
     worst: Worst | None
     reason: str = ""
     certain: bool = False
+    unproven: str = ""
 
     @property
     def applicable(self) -> bool:
@@ -188,6 +191,15 @@ def joined(parts: Sequence[Columns]) -> Columns:
 def not_applicable(reason: str) -> Finding:
     """A statement whose assumptions do not hold here."""
     return Finding(0, 0, None, reason)
+
+
+def without_theorem(why: str, found: Finding | None = None) -> Finding:
+    """A statement that nobody has proven for this agent, with what was found about it, if it was looked at.
+
+    >>> without_theorem("the regret of PSRL is bounded on average over the prior only").checks
+    0
+    """
+    return replace(Finding(0, 0, None) if found is None else found, unproven=why)
 
 
 def compared(

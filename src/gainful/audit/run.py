@@ -5,20 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gainful.agents.c_kl_scal_plus import CKLSCALPlus
-from gainful.agents.c_scal_plus import CSCALPlus
 from gainful.agents.episodic import EpisodeView
-from gainful.agents.kl_scal_plus import KLSCALPlus
-from gainful.agents.kl_ucrl import KLUCRL
-from gainful.agents.scal import SCAL
-from gainful.agents.scal_plus import SCALPlus
-from gainful.agents.ucrl2 import UCRL2
-from gainful.agents.ucrl2b import UCRL2B
 from gainful.audit.findings import Finding
+from gainful.audit.kinds import auditor_class, repeats_the_run
 from gainful.audit.trace import TraceAuditor
 from gainful.audit.truth import Truth
 from gainful.errors import InvalidArgumentError
@@ -28,23 +21,6 @@ from gainful.simulation.simulate import new_simulation
 
 if TYPE_CHECKING:
     from gainful.audit.cells import CellsTruth
-
-AUDITED = ("scal-plus", "kl-scal-plus", "ucrl2", "ucrl2b", "scal", "tucrl", "kl-ucrl")
-"""The agents whose theorems are audited in a finite MDP; on continuous states c-scal-plus and c-kl-scal-plus."""
-
-
-class Auditor(Protocol):
-    """An object that checks the episodes of a run."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The statements it checks."""
-
-    def see(self, view: EpisodeView) -> None:
-        """Record an episode that begins."""
-
-    def findings(self) -> tuple[dict[str, Finding], dict[str, Any]]:
-        """Each statement's finding once the run is over, and numbers to show (plain values)."""
 
 
 @dataclass(frozen=True)
@@ -166,40 +142,6 @@ def truth_of(environment: Any) -> Truth | CellsTruth:
     )
 
 
-def auditor_class(agent: Any, truth: Any) -> Callable[[Any, Any, Any], Auditor]:
-    """The class that audits this kind of agent; an InvalidArgumentError if no theorem about it is audited."""
-    name, finite = type(agent).__name__, isinstance(truth, Truth)
-    if isinstance(agent, SCALPlus) and finite:
-        from gainful.audit.scal_plus import ScalPlusAuditor
-        from gainful.audit.sharp import BernsteinAuditor, SharpAuditor
-
-        ours = {"sharp": SharpAuditor, "bernstein": BernsteinAuditor}
-        return ours.get(agent.bonus, ScalPlusAuditor)
-    if isinstance(agent, CSCALPlus) and not finite:
-        from gainful.audit.c_scal_plus import CellsAuditor
-
-        return CellsAuditor
-    if isinstance(agent, KLSCALPlus) and finite:
-        from gainful.audit.kl_scal_plus import KLScalPlusAuditor
-
-        return KLScalPlusAuditor
-    if isinstance(agent, CKLSCALPlus) and not finite:
-        from gainful.audit.c_kl_scal_plus import CKLScalPlusAuditor
-
-        return CKLScalPlusAuditor
-    if isinstance(agent, (UCRL2, UCRL2B, SCAL, KLUCRL)) and finite:
-        from gainful.audit.sets import SetsAuditor
-
-        return SetsAuditor
-    where = "an MDP" if finite else "a continuous environment"
-    raise InvalidArgumentError(
-        "agent",
-        name,
-        f"one of {', '.join(AUDITED)}" if finite else "c-scal-plus or c-kl-scal-plus",
-        problem=f"{name} in {where}: no theorem about it is audited there",
-    )
-
-
 def audit_run(
     agent: Any,
     environment: Any,
@@ -214,8 +156,8 @@ def audit_run(
     Parameters
     ----------
     agent : Agent
-        A new agent: SCAL+, KL-SCAL+, UCRL2, UCRL2B, SCAL, TUCRL or KL-UCRL in an MDP, C-SCAL+ or C-KL-SCAL+ on
-        continuous states.
+        A new agent of gainful's own. In an MDP any tabular one; on continuous states C-SCAL+, C-KL-SCAL+, UCCRL, or a
+        tabular one on cells.
     environment : MDP or ContinuousEnvironment
         Its model must be known.
     horizon : float
@@ -264,17 +206,20 @@ def audit_run(
     began = time.process_time()
     simulation = new_simulation(agent, environment, steps, seed, gain=known.gain)
     log = agent.log
-    auditor, trace = auditor_class(agent, known)(agent, known, simulation), TraceAuditor(agent, simulation)
+    auditor = auditor_class(agent, known)(agent, known, simulation)
+    trace = None if repeats_the_run(agent) else TraceAuditor(agent, simulation)
 
     def see(view: EpisodeView) -> None:
-        trace.see(view)
+        if trace is not None:
+            trace.see(view)
         auditor.see(view)
 
     agent.on_episode = see
     try:
         simulation.finish(progress)
         found, shown = auditor.findings()
-        found = found | trace.findings()
+        if trace is not None:
+            found = found | trace.findings()
     finally:  # an agent whose run was stopped can be used like any other
         agent.on_episode = None
         agent.log = log

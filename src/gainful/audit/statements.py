@@ -110,8 +110,9 @@ _ALL = (
     ),
     Statement(
         "bellman-error",
-        "g_k − Σ π(s,a)(r̂ + p̂·v_k) ≤ −v_k(s) + ε_k, and two-sided on the augmented actions",
-        f"{_QIAN}, eqs. gerror.app, gerror.app2",
+        "g_k − Σ π(s,a)(r̂ + p̂·v_k) ≤ −v_k(s) + ε_k, and two-sided on the augmented actions; MBIE-EB: |Tv_k − v_k| ≤ "
+        "(1+γ)·ε_k/2 for its discounted operator",
+        f"{_QIAN}, eqs. gerror.app, gerror.app2; Strehl & Littman 2008, section 5",
     ),
     Statement(
         "feasible",
@@ -134,8 +135,8 @@ _ALL = (
     Statement(
         "episode-rule",
         "no pair is executed more than max{1, ⌊f_k·N_k⌋} times in an episode (f_k = 1: doubling), and one pair is "
-        "executed that often",
-        f"{_QIAN}, fig. ucrl.constrained",
+        "executed that often; PSRL: or the episode is one step longer than the one before; UCBVI: blocks of H steps",
+        f"{_QIAN}, fig. ucrl.constrained; Ouyang et al. 2017, algorithm 1",
     ),
     Statement(
         "episode-count",
@@ -215,10 +216,52 @@ _ALL = (
     ),
 )
 
+_DRAWN = "the laws of the posterior, by the inequalities of Dvoretzky, Kiefer & Wolfowitz and of Azuma"
+_OWN_VALUES = (
+    "Strehl & Littman 2008, lemma 7; Azar, Osband & Munos 2017, app. E (optimism of UCBVI-CH); Wei et al. 2020, app. B "
+    "(Q̂ bounds Q* from above)"
+)
+
+_OF_OTHER_KINDS = (
+    Statement(
+        "sampled-model",
+        "the model planned in is one: distributions over all states, and mean rewards within their range; Opt-PSRL: "
+        "the rewards and the rows p⁻ + (1 − Σp⁻)·1_i of the equations",
+        "Ouyang et al. 2017, algorithm 1; Agrawal & Jia 2017, section 3",
+    ),
+    Statement(
+        "posterior-sample",
+        "rows and mean rewards are draws of the posterior, counts plus prior: sqrt(n)·sup |F_n − F| of what should be "
+        "uniform is no more than occurs in one of 10⁹ runs",
+        _DRAWN,
+    ),
+    Statement(
+        "fresh-sample",
+        "the draws of consecutive plans are uncorrelated: |Σ (u − ½)(u′ − ½)|/sqrt(n) is no more than occurs in one of "
+        "10⁹ runs",
+        _DRAWN,
+    ),
+    Statement(
+        "value-domination",
+        "planned values are at least the true ones of the agent's own problem: V ≥ V* discounted (MBIE-EB), V_h ≥ V*_h "
+        "of H steps (UCBVI), Q̂ ≥ Q* discounted (optimistic Q-learning)",
+        _OWN_VALUES,
+        likely=True,
+        constants=True,
+    ),
+    Statement("given-policy", "the plan is the policy that the agent was given", "the definition of the agent"),
+    Statement(
+        "update-rule",
+        "the tables are those of the equation, applied to the steps of the run from the first to the last",
+        "Wei et al. 2020, algorithm 1; Wan, Naik & Sutton 2021, eqs. 5, 6",
+    ),
+)
+
 _TRACE = "the run repeated from the environment's draws"
 
 _ALL_AND_TRACE = (
     *_ALL,
+    *_OF_OTHER_KINDS,
     Statement("clock", "the agent plans at the step that the environment has reached", _TRACE),
     Statement("execution", "the action executed is the plan's, or was drawn from its mixture", _TRACE),
     Statement("data", "the transitions and rewards planned from are those of the run", _TRACE),

@@ -44,6 +44,7 @@ class PlayedPolicy(NamedTuple):
     """The plan of an episode that began after `planned_at` steps; `cumulative` is empty if no action is drawn."""
 
     actions: Any
+    """(H, S) the actions of its first H steps; the last of them go on. H = 1 unless the plan depends on the step."""
     cumulative: Any
     key: Key
     planned_at: int
@@ -76,7 +77,7 @@ class TraceErrors(NamedTuple):
 def played_action(policy: PlayedPolicy, s: int, t: int) -> int:
     """The action of the plan, or the one that draw 2t, or 2t + 1 at an episode's first step, takes from its mixture."""
     if policy.cumulative.size == 0:
-        return int(policy.actions[s])
+        return int(policy.actions[min(t - policy.planned_at, policy.actions.shape[0] - 1), s])
     u = uniform(draw(policy.key, np.uint64(2 * t + (t == policy.planned_at))))
     a = 0
     while policy.cumulative[s, a] <= u:
@@ -353,7 +354,7 @@ class PointsTrace:
             pairs, np.zeros((pairs, cells) if pairs * cells <= MOST_COUNTERS else (0, 0), dtype=np.int64)
         )
         bins, low, high = agent.partition.arrays
-        self._law = PointsLaw(
+        self.law = PointsLaw(
             kind=int(env.kind),
             parameters=env.parameters,
             uniforms=self._uniforms,
@@ -375,7 +376,7 @@ class PointsTrace:
                 new[: len(old)] = old
             self._log = larger
         replay = replay_points if self.env.function is None else replay_user_points
-        what = tuple(self._law), tuple(policy), tuple(self.tally), tuple(self._log)
+        what = tuple(self.law), tuple(policy), tuple(self.tally), tuple(self._log)
         replay(self.env.function, *what, self.x, self._least, np.array([self.t, until]))
         self.t = until
 
@@ -383,7 +384,7 @@ class PointsTrace:
         """Compare what an agent has counted, perhaps in finer cells by now, with what the trace has."""
         if self.agent.partition is not self._partition:
             self._take_cells()
-            count_again(tuple(self._law), tuple(self.tally), tuple(self._log), self.x, self._least, self.t)
+            count_again(tuple(self.law), tuple(self.tally), tuple(self._log), self.x, self._least, self.t)
         rows, sums = tuple(counted_rows(statistics)), (statistics.reward_sum, statistics.reward_squares)
         return TraceErrors(*points_errors(rows, sums, tuple(self.tally), self._range))
 
@@ -436,7 +437,8 @@ class TraceAuditor:
         if plan.probabilities is not None:
             drawn = np.cumsum(plan.probabilities, axis=1)
             drawn[drawn >= drawn[:, -1:] - 1e-12] = 1.0
-        return PlayedPolicy(plan.actions.copy(), drawn, self._core.key, made)
+        actions = plan.details.get("actions", plan.actions[None, :])  # of every step, if the plan depends on it
+        return PlayedPolicy(np.array(actions), drawn, self._core.key, made)
 
     def _catch_up(self, made: int, statistics: Statistics) -> None:
         """Repeat the steps up to `made`, and compare."""

@@ -9,7 +9,9 @@ from typing import Any, Literal, TypeAlias
 from gainful.audit.findings import Finding, Worst
 from gainful.audit.statements import DEFINITION, STATEMENTS
 
-Word: TypeAlias = Literal["certified", "violated", "inconclusive", "not applicable", "cannot fail here", "implied"]
+Word: TypeAlias = Literal[
+    "certified", "violated", "inconclusive", "not applicable", "cannot fail here", "implied", "no theorem"
+]
 CONFIDENCE = 0.95
 """The confidence of each one-sided bound."""
 
@@ -75,7 +77,8 @@ class Verdict:
         Its name in `STATEMENTS`.
     verdict : str
         "certified", "violated", "inconclusive" or "not applicable"; "cannot fail here" where everything possible was
-        allowed in every run, "implied" where it follows from other statements that held in every run.
+        allowed in every run, "implied" where it follows from other statements that held in every run, "no theorem"
+        where nobody has proven it for this agent.
     promised : bool
         Whether a theorem guarantees it for this agent; if not, the verdict only describes what happened.
     allowed : float
@@ -89,7 +92,7 @@ class Verdict:
     worst : Worst or None
         The worst case of all runs.
     reason : str
-        Why it is not applicable; empty if it is.
+        Why it is not applicable, or why there is no theorem; empty otherwise.
     implied_by : tuple of str
         What it follows from, if the verdict is "implied".
 
@@ -124,6 +127,13 @@ class Verdict:
         return self.promised and self.verdict == "violated"
 
     @property
+    def remark(self) -> str:
+        """Why it is not applicable, or why there is no theorem, and then how often it held nevertheless."""
+        if self.verdict != "no theorem" or not self.checks:
+            return self.reason
+        return f"{self.reason}; it held in {self.checks - self.failures:,} of {self.checks:,} checks"
+
+    @property
     def text(self) -> str:
         """The statement in words."""
         return STATEMENTS[self.statement].text
@@ -134,10 +144,11 @@ class Verdict:
         Returns
         -------
         dict
-            The attributes by name, with the `text`, the `source` and the `likely` of the statement.
+            The attributes by name, with the `remark`, and the `text`, the `source` and the `likely` of the statement.
         """
         known = STATEMENTS[self.statement]
-        return {**asdict(self), "text": known.text, "source": known.source, "likely": known.likely}
+        about = {"text": known.text, "source": known.source, "likely": known.likely}
+        return {**asdict(self), "remark": self.remark, **about}
 
 
 def judge(name: str, findings: Sequence[tuple[int, Finding]], delta: float, void: str) -> Verdict:
@@ -149,10 +160,12 @@ def judge(name: str, findings: Sequence[tuple[int, Finding]], delta: float, void
     cases = [(f.failures > 0, f.worst.excess, replace(f.worst, seed=seed)) for seed, f in used if f.worst is not None]
     worst = max(cases, key=lambda case: case[:2])[2] if cases else None
     certain = bool(used) and not failed and all(f.certain for _, f in used)
+    unproven = next((f.unproven for _, f in used if f.unproven), "")
+    word: Word = "cannot fail here" if certain else word_for(failed, len(used), allowed)
     return Verdict(
         statement=name,
-        verdict="cannot fail here" if certain else word_for(failed, len(used), allowed),
-        promised=not (void and statement.constants),
+        verdict="no theorem" if unproven else word,
+        promised=not (unproven or (void and statement.constants)),
         allowed=allowed,
         runs=len(used),
         failed_runs=failed,
@@ -160,7 +173,7 @@ def judge(name: str, findings: Sequence[tuple[int, Finding]], delta: float, void
         checks=sum(f.checks for _, f in used),
         failures=sum(f.failures for _, f in used),
         worst=worst,
-        reason="" if used else next((f.reason for _, f in findings if f.reason), "no run was audited"),
+        reason=unproven if used else next((f.reason for _, f in findings if f.reason), "no run was audited"),
     )
 
 

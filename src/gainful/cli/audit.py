@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 STYLES = {"certified": "green", "violated": "bold red", "inconclusive": "yellow", "not applicable": "dim"} | {
     "cannot fail here": "dim",
     "implied": "dim",
+    "no theorem": "cyan",
 }
 
 
@@ -39,8 +40,8 @@ def audit(
             "--agent",
             metavar="NAME",
             autocompletion=completion.agents,
-            help="scal-plus (the default), kl-scal-plus, ucrl2, ucrl2b, scal, tucrl, kl-ucrl; on continuous states "
-            "c-scal-plus or c-kl-scal-plus.",
+            help="scal-plus (the default), or any other that gainful list agents shows; on continuous states "
+            "c-scal-plus (the default), c-kl-scal-plus, uccrl, or a tabular one, which is discretised.",
             show_default=False,
         ),
     ] = None,
@@ -323,10 +324,11 @@ def _audit(one: Audit) -> list[Any]:
     for name in ("statement", "verdict", "failed runs", "95 % bounds", "checks", "worst case"):
         grid.add_column(name, justify="right" if name in ("failed runs", "95 % bounds", "checks") else "left")
     for verdict in one.verdicts.values():
-        word = verdict.words + ("" if verdict.promised or verdict.verdict == "not applicable" else " (not guaranteed)")
+        explained = verdict.verdict in ("not applicable", "no theorem")
+        word = verdict.words + ("" if verdict.promised or explained else " (not guaranteed)")
         style = STYLES[verdict.verdict]
-        if verdict.verdict == "not applicable":
-            reason = Text(console.printable(verdict.reason), style=style)
+        if explained:
+            reason = Text(console.printable(verdict.remark), style=style)
             grid.add_row(verdict.statement, Text(word, style=style), "", "", "", reason)
             continue
         low, high = verdict.frequency

@@ -14,7 +14,8 @@ from typing import Any
 from gainful.arguments import whole
 from gainful.atomic_files import write_file
 from gainful.audit.audit import Audit, gathered
-from gainful.audit.run import AUDITED, RunAudit, auditor_class, truth_of
+from gainful.audit.kinds import AUDITED, auditor_class
+from gainful.audit.run import RunAudit, truth_of
 from gainful.errors import ExperimentError, GainfulError, InvalidArgumentError, StoreError
 from gainful.experiments.configuration import Configuration, checkpoint_steps
 from gainful.experiments.execution import Task, agent_factory_of, environment_of, provenance

@@ -15,6 +15,7 @@ from gainful.report.writing import escaped, head, write_page
 VERDICT_MARKS = {"certified": "✓", "violated": "✗", "inconclusive": "?", "not applicable": "–"} | {
     "implied": "→",
     "cannot fail here": "∞",
+    "no theorem": "·",
 }
 TABLE_HEAD = (
     ("Statement", "word agent"),
@@ -87,7 +88,8 @@ def _row(v: dict[str, Any]) -> str:
     word = v["verdict"]
     because = v.get("implied_by") or ()  # audits stored by earlier versions have none
     words = f"implied by {' and '.join(because)}" if because else word
-    shown = words if v["promised"] or word == "not applicable" else f"{words}, not guaranteed"
+    explained = word in ("not applicable", "no theorem")
+    shown = words if v["promised"] or explained else f"{words}, not guaranteed"
     kind = word.replace(" ", "-")
     about = escaped(f"{v['text']} ({v['source']})")
     cells = [
@@ -95,8 +97,9 @@ def _row(v: dict[str, Any]) -> str:
         f'<span class="name">{escaped(v["statement"])}</span></th>',
         f'<td class="word verdict {kind}"><span aria-hidden="true">{VERDICT_MARKS[word]}</span> {escaped(shown)}</td>',
     ]
-    if word == "not applicable":
-        return f"<tr>{''.join(cells)}<td></td><td></td><td class='word'>{escaped(v['reason'])}</td></tr>"
+    if explained:
+        why = v.get("remark", v["reason"])
+        return f"<tr>{''.join(cells)}<td></td><td></td><td class='word'>{escaped(why)}</td></tr>"
     low, high = v["frequency"]
     bounds = f"{low:.3f} … {high:.3f}" if v["allowed"] else "none allowed"
     cells.append(f'<td class="number">{v["failed_runs"]:,} of {v["runs"]:,}</td><td class="range">{bounds}</td>')

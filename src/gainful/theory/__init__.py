@@ -4,6 +4,16 @@ They are written from the papers in plain NumPy, independently of the compiled c
 wrong in one of the two places disagrees with the other.
 """
 
+from gainful.theory.baselines import (
+    mbie_eb_bonus,
+    opt_psrl_lower,
+    opt_psrl_reward,
+    opt_psrl_samples,
+    opt_psrl_threshold,
+    optimistic_q_bonus,
+    optimistic_q_horizon,
+    ucbvi_bonus,
+)
 from gainful.theory.equations import (
     authors_bonus,
     scal_plus_beta,
@@ -34,6 +44,8 @@ from gainful.theory.sets import (
     scal_width,
     tucrl_radius,
     tucrl_truncated,
+    uccrl_radius,
+    uccrl_reward_width,
     ucrl2_radius,
     ucrl2_reward_width,
     ucrl2b_width,
@@ -61,6 +73,13 @@ __all__ = [
     "klup",
     "lower_bound",
     "lower_bound_needs",
+    "mbie_eb_bonus",
+    "opt_psrl_lower",
+    "opt_psrl_reward",
+    "opt_psrl_samples",
+    "opt_psrl_threshold",
+    "optimistic_q_bonus",
+    "optimistic_q_horizon",
     "regret_bound",
     "regret_terms",
     "scal_floor",
@@ -74,6 +93,9 @@ __all__ = [
     "sharp_terms",
     "tucrl_radius",
     "tucrl_truncated",
+    "ucbvi_bonus",
+    "uccrl_radius",
+    "uccrl_reward_width",
     "ucrl2_radius",
     "ucrl2_reward_width",
     "ucrl2b_width",

@@ -1,4 +1,4 @@
-"""The confidence sets of UCRL2, UCRL2B, SCAL, TUCRL and KL-UCRL, for arrays of visits: one function per equation.
+"""The confidence sets of UCRL2, UCRL2B, SCAL, TUCRL, KL-UCRL and UCCRL, for arrays of visits: a function each.
 
 Throughout, N⁺ = max{1, N}. The equations do not apply to a pair never visited, whose set is everything.
 """
@@ -311,3 +311,85 @@ def kl_ucrl_reward_width(
     """
     C = math.sqrt(math.log(4.0 * n_states * n_actions * math.log(horizon) / delta) / 1.99)
     return np.asarray(reward_max * C / np.sqrt(np.maximum(1, np.asarray(visits))))
+
+
+def uccrl_radius(
+    visits: ArrayLike, t: float, n_cells: int, n_actions: int, *, widening: float, delta: float, scale: float = 1.0
+) -> Floats:
+    """The radius of UCCRL's ball of rows: ‖p̃ - p̄‖₁ ≤ sqrt(56·n·ln(2·A·t_k/δ) / N⁺) + L·m^{-α}, n cells.
+
+    Ortner & Ryabko 2012, as the literature quotes it. A radius of 2 or more admits every row.
+
+    Parameters
+    ----------
+    visits : array_like
+        N, the visits of each pair.
+    t : float
+        t_k, the first step of the episode, from 1.
+    n_cells, n_actions : int
+        n and A.
+    widening : float
+        L·m^{-α}, m the cells per axis: how far the laws of two states of one cell can be apart.
+    delta : float
+        The probability with which the set may miss the true model.
+    scale : float
+        Multiplies the statistical part.
+
+    Returns
+    -------
+    ndarray
+        The radius of each pair.
+
+    Examples
+    --------
+    >>> float(uccrl_radius(56, 1, 1, 1, widening=0.5, delta=2 / np.e))
+    1.5
+    """
+    N = np.maximum(1, np.asarray(visits))
+    return np.asarray(scale * np.sqrt(56.0 * n_cells * math.log(2.0 * n_actions * t / delta) / N) + widening)
+
+
+def uccrl_reward_width(
+    visits: ArrayLike,
+    t: float,
+    n_cells: int,
+    n_actions: int,
+    *,
+    widening: float,
+    delta: float,
+    reward_max: float = 1.0,
+    scale: float = 1.0,
+) -> Floats:
+    """The reward interval of UCCRL: |r̃ - r̄| ≤ r_max·(sqrt(7·ln(2·n·A·t_k/δ) / (2·N⁺)) + L·m^{-α}), n cells.
+
+    Ortner & Ryabko 2012, as the literature quotes it.
+
+    Parameters
+    ----------
+    visits : array_like
+        N, the visits of each pair.
+    t : float
+        t_k, the first step of the episode, from 1.
+    n_cells, n_actions : int
+        n and A.
+    widening : float
+        L·m^{-α}, m the cells per axis.
+    delta : float
+        The probability with which the set may miss the true model.
+    reward_max : float
+        r_max, the range of the rewards.
+    scale : float
+        Multiplies the statistical part.
+
+    Returns
+    -------
+    ndarray
+        The half width of each pair.
+
+    Examples
+    --------
+    >>> float(uccrl_reward_width(14, 1, 1, 1, widening=0.5, delta=2 / np.e**4))
+    1.5
+    """
+    width = ucrl2_reward_width(visits, t, n_cells, n_actions, delta, reward_max)
+    return np.asarray(scale * width + reward_max * widening)

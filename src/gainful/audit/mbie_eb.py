@@ -1,0 +1,130 @@
+"""The auditor of MBIE-EB: its bonus, its discounted plan, and that this plan is optimistic (Strehl & Littman 2008)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gainful.agents.episodic import EpisodeView
+from gainful.agents.mbie_eb import MBIEEB
+from gainful.audit.case_log import CaseLog, ExecutionLog
+from gainful.audit.counted_model import CountedModel
+from gainful.audit.episodes import episode_rule
+from gainful.audit.findings import Finding, Floats, compared, not_applicable, without_theorem
+from gainful.audit.own_problem import discounted_values
+from gainful.audit.truth import Truth
+from gainful.theory.baselines import mbie_eb_bonus
+from gainful.theory.regret import episodes_at
+
+
+class MBIEEBAuditor:
+    """Checks every episode of one MBIE-EB agent, on the states of an MDP or on cells.
+
+    With Tv = max_a { r̄ + β/√N + γ·p̄·v }, (r_max + β)/(1-γ) where N = 0, and V its fixed point, the plan says that
+    values lie within ε_k/2 of V, so ‖Tv - v‖ ≤ (1+γ)·ε_k/2, and that the policy loses no more than ε_k. Its lemma,
+    V ≥ V* with probability 1 - δ/2, is about the first m visits of every pair, and is judged while no pair has more.
+
+    Parameters
+    ----------
+    agent : Agent
+        A new `MBIEEB`, or one on cells.
+    truth : Truth or None
+        The MDP, solved; None on cells.
+    simulation : Simulation
+        The run that is about to begin.
+    """
+
+    names: tuple[str, ...] = (
+        "bonus-formula",
+        "value-domination",
+        "certificate",
+        "bellman-error",
+        "greedy",
+        "episode-rule",
+        "episode-count",
+        "optimism",
+        "regret-bound",
+    )
+
+    def __init__(self, agent: Any, truth: Truth | None, simulation: Any) -> None:  # noqa: ARG002
+        self.agent: MBIEEB = agent.core
+        self.truth = truth
+        agent = self.agent
+        self._possible = agent.allowed.reshape(-1)
+        self._cases, self._executed = CaseLog(agent.n_actions), ExecutionLog(self._possible.size)
+        self._judged = 0
+        self._true: Floats | None = None
+        if truth is not None:
+            self._true, _ = discounted_values(truth, truth.rewards - agent.reward_min, agent.discount)
+
+    def see(self, view: EpisodeView) -> None:
+        """Examine an episode that begins, and close the one before."""
+        agent, plan = self.agent, view.plan
+        S, A, r_max, gamma = agent.n_states, agent.n_actions, agent.reward_range, agent.discount
+        model = CountedModel.of(view.statistics)
+        N = model.visits
+        self._cases.begin(view.step)
+        self._executed.begin(N)
+        bonus = agent.bonus_scale * mbie_eb_bonus(
+            N, S, A, discount=gamma, m=agent.m, delta=agent.delta, reward_max=r_max
+        )
+        rewards = np.where(N > 0, model.mean_rewards, r_max) + bonus
+        wrong = np.maximum(np.abs(plan.details["bonus"].reshape(-1) - bonus), np.abs(plan.details["rewards"] - rewards))
+        self._cases.keep_worst("bonus-formula", wrong / (r_max + bonus), 0.0, 1e-12, self._possible)
+        unknown = rewards / (1.0 - gamma)  # the most that this equation gives any pair
+        q = np.where(N > 0, rewards + gamma * model.expected(plan.values), unknown)
+        unvisited = bool(np.any(self._possible & (N == 0)))
+        self._examine_plan(view, np.where(self._possible, q, -np.inf).reshape(S, A), unvisited)
+        self._compare_values(plan.values, view.step, int(N.max()))
+
+    def _examine_plan(self, view: EpisodeView, q: Floats, unvisited: bool) -> None:
+        agent, plan, keep = self.agent, view.plan, self._cases.keep
+        v, gamma, A = plan.values, agent.discount, agent.n_actions
+        epsilon, rounding = agent.reward_range / np.sqrt(view.step), 1e-9 * (1.0 + float(np.abs(v).max()))
+        best, played = q.max(axis=1), q[np.arange(v.size), plan.actions]
+        off = best - v
+        s = int(np.abs(off).argmax())
+        keep("bellman-error", np.abs(off)[s], (1.0 + gamma) * epsilon / 2.0, rounding, pair=s * A + int(q[s].argmax()))
+        lost = int((best - played).argmax())
+        pair = lost * A + int(plan.actions[lost])
+        keep("greedy", (best - played)[lost], (1.0 + gamma) * epsilon, rounding, pair=pair)
+        # MacQueen's bounds of V from v; pairs never visited lead to a value that does not move
+        factor, still = gamma / (1.0 - gamma), 0.0 if unvisited else off[0]
+        lower, upper = best + factor * min(off.min(), still), best + factor * max(off.max(), still)
+        low, high = ((end - agent.reward_min) / (1.0 - gamma) for end in plan.gain_bounds)
+        keep("certificate", max(low - upper.min(), lower.max() - high), 0.0, rounding)
+
+    def _compare_values(self, v: Floats, t: int, most_visits: int) -> None:
+        """V ≥ V* of the true model; V is known up to ε_k/2."""
+        if self._true is None or most_visits > self.agent.m:
+            return
+        self._judged += 1
+        allowed = v + 0.5 * self.agent.reward_range / np.sqrt(t)
+        s = int((self._true - allowed).argmax())
+        cap = self.agent.reward_range / (1.0 - self.agent.discount)
+        certain = bool(allowed.min() >= cap)
+        rounding, pair = 1e-9 * (1.0 + cap), s * self.agent.n_actions
+        self._cases.keep("value-domination", self._true[s], allowed[s], rounding, pair=pair, certain=certain)
+
+    def findings(self) -> tuple[dict[str, Finding], dict[str, Any]]:
+        """Each statement's finding; nothing more to show."""
+        agent, cases = self.agent, self._cases
+        self._executed.end(agent.statistics.visits)
+        step = np.array(cases.steps, dtype=np.float64)
+        ratio, pair, full, made = self._executed.columns
+        most = episodes_at(np.maximum(np.cumsum(made), 1.0), self._possible.size)
+        found = {name: cases.finding(name) for name in ("bonus-formula", "certificate", "bellman-error", "greedy")}
+        found["episode-rule"] = episode_rule(step, ratio, pair, full, agent.n_actions)
+        found["episode-count"] = compared(np.arange(1, step.size + 1), most, step, certain=most >= np.cumsum(made))
+        found["value-domination"] = cases.finding("value-domination")
+        if self._true is None:
+            found["value-domination"] = not_applicable("the states of a cell are not one state of an MDP")
+        elif not self._judged:
+            found["value-domination"] = not_applicable(
+                f"some pair has more than m = {agent.m:,} visits in every episode"
+            )
+        why = "its values are discounted: (1-γ)·V may lie on either side of g*"
+        found["optimism"] = without_theorem(why)
+        found["regret-bound"] = without_theorem(agent.guarantee.reason_void)
+        return {name: found[name] for name in self.names}, {}
