@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import gainful as gf
-from gainful.agents.episodic import EpisodeView
+from gainful.agents.episodic import EpisodeView, EpisodicAgent
 from gainful.audit.run import audit_run
 from gainful.audit.scal_plus import ScalPlusAuditor
 from gainful.audit.truth import Truth
@@ -262,7 +262,7 @@ def test_an_agent_that_is_not_new_is_refused() -> None:
         audit_run(agent, gf.environments.riverswim(6), 100)
 
 
-class _OnesOwn(gf.EpisodicAgent):
+class _OnesOwn(EpisodicAgent):
     """An agent about which nothing is known."""
 
 
