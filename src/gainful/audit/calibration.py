@@ -27,7 +27,7 @@ FALSE_ALARM = 1e-9
 """η: the probability with which all draws of a run are right and a test says that they are not."""
 GRID = 1024
 """Points at which the empirical distribution is compared with the uniform one."""
-FEW_VISITS = 10
+JUDGED_APART_BELOW = 10
 """Pairs with fewer visits are judged apart from the others: there the prior matters most."""
 RESOLVED = 1e-12
 """A share nearer than this to 0 or 1 is one of them up to rounding."""
@@ -156,4 +156,4 @@ def group_of(kind: int, visits: NDArray[np.int64]) -> NDArray[np.int64]:
     >>> group_of(SEEN_SHARE, np.array([3, 300])).tolist()
     [4, 5]
     """
-    return np.asarray(2 * kind + (visits >= FEW_VISITS), dtype=np.int64)
+    return np.asarray(2 * kind + (visits >= JUDGED_APART_BELOW), dtype=np.int64)

@@ -13,7 +13,7 @@ from gainful.audit.findings import Finding, Floats, compared
 NO_PAIR = -1
 
 
-class Comparison(NamedTuple):
+class CaseOfEpisode(NamedTuple):
     """Both sides of an inequality in one episode, with the pair it is about, or -1."""
 
     episode: int
@@ -36,7 +36,7 @@ class CaseLog:
 
     def __init__(self, n_actions: int) -> None:
         self._n_actions = n_actions
-        self._kept: dict[str, list[Comparison]] = defaultdict(list)
+        self._kept: dict[str, list[CaseOfEpisode]] = defaultdict(list)
         self.steps: list[int] = []
         """The first step of every episode so far."""
 
@@ -56,7 +56,7 @@ class CaseLog:
     ) -> None:
         """Keep a comparison of the present episode; `certain` if nothing that is possible exceeds `allowed`."""
         at = len(self.steps), self.steps[-1]
-        self._kept[name].append(Comparison(*at, float(found), float(allowed), float(rounding), int(pair), certain))
+        self._kept[name].append(CaseOfEpisode(*at, float(found), float(allowed), float(rounding), int(pair), certain))
 
     def keep_worst(
         self,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gainful._compiled import kernel
 from gainful.agents.posterior_planning import SHARED_UP_TO, SMALL_PRIOR, DrawnModel
-from gainful.audit.calibration import FEW_VISITS, SEEN_SHARE, UNSEEN_RANK, UNSEEN_SHARE, UNSEEN_TOTAL
+from gainful.audit.calibration import JUDGED_APART_BELOW, SEEN_SHARE, UNSEEN_RANK, UNSEEN_SHARE, UNSEEN_TOTAL
 from gainful.audit.findings import Floats
 from gainful.audit.rows import CountedRows
 
@@ -59,7 +59,7 @@ def broken_sticks(
     for k in range(rows.visits.size):
         if not possible[k]:
             continue
-        few, first = np.int64(rows.visits[k] >= FEW_VISITS), k * S
+        few, first = np.int64(rows.visits[k] >= JUDGED_APART_BELOW), k * S
         m, size = np.int64(rows.length[k]), np.int64(model.size[k])
         unseen, seen = float(model.rest[k]), 0.0
         for j in range(m, size):
