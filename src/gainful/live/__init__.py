@@ -1,6 +1,7 @@
 """Durable agents: a journal, snapshots, recovery; decisions and outcomes that arrive out of step."""
 
 from gainful.live.durable_agent import DurableAgent
+from gainful.live.earnings import EarningsOverTime, Outcome
 from gainful.live.journal_table import export, is_live, read_journal
 from gainful.live.labels import LabelledDecision
 from gainful.live.logs import fit_log
@@ -12,8 +13,10 @@ __all__ = [
     "Change",
     "Decision",
     "DurableAgent",
+    "EarningsOverTime",
     "JournalWarning",
     "LabelledDecision",
+    "Outcome",
     "Pending",
     "Receipt",
     "Recovered",

@@ -15,6 +15,7 @@ from gainful.agents.labels import AgentLabels
 from gainful.agents.statistics import Statistics
 from gainful.live.agent_config import plain_settings
 from gainful.live.decisions import DecisionMaker
+from gainful.live.earnings import EarningsOverTime
 from gainful.live.folder import Folder
 from gainful.live.inspection import greedy_actions, pair_bonuses, status_of
 from gainful.live.labels import LabelTranslation, reward_of, rewards_of
@@ -612,6 +613,18 @@ class DurableAgent:
         """
         plan = self._session.machine.core.current
         return None if plan is None else self._translation.bounds(*plan.gain_bounds)
+
+    def earnings(self) -> EarningsOverTime:
+        """Give the average reward over time, and the last outcomes.
+
+        Returns
+        -------
+        EarningsOverTime
+            Averages over at most 255 blocks of equally many observations; costs, if its numbers are costs.
+        """
+        with self._mutex:
+            machine = self._session.machine
+            return self._translation.earnings(machine.earnings, machine.core.t)
 
     def bonuses(self) -> NDArray[np.float64] | None:
         """Compute the bonus of every pair if a plan were made now, without what a cell adds.

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gainful.agents.labels import AgentLabels, label_number
 from gainful.arguments import finite
 from gainful.errors import InvalidArgumentError, describe
+from gainful.live.earnings import Earnings, EarningsOverTime, Outcome
 from gainful.live.receipts import Decision, Pending
 
 NO_LABELS = AgentLabels()
@@ -147,6 +148,25 @@ class LabelTranslation:
             None if known.states is None else known.states[state],
             None if known.actions is None else known.actions[action],
         )
+
+    def earnings(self, earned: Earnings, t: int) -> EarningsOverTime:
+        """What an agent earned until step t, in the user's words: costs stay costs."""
+        known, sign = self._known, -1.0 if self._known.objective == "cost" else 1.0
+        first = t - len(earned.transitions) + 1
+        outcomes = tuple(
+            Outcome(
+                step, self._place(s), a if known.actions is None else known.actions[a], sign * r + 0.0, self._place(to)
+            )
+            for step, (s, a, r, to) in enumerate(earned.transitions, first)
+        )
+        averages = np.array(earned.sums) / earned.length * sign + 0.0
+        return EarningsOverTime(earned.before, earned.length, averages, outcomes)
+
+    def _place(self, state: Any) -> Any:
+        """A state by its label or number, or the coordinates of a point."""
+        if isinstance(state, np.ndarray):
+            return state.tolist()
+        return int(state) if self._known.states is None else self._known.states[int(state)]
 
     def policy(self, actions: NDArray[np.int64]) -> dict[Any, Any]:
         """The action of every state, in labels where there are any."""

@@ -24,6 +24,7 @@ from gainful.live.agent_config import plain_settings, rebuild_agent
 from gainful.live.background_planner import BackgroundPlanner, copy_agent, makes_only_plans
 from gainful.live.batch_counting import cells_of, observe_rows
 from gainful.live.decision_ledger import DecisionLedger, RecordedAnswer
+from gainful.live.earnings import Earnings
 from gainful.live.folder import AgentDescription
 from gainful.live.receipts import Change
 from gainful.live.records import TWO_NUMBERS, Record, RecordKind, RecordLayout, TransitionColumns, request_checksum
@@ -66,6 +67,9 @@ class AgentStateMachine:
         take_state(agent, header["agent"], theirs)
         self._install(agent)
         self.planner = BackgroundPlanner(self.core, arrays["planner_changed"]) if "planner_changed" in arrays else None
+        kept = {name.removeprefix("earnings_"): a for name, a in arrays.items() if name.startswith("earnings_")}
+        self.earnings = Earnings.from_arrays(self.layout, kept) if kept else Earnings(self.core.t)
+        """What it earned over time; snapshots of earlier versions do not have it."""
         live = header["live"]
         self._decided_t, self._decided_n = (int(x) for x in live["decided"])
         self.must_replan = bool(live["renew"])
@@ -101,6 +105,7 @@ class AgentStateMachine:
         if self.planner is not None:
             kept["planner_changed"] = self.planner.changed_pairs()
         kept |= {f"memory_{name}": array for name, array in self.ledger.to_arrays().items()}
+        kept |= {f"earnings_{name}": array for name, array in self.earnings.to_arrays(self.layout).items()}
         live = {
             "decided": [self._decided_t, self._decided_n],
             "renew": self.must_replan,
@@ -304,6 +309,7 @@ class AgentStateMachine:
         if self.planner is not None:
             self.planner.observe(here * core.n_actions + a, there, r - core.reward_min)
         core.learn(here, a, r, there)
+        self.earnings.add(s, a, r, to)
         if self.agent.log is not None:
             self.agent.log.append(s, a, r, to)
 
@@ -315,6 +321,7 @@ class AgentStateMachine:
             cells, to = cells_of(self.agent, rows)
             self.planner.observe_many(cells * core.n_actions + rows.actions, to, rows.rewards - core.reward_min)
         observe_rows(self.agent, rows)
+        self.earnings.add_rows(rows)
 
     def check_change(self, settings: dict[str, Any]) -> None:
         """Raise an InvalidArgumentError unless these settings can be changed to these values."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gainful.agents.labels import AgentLabels
 from gainful.errors import GainfulError
 from gainful.live import DurableAgent
+from gainful.serve.alerts import alerts
 from gainful.theory.regret import regret_bound
 
 BOUNDED = {
@@ -63,6 +64,7 @@ def agent_view(agent: DurableAgent, first: int, states: int) -> dict[str, Any]:
         "regret_bound": regret_so_far(agent, status["agent"], settings),
         "guarantee": {"holds": status["guarantee_holds"], "text": status["guarantee"]},
         "changes": status["changes"],
+        "alerts": [text.replace(str(agent.path), "its folder") for text in alerts(status, agent.earnings().averages)],
         "notices": [text.replace(str(agent.path), "its folder") for text in status["notices"]],
         "trouble": status["trouble"].replace(str(agent.path), "its folder"),
         "tables": tables(agent, bonus, first, states),
@@ -210,6 +212,18 @@ def episodes(agent: DurableAgent, points: int) -> dict[str, Any]:
         "gain": [finite_or_none(x) for x in gain],
         "low": [finite_or_none(x) for x in low],
         "high": [finite_or_none(x) for x in high],
+    }
+
+
+def earnings(agent: DurableAgent) -> dict[str, Any]:
+    """The average earned over time, block by block, and the last outcomes."""
+    earned = agent.earnings()
+    return {
+        "objective": "reward" if agent.labels is None else agent.labels.objective,
+        "before": earned.before,
+        "length": earned.length,
+        "average": earned.averages,
+        "outcomes": [outcome._asdict() for outcome in earned.outcomes],
     }
 
 

@@ -23,10 +23,11 @@ from starlette.types import Receive, Scope, Send
 
 from gainful.errors import GainfulError
 from gainful.live import DurableAgent
+from gainful.live.earnings import MAX_BLOCKS
 from gainful.serve import models
 from gainful.serve.agent_registry import AgentRecord, AgentRegistry
 from gainful.serve.agent_slot import AgentSlot
-from gainful.serve.agent_view import agent_view, episodes, json_settings, summary
+from gainful.serve.agent_view import agent_view, earnings, episodes, json_settings, summary
 from gainful.serve.body_budget import BodyBudget
 from gainful.serve.json_text import encode
 from gainful.serve.keys import ADMIN
@@ -382,6 +383,12 @@ async def list_episodes(service: Service, request: Request) -> Response:
     return await service.answer(slot, 4 * points, lambda agent: {"id": slot.id, **episodes(agent, points)})
 
 
+async def list_earnings(service: Service, request: Request) -> Response:
+    """GET /agents/{id}/earnings."""
+    slot = service.slot(request)
+    return await service.answer(slot, MAX_BLOCKS, lambda agent: {"id": slot.id, **earnings(agent)})
+
+
 # ---------------------------------------------------------------------- the service itself
 
 
@@ -432,6 +439,7 @@ HANDLERS: dict[str, Handler] = {
     "change": change,
     "list_pending": list_pending,
     "list_episodes": list_episodes,
+    "list_earnings": list_earnings,
     "new_key": new_key,
     "metrics": metrics,
     "health": health,

@@ -548,6 +548,7 @@ class AgentView(BaseModel):
     regret_bound: RegretBound
     guarantee: Promise
     changes: list[ChangeMade]
+    alerts: list[str] = Field(description="What the owner should look at, the most urgent first.")
     notices: list[str]
     trouble: str
     tables: Tables
@@ -562,6 +563,29 @@ class Episodes(BaseModel):
     gain: list[float | None]
     low: list[float | None]
     high: list[float | None]
+
+
+class LastOutcome(BaseModel):
+    """One of the last outcomes, in labels where there are any."""
+
+    step: int
+    state: int | str | list[float]
+    action: int | str
+    amount: float = Field(description="The reward, or the cost.")
+    next_state: int | str | list[float]
+
+
+class EarningsBody(BaseModel):
+    """The average reward or cost over time, in blocks of equally many observations, and the last outcomes."""
+
+    model_config = ConfigDict(title="Earnings")
+
+    id: str
+    objective: Literal["reward", "cost"]
+    before: int = Field(description="Observations before the first block, which are in none.")
+    length: int = Field(description="Observations in a block; it doubles whenever there are 256 blocks.")
+    average: list[float] = Field(description="The average of each complete block, the oldest first.")
+    outcomes: list[LastOutcome] = Field(description="The last 20 outcomes, the oldest first.")
 
 
 class Health(BaseModel):
@@ -585,6 +609,7 @@ RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     Agents,
     AgentView,
     Episodes,
+    EarningsBody,
     Health,
 )
 REQUEST_MODELS: tuple[type[BaseModel], ...] = (

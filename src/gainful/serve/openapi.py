@@ -157,6 +157,14 @@ OPERATIONS = (
         query=(QueryParameter("points", 2, 10_000, 500, "The largest number of episodes to return."),),
     ),
     Operation(
+        "get",
+        "/agents/{id}/earnings",
+        "list_earnings",
+        "Show the average earned over time, and the last outcomes",
+        models.EarningsBody,
+        READ_ERRORS,
+    ),
+    Operation(
         "post",
         "/agents/{id}/key",
         "new_key",

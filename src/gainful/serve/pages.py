@@ -9,6 +9,7 @@ import base64
 import hashlib
 import html
 import json
+import re
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -78,7 +79,7 @@ def documentation(description: dict[str, Any]) -> Page:
     body = f"""<div class="top"><nav aria-label="Pages"><a href="/">Dashboard</a>
 <a href="/openapi.json">openapi.json</a></nav></div>
 <main><header><h1>{_e(description["info"]["title"])} <small>{_e(description["info"]["version"])}</small></h1>
-<p class="lead">{_e(description["info"]["description"])}</p></header>
+<p class="lead">{_prose(description["info"]["description"])}</p></header>
 <nav class="list" aria-label="Operations">{"".join(links)}</nav>
 {"".join(parts)}
 <section><h2>Request and response bodies</h2>{models}</section></main>
@@ -90,10 +91,15 @@ def _e(text: Any) -> str:
     return html.escape(str(text), quote=True)
 
 
+def _prose(text: Any) -> str:
+    """Text whose `words in backticks` are code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", _e(text))
+
+
 def _operation(path: str, method: str, operation: dict[str, Any], schemas: dict[str, Any]) -> str:
     rows = "".join(
         f'<tr><th class="word"><code>{_e(p["name"])}</code></th><td class="word">{_e(p["in"])}, '
-        f'{_type(p["schema"])}</td><td class="word">{_e(p["description"])}</td></tr>'
+        f'{_type(p["schema"])}</td><td class="word">{_prose(p["description"])}</td></tr>'
         for p in operation.get("parameters", [])
     )
     body = ""
@@ -109,11 +115,12 @@ def _operation(path: str, method: str, operation: dict[str, Any], schemas: dict[
         for media, content in response["content"].items():
             answers += (
                 f'<tr><th class="word">{_e(status)}</th><td class="word">{_type(content["schema"])} '
-                f'<span class="soft">{_e(media)}</span></td><td class="word">{_e(response["description"])}</td></tr>'
+                f'<span class="soft">{_e(media)}</span></td>'
+                f'<td class="word">{_prose(response["description"])}</td></tr>'
             )
     return (
         f'<section id="{_e(operation["operationId"])}"><h2><span class="method">{_e(method.upper())}</span> '
-        f"<code>{_e(path)}</code></h2><p>{_e(operation['summary'])}.</p>"
+        f"<code>{_e(path)}</code></h2><p>{_prose(operation['summary'])}.</p>"
         + (f'<div class="box"><table><tbody>{rows}</tbody></table></div>' if rows else "")
         + body
         + f'<h3>Responses</h3><div class="box"><table><tbody>{answers}</tbody></table></div></section>'
@@ -143,10 +150,11 @@ def _model(name: str, schema: dict[str, Any]) -> str:
     required = schema.get("required", [])
     rows = "".join(
         f'<tr><th class="word"><code>{_e(key)}</code></th><td class="word">{_type(value)}'
-        f'{"" if key in required else " (optional)"}</td><td class="word">{_e(value.get("description", ""))}</td></tr>'
+        f"{'' if key in required else ' (optional)'}</td>"
+        f'<td class="word">{_prose(value.get("description", ""))}</td></tr>'
         for key, value in schema.get("properties", {}).items()
     )
     return (
-        f'<h3 id="model-{_e(name)}">{_e(name)}</h3><p class="soft">{_e(schema.get("description", ""))}</p>'
+        f'<h3 id="model-{_e(name)}">{_e(name)}</h3><p class="soft">{_prose(schema.get("description", ""))}</p>'
         f'<div class="box"><table><tbody>{rows}</tbody></table></div>'
     )

@@ -1,7 +1,8 @@
 "use strict";
 (() => {
   const byId = (id) => document.getElementById(id);
-  const REFRESH_MS = 2000, MAX_STATES = 200;
+  const REFRESH_MS = 2000, MAX_STATES = 200, SHOWN_OUTCOMES = 10;
+  const lead = byId("lead").textContent;
   let key = "", chosen = "", shown = "", timer = 0, round = 0;
 
   const element = (name, text, kind) => {
@@ -56,19 +57,25 @@
     byId("list").replaceChildren(...rows);
   }
 
-  function tiles(agent) {
-    const sure = agent.confidence, bound = agent.regret_bound, most = agent.settings.reward_max;
-    const costs = agent.objective === "cost", known = agent.gain && typeof most === "number";
-    const hoped = known && (costs ? agent.gain.estimate < -most : agent.gain.estimate > most);
-    const beyond = `${costs ? "below the least cost" : "above the largest reward"}: not informative yet`;
+  const beyondRewards = (agent) => {  // an optimistic gain outside of what rewards can be says nothing
+    const most = agent.settings.reward_max, costs = agent.objective === "cost";
+    return agent.gain !== null && typeof most === "number" && (costs ? agent.gain.estimate < -most : agent.gain.estimate > most);
+  };
+
+  function tiles(agent, earned) {
+    const sure = agent.confidence, bound = agent.regret_bound, costs = agent.objective === "cost";
     const share = (n, of) => `${whole(n)} of ${whole(of)}`;
+    const recent = rolling(earned);
+    const lately = recent.length ? recent[recent.length - 1][1] : null;
+    const beyond = `${costs ? "below the least cost" : "above the largest reward"}: not informative yet`;
+    const hope = "what it cannot rule out yet: a hope, not a promise";
     const found = [
-      ["Observations", whole(agent.observations), `${whole(agent.pending)} decisions waiting for outcomes`],
-      [costs ? "Optimistic average cost" : "Optimistic gain", agent.gain ? digits(agent.gain.estimate) : "–", !agent.gain ? "no plan yet" : hoped ? beyond : `certified ${bracket(agent.gain.low, agent.gain.high)}`],
-      [`Mean ${agent.objective} so far`, digits(costs ? agent.mean_cost : agent.mean_reward), `${whole(agent.episodes)} episodes`],
-      ["Pairs visited", share(sure.pairs_visited, sure.pairs), `${share(sure.states_visited, agent.tables.n_states)} states`],
-      ["Pairs without informative data", sure.pairs_vacuous === null ? "–" : share(sure.pairs_vacuous, sure.pairs),
-        sure.bonus_median === null ? "this agent has no bonus" : `bonus ${digits(sure.bonus_least)} to ${digits(sure.bonus_greatest)}, median ${digits(sure.bonus_median)}`],
+      [`Average ${agent.objective} lately`, digits(lately), lately === null ? "no outcomes yet" : `over the last ${whole(windowOf(earned) * earned.length)} steps`],
+      [`Average ${agent.objective} so far`, digits(costs ? agent.mean_cost : agent.mean_reward), `over ${whole(agent.observations)} steps`],
+      [costs ? "Optimistic average cost" : "Optimistic gain", agent.gain ? digits(agent.gain.estimate) : "–", !agent.gain ? "no plan yet" : beyondRewards(agent) ? beyond : hope],
+      ["Observations", whole(agent.observations), `${whole(agent.episodes)} ${agent.episodes === 1 ? "plan" : "plans"}, ${whole(agent.pending)} waiting for outcomes`],
+      ["Pairs visited", share(sure.pairs_visited, sure.pairs),
+        sure.pairs_vacuous === null ? `${share(sure.states_visited, agent.tables.n_states)} states` : `${whole(sure.pairs_vacuous)} without informative data`],
       ["Bound on the regret so far", digits(bound.value),
         bound.value === null ? bound.reason : bound.value < bound.trivial ? `with probability ${digits(bound.probability)}` : `not informative yet: the regret is never above ${digits(bound.trivial)}`],
     ];
@@ -79,69 +86,120 @@
     }));
   }
 
-  const width = () => Math.round(byId("gain").getBoundingClientRect().width);
+  // ------------------------------------------------------------------ the average over time
 
-  function chart(episodes, agent) {
-    const svg = byId("gain"), W = Math.max(300, width()), H = 260, left = 60, right = 10, top = 10, bottom = 34;
+  const windowOf = (earned) => Math.max(1, Math.ceil(earned.average.length / 12));
+
+  function rolling(earned) {  // [step, average of the last twelfth of the time] after each block
+    const n = windowOf(earned), found = [];
+    let sum = 0;
+    earned.average.forEach((value, i) => {
+      sum += value - (i >= n ? earned.average[i - n] : 0);
+      if (i >= n - 1) found.push([earned.before + (i + 1) * earned.length, sum / n]);
+    });
+    return found;
+  }
+
+  function ticksOf(low, high, about) {  // round numbers from low to high
+    const rough = (high - low) / about, power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5, 10].map((m) => m * power).find((m) => m >= rough);
+    const found = [];
+    for (let i = Math.ceil(low / step); i * step <= high * (1 + 1e-12) + 1e-300; i++) found.push(i * step);
+    return found;
+  }
+
+  const inRange = (x, range) => Math.min(Math.max(x, range[0]), range[1]);
+
+  function rangeOf(averages, agent, hopes) {  // the averages and the latest plan decide; early plans may be far away
+    const latest = beyondRewards(agent) || !hopes.length ? [] : [hopes[hopes.length - 1][1]];
+    const values = averages.map((p) => p[1]).concat(latest);
+    let low = Math.min(...values), high = Math.max(...values);
+    const room = high - low < 1e-9 * Math.max(1, Math.abs(high)) ? Math.max(0.5, Math.abs(high) / 10) : (high - low) / 8;
+    return [low - room, high + room];
+  }
+
+  function legend(W, narrow, lately, hope, agent) {  // beside the axis title, or below it on a phone
+    const made = shape("text", narrow ? { x: 0, y: 30 } : { x: W - 12, y: 12, "text-anchor": "end" });
+    made.append(shape("tspan", { class: "of-curve" }, `— earned lately ${digits(lately)}`));
+    if (hope !== null) made.append(shape("tspan", { class: "of-mean", dx: 14 }, `-- optimistic ${digits(hope)}${beyondRewards(agent) ? ", beyond the axis" : ""}`));
+    return made;
+  }
+
+  function chart(episodes, agent, earned) {
+    const svg = byId("gain"), W = Math.max(300, Math.round(svg.getBoundingClientRect().width)), H = W < 600 ? 260 : 300;
+    const narrow = W < 600, left = 64, right = 12, top = narrow ? 44 : 28, bottom = 44;
     svg.setAttribute("viewBox", `0 0 ${W} ${H}`);
-    const points = episodes.step.map((step, i) => [step, episodes.low[i], episodes.gain[i], episodes.high[i]]).filter((p) => p.every((x) => x !== null));
-    if (!points.length) {
-      svg.replaceChildren(shape("text", { x: left, y: H / 2 }, "no plan yet"));
+    const averages = rolling(earned);
+    const hopes = episodes.step.map((step, i) => [step, episodes.gain[i]]).filter((p) => p[1] !== null);
+    if (!averages.length) {
+      svg.replaceChildren(shape("text", { x: left, y: H / 2 }, "no outcomes yet"));
       return;
     }
-    const last = points[points.length - 1];
-    points.push([Math.max(agent.observations, last[0]) + 1, ...last.slice(1)]);
-    const mean = agent.objective === "cost" ? agent.mean_cost : agent.mean_reward;
-    const values = points.flatMap((p) => p.slice(1)).concat(mean === null ? [] : [mean]);
-    let low = Math.min(...values), high = Math.max(...values);
-    if (high - low < 1e-9) { low -= 0.5; high += 0.5; }
-    const most = Math.log10(points[points.length - 1][0]) || 1;
-    const x = (step) => left + (W - left - right) * Math.log10(Math.max(step, 1)) / most;
-    const y = (value) => top + (H - top - bottom) * (high - value) / (high - low);
+    const range = rangeOf(averages, agent, hopes), last = Math.max(agent.observations, 2);
+    const x = (step) => left + (W - left - right) * step / last;
+    const y = (value) => top + (H - top - bottom) * (range[1] - inRange(value, range)) / (range[1] - range[0]);
     const parts = [];
-    for (let i = 0; i <= 4; i++) {
-      const value = low + (high - low) * i / 4;
+    for (const value of ticksOf(range[0], range[1], 5)) {
       parts.push(shape("line", { class: "grid", x1: left, x2: W - right, y1: y(value), y2: y(value) }));
-      parts.push(shape("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, String(Number(value.toPrecision(3)))));
+      parts.push(shape("text", { x: left - 8, y: y(value) + 4, "text-anchor": "end" }, digits(value)));
     }
-    for (let power = 0; power <= most; power++) {
-      parts.push(shape("text", { x: x(10 ** power), y: H - 16, "text-anchor": "middle" }, whole(10 ** power)));
+    for (const step of ticksOf(0, last, W < 600 ? 3 : 6)) {
+      parts.push(shape("text", { x: x(step), y: H - 24, "text-anchor": step > 0.95 * last ? "end" : "middle" }, whole(step)));
     }
-    parts.push(shape("text", { x: (left + W) / 2, y: H - 1, "text-anchor": "middle" }, "step"));
-    const stairs = (column) => points.map((p, i) => (i ? `H${x(p[0]).toFixed(1)}V${y(p[column]).toFixed(1)}` : `M${x(p[0]).toFixed(1)} ${y(p[column]).toFixed(1)}`)).join("");
-    const back = points.map((p, i) => [p, points[i - 1] || p]).reverse().map(([, before]) => `V${y(before[1]).toFixed(1)}H${x(before[0]).toFixed(1)}`).join("");
-    parts.push(shape("path", { class: "band", d: `${stairs(3)}${back}Z` }), shape("path", { class: "curve", d: stairs(2) }));
-    if (mean !== null) {
-      parts.push(shape("line", { class: "mean", x1: left, x2: W - right, y1: y(mean), y2: y(mean) }));
-      parts.push(shape("text", { class: "of-mean", x: W - right, y: y(mean) - 5, "text-anchor": "end" }, `mean ${agent.objective} ${digits(mean)}`));
+    parts.push(shape("text", { class: "title", x: (left + W - right) / 2, y: H - 4, "text-anchor": "middle" }, "observations"));
+    parts.push(shape("text", { class: "title", x: 0, y: 12 }, `${agent.objective} per step`));
+    const path = (points) => points.map((p, i) => `${i ? "L" : "M"}${x(p[0]).toFixed(1)} ${y(p[1]).toFixed(1)}`).join("");
+    if (hopes.length) {
+      const stairs = hopes.map((p, i) => `${i ? `H${x(p[0]).toFixed(1)}V` : `M${x(p[0]).toFixed(1)} `}${y(p[1]).toFixed(1)}`).join("");
+      parts.push(shape("path", { class: "mean", d: `${stairs}H${x(last).toFixed(1)}` }));
     }
+    parts.push(shape("path", { class: "curve", d: path(averages.length > 1 ? averages : [[earned.before, averages[0][1]], averages[0]]) }));
+    parts.push(legend(W, narrow, averages[averages.length - 1][1], hopes.length ? hopes[hopes.length - 1][1] : null, agent));
     svg.replaceChildren(...parts);
   }
 
-  const named = (labels, i) => (labels ? labels[i] : String(i));
+  // ------------------------------------------------------------------ tables
 
-  function states(tables) {
+  const named = (labels, i) => (labels ? labels[i] : String(i));
+  const place = (state) => (Array.isArray(state) ? state.map(digits).join(", ") : String(state));
+  const row = (cells) => {
+    const made = element("tr");
+    made.append(...cells);
+    return made;
+  };
+  const stateName = (tables, i) => (tables.state_labels ? tables.state_labels[i] : String(tables.first + i));
+
+  function decisions(tables) {
+    byId("heads").replaceChildren(row([element("th", "state", "word"), element("th", "action", "word"), element("th", "visits of the state"), element("th", "of this action")]));
+    byId("states").replaceChildren(...tables.visits.map((visits, i) => {
+      const chosen = tables.policy ? tables.policy[i] : null, total = visits.reduce((a, b) => a + b, 0);
+      return row([element("td", stateName(tables, i), "word"), element("td", chosen === null ? "–" : named(tables.action_labels, chosen), "word"),
+        element("td", whole(total)), element("td", chosen === null || !total ? "–" : `${Math.round(100 * visits[chosen] / total)} %`)]);
+    }));
+    byId("about").textContent = tables.visits.length < tables.n_states ? `The present plan; the first ${whole(tables.visits.length)} of ${whole(tables.n_states)} states.` : "The present plan in every state.";
+  }
+
+  function outcomes(earned, agent) {
+    byId("outcome-heads").replaceChildren(row([element("th", "step"), element("th", "state", "word"), element("th", "action", "word"), element("th", agent.objective), element("th", "next state", "word")]));
+    byId("outcomes").replaceChildren(...[...earned.outcomes].reverse().slice(0, SHOWN_OUTCOMES).map((one) => row([element("td", whole(one.step)), element("td", place(one.state), "word"),
+      element("td", String(one.action), "word"), element("td", digits(one.amount)), element("td", place(one.next_state), "word")])));
+    const waiting = `${whole(agent.pending)} ${agent.pending === 1 ? "decision is" : "decisions are"} waiting for an outcome.`;
+    byId("waiting").textContent = earned.outcomes.length ? `The newest first. ${waiting}` : `None yet. ${waiting}`;
+  }
+
+  function pairs(tables) {
     const A = tables.n_actions, most = Math.min(A, 12), some = [...Array(most).keys()];
     const has = (i, a) => !tables.allowed || tables.allowed[i][a];
     const action = (a) => (tables.action_labels ? tables.action_labels[a] : `action ${a}`);
-    const heads = element("tr");
-    heads.append(element("th", "state", "word"), element("th", "greedy action", tables.action_labels ? "word" : ""));
-    for (const a of some) heads.append(element("th", `visits, ${action(a)}`));
-    if (tables.bonus) for (const a of some) heads.append(element("th", `bonus, ${action(a)}`));
-    byId("heads").replaceChildren(heads);
-    byId("states").replaceChildren(...tables.visits.map((visits, i) => {
-      const row = element("tr"), chosen = tables.policy ? tables.policy[i] : null;
-      const state = tables.state_labels ? tables.state_labels[i] : String(tables.first + i);
-      row.append(element("td", state, "word"), element("td", chosen === null ? "–" : named(tables.action_labels, chosen), tables.action_labels ? "word" : ""));
-      for (const a of some) row.append(element("td", has(i, a) ? whole(visits[a]) : "", a === chosen ? "chosen" : ""));
-      if (tables.bonus) for (const a of some) row.append(element("td", has(i, a) ? digits(tables.bonus[i][a]) : ""));
-      return row;
+    const heads = [element("th", "state", "word"), ...some.map((a) => element("th", `visits, ${action(a)}`))];
+    if (tables.bonus) heads.push(...some.map((a) => element("th", `bonus, ${action(a)}`)));
+    byId("pair-heads").replaceChildren(row(heads));
+    byId("pairs").replaceChildren(...tables.visits.map((visits, i) => {
+      const chosen = tables.policy ? tables.policy[i] : null;
+      const cells = [element("td", stateName(tables, i), "word"), ...some.map((a) => element("td", has(i, a) ? whole(visits[a]) : "", a === chosen ? "chosen" : ""))];
+      if (tables.bonus) cells.push(...some.map((a) => element("td", has(i, a) ? digits(tables.bonus[i][a]) : "")));
+      return row(cells);
     }));
-    const rest = [];
-    if (tables.visits.length < tables.n_states) rest.push(`the first ${whole(tables.visits.length)} of ${whole(tables.n_states)} states`);
-    if (most < A) rest.push(`the first ${most} of ${A} actions`);
-    if (tables.allowed) rest.push("only the actions that a state has");
-    byId("about").textContent = `The visits of the greedy action are highlighted. ${rest.length ? `Shown: ${rest.join(", ")}.` : ""}`;
   }
 
   async function show() {
@@ -155,22 +213,26 @@
       list(agents);
       listed = true;
       hide();
-      byId("agents").hidden = false;
+      byId("agents").hidden = agents.length === 1;  // then its details are all there is to see
+      byId("form").hidden = true;
+      byId("leave").hidden = false;
       byId("lead").textContent = agents.length ? `${whole(agents.length)} ${agents.length === 1 ? "agent" : "agents"}, refreshed every ${REFRESH_MS / 1000} seconds.` : "There are no agents yet: POST /agents creates one.";
       if (chosen) {
         const path = `/agents/${encodeURIComponent(chosen)}`;
-        const [agent, episodes] = await Promise.all([ask(`${path}?states=${MAX_STATES}`), ask(`${path}/episodes`)]);
+        const [agent, episodes, earned] = await Promise.all([ask(`${path}?states=${MAX_STATES}`), ask(`${path}/episodes`), ask(`${path}/earnings`)]);
         if (mine !== round) return;
         byId("title").textContent = agent.name || agent.id;
         byId("kind").textContent = `${agent.agent} with ${whole(agent.tables.n_states)} states and ${whole(agent.tables.n_actions)} actions, ${agent.created ? `created ${agent.created}` : "added by hand"}`;
         byId("agent").hidden = false;
         shown = chosen;
-        const gain = agent.objective === "cost" ? "average cost" : "gain";
-        byId("over").textContent = `${gain[0].toUpperCase()}${gain.slice(1)} over time`;
-        byId("what").textContent = `The optimistic ${gain} of each episode's plan with its certified bracket, and the mean ${agent.objective} so far (dashed). The gap between them is optimism: what the agent cannot yet rule out.`;
-        tiles(agent);
-        chart(episodes, agent);
-        states(agent.tables);
+        byId("alerts").replaceChildren(...agent.alerts.map((text) => element("li", text)));
+        byId("over").textContent = `Average ${agent.objective} over time`;
+        byId("what").textContent = `Solid: the average ${agent.objective} per step over the last twelfth of the time. Dashed: the optimistic ${agent.objective === "cost" ? "average cost" : "gain"} of each plan, the best that the data do not rule out; where it leaves the axis it runs along the edge. It comes down to what can be earned as the agent learns.`;
+        tiles(agent, earned);
+        chart(episodes, agent, earned);
+        decisions(agent.tables);
+        outcomes(earned, agent);
+        pairs(agent.tables);
         byId("promise").textContent = agent.guarantee.holds ? `Guarantee: ${agent.guarantee.text}` : agent.guarantee.text;
         const notes = agent.changes.map((c) => `${c.name} was changed from ${c.old ?? "none"} to ${c.new} after ${whole(c.t)} observations${c.reason ? `: ${c.reason}` : ""}`);
         byId("notes").replaceChildren(...notes.concat(agent.notices, agent.trouble ? [agent.trouble] : []).map((text) => element("li", text)));
@@ -183,7 +245,7 @@
       if (!(error instanceof TypeError)) {  // rejected: what is shown does not belong to this request
         shown = "";
         byId("agent").hidden = true;
-        if (!listed) byId("agents").hidden = true;
+        if (!listed) leave();
       }
       showTrouble(error instanceof TypeError ? "The service does not respond; trying again." : error.message);
     }
@@ -193,6 +255,21 @@
     }
   }
 
+  function leave() {  // ask for a key again
+    for (const id of ["agents", "agent", "leave"]) byId(id).hidden = true;
+    byId("form").hidden = false;
+    byId("key").focus();
+  }
+
+  byId("leave").addEventListener("click", () => {
+    clearTimeout(timer);
+    round++;
+    key = chosen = shown = "";
+    byId("lead").textContent = lead;
+    byId("foot").textContent = "";
+    showTrouble("");
+    leave();
+  });
   byId("form").addEventListener("submit", (event) => {
     event.preventDefault();
     key = byId("key").value.trim();
