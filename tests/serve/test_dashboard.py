@@ -83,24 +83,37 @@ def test_the_page_shows_the_numbers_of_the_api(look: Look, service: Running, age
     page = look("/")
     typed(page, agent_key)
     assert page.inner_text("#title") == HOSTILE
-    assert page.locator("#list tr").count() == 1
-    assert page.locator("#list td").nth(1).inner_text() == HOSTILE
+    assert page.is_hidden("#agents")  # there is only one
+    assert page.is_hidden("#form")
+    assert page.locator("#list td").nth(1).text_content() == HOSTILE
     assert page.locator("main script, main img").count() == 0
     found = service.ask("GET", "/agents/shown", agent_key).json()
     tiles = page.inner_text("#tiles")
     assert f"\n{found['observations']}\n" in tiles
     assert f"{found['confidence']['pairs_visited']} of {found['confidence']['pairs']}" in tiles
     assert f"{found['mean_reward']:.5g}" in tiles
+    earned = service.ask("GET", "/agents/shown/earnings", agent_key).json()["average"]
+    assert f"Average reward lately\n{sum(earned[-4:]) / 4:.5g}" in tiles
+    assert "certified" not in page.inner_text("main")
     assert f"{found['gain']['estimate']:.5g}" in tiles
     assert found["regret_bound"]["reason"] in tiles
     rows = page.locator("#states tr")
     assert rows.count() == 6
     for s in range(6):
         cells = rows.nth(s).locator("td").all_inner_texts()
-        assert cells[:4] == [str(x) for x in (s, found["tables"]["policy"][s], *found["tables"]["visits"][s])]
+        assert cells[:3] == [str(x) for x in (s, found["tables"]["policy"][s], sum(found["tables"]["visits"][s]))]
+    page.click("summary")
+    for s in range(6):
+        cells = page.locator("#pairs tr").nth(s).locator("td").all_inner_texts()
+        assert cells[:3] == [str(x) for x in (s, *found["tables"]["visits"][s])]
+    assert page.locator("#outcomes tr").first.locator("td").all_inner_texts()[0] == "40"
+    assert page.locator("#outcomes tr").count() == 10
     assert page.locator("#gain path.curve").get_attribute("d").startswith("M")
     service.post("/agents/shown/observe", {"state": 5, "action": 0, "reward": 1.0, "next_state": 0}, agent_key)
     page.wait_for_selector("#tiles dd:text-is('41')", timeout=8000)  # it asks again by itself
+    page.click("#leave")
+    assert page.is_visible("#form")
+    assert page.is_hidden("#agent")
 
 
 @pytest.fixture(scope="module")
@@ -137,16 +150,18 @@ def test_the_page_shows_labels_and_costs_and_no_bonus_of_actions_that_a_state_la
     found = service.ask("GET", "/agents/press", machine_key).json()
     tiles = page.inner_text("#tiles")
     assert "Optimistic average cost" in tiles
-    assert f"Mean cost so far\n{found['mean_cost']:.5g}" in tiles
+    assert f"Average cost so far\n{found['mean_cost']:.5g}" in tiles
     assert page.inner_text("#over") == "Average cost over time"
-    assert "(cost)" in page.inner_text("#list")
-    heads = page.locator("#heads th").all_inner_texts()
-    assert heads[2:5] == ["visits, run", "visits, service", "visits, repair"]
+    assert "(cost)" in page.locator("#list").text_content()
     rows = [row.locator("td").all_inner_texts() for row in page.locator("#states tr").all()]
     assert [row[0] for row in rows] == ["new", "worn", "<b>broken</b>"]
     assert [rows[0][1], rows[2][1]] == ["run", "repair"]
-    assert rows[0][3:5] == rows[0][6:8] == ["", ""]
-    assert all(rows[0][i] for i in (2, 5))
+    page.click("summary")
+    heads = page.locator("#pair-heads th").all_inner_texts()
+    assert heads[1:4] == ["visits, run", "visits, service", "visits, repair"]
+    pairs = [row.locator("td").all_inner_texts() for row in page.locator("#pairs tr").all()]
+    assert pairs[0][2:4] == pairs[0][5:7] == ["", ""]
+    assert all(pairs[0][i] for i in (1, 4))
 
 
 def test_the_admin_key_shows_all_agents(look: Look, service: Running, agent_key: str) -> None:
@@ -202,9 +217,11 @@ def test_the_details_of_another_agent_are_hidden_on_an_error(browser: Any, servi
     assert "it cannot be opened" in page.inner_text("#trouble")
     assert page.is_hidden("#agent")
     assert page.is_visible("#agents")
+    page.click("#leave")
     page.fill("#key", "gf_wrong")
     page.click("button:has-text('Show')")
-    page.wait_for_selector("#agents", state="hidden")
+    page.wait_for_selector("#trouble:has-text('key')")
+    assert page.is_hidden("#agents")
     context.close()
 
 
@@ -221,6 +238,12 @@ def test_it_fits_phones_and_the_dark(
     assert dark == (scheme == "dark")
     page.screenshot(path=tmp_path / "page.png", full_page=True)
     assert (tmp_path / "page.png").stat().st_size > 5000
+
+
+def test_the_documentation_shows_code_without_backticks(service: Running) -> None:
+    text = service.ask("GET", "/docs", "").text
+    assert "`" not in text
+    assert "<code>Authorization: Bearer KEY</code>" in text
 
 
 def test_the_pages_allow_no_script_but_their_own(service: Running) -> None:
