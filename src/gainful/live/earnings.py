@@ -29,6 +29,12 @@ class Outcome(NamedTuple):
         The action, by its label if it has one.
     amount : float
         The reward, or the cost.
+
+    Examples
+    --------
+    >>> last = Outcome(step=41, state="worn", action="service", amount=6.0, next_state="new")
+    >>> f"{last.action} in state {last.state}: {last.amount}"
+    'service in state worn: 6.0'
     """
 
     step: int
@@ -52,6 +58,17 @@ class EarningsOverTime(NamedTuple):
         The average of each block, the oldest first; the last observations that fill no block are in none.
     outcomes : tuple of Outcome
         The last 20 outcomes, the oldest first.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from gainful.live import open_agent
+    >>> config = {"agent": "scal-plus", "n_states": 6, "n_actions": 2, "span": 7.0}
+    >>> with tempfile.TemporaryDirectory() as place, open_agent(f"{place}/pump", config) as agent:
+    ...     receipt = agent.observe(state=0, action=1, reward=0.5, next_state=1)
+    ...     earned = agent.earnings()
+    >>> earned.averages.tolist(), earned.outcomes[-1].state
+    ([0.5], 0)
     """
 
     before: int

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.arguments import finite
-from gainful.cards import card
+from gainful.cards import card, logarithmic_curve
 from gainful.errors import InvalidArgumentError, describe
 
 if TYPE_CHECKING:
@@ -178,23 +178,7 @@ class Run:
             "speed": f"{self.horizon / seconds:,.3g} steps per second of CPU" if seconds > 0.0 else "too fast to tell",
             "seed": f"{self.seed}",
         }
-        return card("Run", facts, _small_curve(self.steps, curve, name))
-
-
-def _small_curve(steps: NDArray[np.int64], curve: NDArray[np.float64], name: str) -> str:
-    """The positive part of a curve as a small drawing; empty if that is no line."""
-    drawn = np.isfinite(curve) & (curve > 0.0)
-    if drawn.sum() < 2:
-        return ""
-    x, y = np.log(steps[drawn]), np.log(curve[drawn])
-    px = 2.0 + 196.0 * (x - x[0]) / (x[-1] - x[0])
-    py = 46.0 - 44.0 * (y - y.min()) / (float(np.ptp(y)) or 1.0)
-    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(px, py, strict=True))
-    return (
-        '<svg width="200" height="48" viewBox="0 0 200 48" role="img">'
-        f"<title>{name} against steps, both logarithmic</title>"
-        f'<polyline points="{points}" fill="none" stroke="currentColor" stroke-width="1.5"/></svg>'
-    )
+        return card("Run", facts, logarithmic_curve(self.steps, curve, name))
 
 
 def log_checkpoints(horizon: int, per_decade: int = 20) -> NDArray[np.int64]:
