@@ -70,7 +70,7 @@ def test_a_run_shows_its_numbers_and_its_curve() -> None:
     points = np.array([[float(x) for x in p.split(",")] for p in line.attrib["points"].split()])
     assert len(points) == (run.expected_regret > 0).sum()
     assert (points >= 0).all()
-    assert (points <= [200, 48]).all()
+    assert (points <= [360, 180]).all()
     assert line.attrib["stroke"] == "currentColor"
 
 
