@@ -37,6 +37,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 """Whether kernels run in numba-cuda's simulator: slowly, on the CPU, for tests."""
 LISTING_BLOCK = 256
+WARP = 1 if SIMULATED else 32
+"""Threads that run in step and can read each other's registers."""
 MOST_SHARED = 48 * 1024
 """Bytes of shared memory that a block can have on every GPU."""
 

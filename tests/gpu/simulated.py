@@ -12,6 +12,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,12 @@ import gainful as gf
 
 FIELDS = ("step", "gain", "gain_low", "gain_high", "span", "sweeps")
 CURVES = ("rewards", "regret", "pseudo_regret", "expected_regret")
+
+
+@cache
+def made(environment: str, parameters: str) -> Any:
+    """An environment: the same object for the same words, so that its gain is found once."""
+    return getattr(gf.environments, environment)(**json.loads(parameters))
 
 
 @dataclass(frozen=True)
@@ -33,14 +40,21 @@ class Case:
     seeds: tuple[int, ...]
     env: dict[str, Any]
     settings: dict[str, Any]
+    cells: int = 0
+    """Intervals per axis in a continuous environment."""
 
     def runs(self, **where: Any) -> list[gf.Run]:
         """The runs of this case, on the CPU or where `device` says."""
-        mdp = getattr(gf.environments, self.environment)(**self.env)
+        mdp = made(self.environment, json.dumps(self.env))
         settings = {**self.settings, "reward_min": mdp.reward_min, "reward_max": mdp.reward_max}
 
         def agent(seed: int) -> Any:
-            return getattr(gf, self.agent)(mdp.n_states, mdp.n_actions, seed=seed, **settings)
+            if not self.cells:
+                return getattr(gf, self.agent)(mdp.n_states, mdp.n_actions, seed=seed, **settings)
+            cells = gf.Partition.uniform(bins=self.cells, dim=mdp.dim)
+            if self.agent.startswith("C"):
+                return getattr(gf, self.agent)(partition=cells, n_actions=mdp.n_actions, seed=seed, **settings)
+            return gf.Discretized(self.agent, cells, n_actions=mdp.n_actions, seed=seed, **settings)
 
         found: list[gf.Run] = gf.simulate_many(agent, mdp, self.horizon, self.seeds, **where)
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gainful._compiled import kernel
+from gainful._compiled import inlined, kernel
 from gainful.agents.episodic import EpisodePlan
 from gainful.agents.extended import ExtendedAgent
 from gainful.agents.guarantee import Guarantee
@@ -17,10 +17,16 @@ def l1_sets(sums: Sums, t: int, constants: SetConstants, out: Balls) -> None:
     sums, c, out = Sums(*sums), SetConstants(*constants), Balls(*out)
     of_rewards, of_rows = reward_log(c.n_states, c.n_actions, t, c.delta), transition_log(c.n_actions, t, c.delta)
     for k in range(sums.visits.size):
-        n = sums.visits[k]
-        if n == 0:
-            out.radius[k], out.rewards[k] = SIMPLEX, c.reward_max
-            continue
+        write_ball(sums, c, of_rewards, of_rows, k, out)
+
+
+@inlined
+def write_ball(sums: Sums, c: SetConstants, of_rewards: float, of_rows: float, k: int, out: Balls) -> None:
+    """The ℓ₁ radius and the optimistic reward of pair k, given the two logarithms."""
+    n = sums.visits[k]
+    if n == 0:
+        out.radius[k], out.rewards[k] = SIMPLEX, c.reward_max
+    else:
         out.radius[k] = min(SIMPLEX, transition_radius(c.n_states, of_rows, n, c.scale))
         out.rewards[k] = capped_reward(sums, k, reward_width(of_rewards, n, c.reward_max, c.scale), c.reward_max)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gainful._compiled import kernel
+from gainful._compiled import inlined, kernel
 from gainful.agents.empirical import EmpiricalRows, empirical_rows
 from gainful.agents.episodic import EpisodePlan
 from gainful.agents.extended import ExtendedAgent
@@ -26,10 +26,16 @@ def bernstein_sets(rows: EmpiricalRows, sums: Sums, constants: SetConstants, out
     """Bounds of every entry of the rows, of the states that a row does not list, and optimistic rewards."""
     rows, sums, c, out = EmpiricalRows(*rows), Sums(*sums), SetConstants(*constants), EntryIntervals(*out)
     for k in range(sums.visits.size):
-        n = sums.visits[k]
-        if n == 0:
-            allow_everything(rows.indptr, k, c.reward_max, out)
-            continue
+        write_intervals(rows, sums, c, k, out)
+
+
+@inlined
+def write_intervals(rows: EmpiricalRows, sums: Sums, c: SetConstants, k: int, out: EntryIntervals) -> None:
+    """The intervals and the optimistic reward of pair k."""
+    n = sums.visits[k]
+    if n == 0:
+        allow_everything(rows.indptr, k, c.reward_max, out)
+    else:
         log = log_term(c.n_states, c.n_actions, n, c.delta)
         out.unseen[k] = min(1.0, width(0.0, log, n, 1.0, c.scale))
         for j in range(rows.indptr[k], rows.indptr[k + 1]):

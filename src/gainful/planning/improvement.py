@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful._compiled import kernel
+from gainful._compiled import inlined, kernel
 from gainful.planning.truncation import ceiling_of, truncate, truncated_range
 
 
@@ -32,9 +32,15 @@ def improve(
 def relax(v: NDArray[Any], best: NDArray[Any], ceiling: float, damping: float, span: float) -> float:
     """V <- v + damping·(Tv - v), then min v = 0 and v <= span; returns max v."""
     for s in range(v.size):
-        v[s] += damping * (truncate(best[s], ceiling) - v[s])
+        v[s] = relaxed(v[s], best[s], ceiling, damping)
     top: float = project(v, span)
     return top
+
+
+@inlined
+def relaxed(old: float, best: float, ceiling: float, damping: float) -> float:
+    """V(s) + damping·(Tv(s) - v(s)), given Lv(s)."""
+    return old + damping * (truncate(best, ceiling) - old)
 
 
 @kernel

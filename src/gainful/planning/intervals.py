@@ -62,34 +62,38 @@ def _ranked(sets: IntervalSet, v: Any) -> Ranking:
 
 def interval_values(sets: Any, v: Any, rewards: Any, q: Any) -> None:
     """q[k] = rewards[k] + max over the intervals of p·v, -inf for an empty row."""
-    by_rank, rank, head, tail, count = _ranked(sets, v)
+    ranking = _ranked(sets, v)
+    indptr = sets[1]
+    for k in range(indptr.size - 1):
+        q[k] = -np.inf if indptr[k] == indptr[k + 1] else rewards[k] + interval_value(sets, ranking, v, k)
+
+
+@inlined
+def interval_value(sets: Any, ranking: Any, v: Any, k: int) -> float:
+    """Max p·v over the intervals of pair k, whose row is sorted and not empty."""
+    by_rank, rank, head, tail, count = ranking
     sums = PrefixSums(by_rank, head, tail)
     _, indptr, indices, load, free_mass, unseen, _, level = sets
-    for k in range(indptr.size - 1):
-        begin, end = indptr[k], indptr[k + 1]
-        if begin == end:
-            q[k] = -np.inf
-            continue
-        free, bound, m = free_mass[k], unseen[k], level[k]
-        total = 0.0
-        position = 0  # first rank not yet served
-        for j in range(begin, end):
-            state = indices[j]
-            value = v[state]
-            given = load[j, 0]
-            if free > 0.0:
-                if bound > 0.0:
-                    here = int(rank[m, state])
-                    if here > position:
-                        total, free = _stretch(total, free, bound, position, here, m, v, sums)
-                    position = here + 1
-                extra = min(load[j, 1], free)
-                given += extra
-                free -= extra
-            total += given * value
-        if free > 0.0 and bound > 0.0 and count[m] > position:
-            total, free = _stretch(total, free, bound, position, count[m], m, v, sums)
-        q[k] = rewards[k] + total
+    free, bound, m = free_mass[k], unseen[k], level[k]
+    total = 0.0
+    position = 0  # first rank not yet served
+    for j in range(indptr[k], indptr[k + 1]):
+        state = indices[j]
+        value = v[state]
+        given = load[j, 0]
+        if free > 0.0:
+            if bound > 0.0:
+                here = int(rank[m, state])
+                if here > position:
+                    total, free = _stretch(total, free, bound, position, here, m, v, sums)
+                position = here + 1
+            extra = min(load[j, 1], free)
+            given += extra
+            free -= extra
+        total += given * value
+    if free > 0.0 and bound > 0.0 and count[m] > position:
+        total, free = _stretch(total, free, bound, position, count[m], m, v, sums)
+    return total
 
 
 @inlined

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful._compiled import kernel
+from gainful._compiled import inlined, kernel
 from gainful.planning.optimistic_rows import OptimisticRows
 from gainful.planning.ordering import best_state, sort_rows
 
@@ -43,23 +43,28 @@ def l1_values(sets: Any, v: Any, rewards: Any, q: Any) -> None:
         if begin == end:
             q[k] = -np.inf
             continue
-        top = tops[level[k]]
-        free = 0.5 * radius[k]  # still to be moved
-        moved, total = 0.0, 0.0
-        j = end
-        while j > begin and free > 0.0:  # from the lowest value up
-            j -= np.uint64(1)
-            value = v[indices[j]]
-            if value >= top:
-                j += np.uint64(1)
-                break
-            taken = min(load[j, 0], free)
-            free -= taken
-            moved += taken
-            total += (load[j, 0] - taken) * value
-        for i in range(begin, j):
-            total += load[i, 0] * v[indices[i]]
-        q[k] = rewards[k] + (total + moved * top)
+        q[k] = rewards[k] + ball_value(begin, end, indices, load, radius[k], v, tops[level[k]])
+
+
+@inlined
+def ball_value(begin: Any, end: Any, indices: Any, load: Any, radius: float, v: Any, top: float) -> float:
+    """Max p·v over the ball around one row, sorted and not empty; `top` is the largest value that it may move to."""
+    free = 0.5 * radius  # still to be moved
+    moved, total = 0.0, 0.0
+    j = end
+    while j > begin and free > 0.0:  # from the lowest value up
+        j -= np.uint64(1)
+        value = v[indices[j]]
+        if value >= top:
+            j += np.uint64(1)
+            break
+        taken = min(load[j, 0], free)
+        free -= taken
+        moved += taken
+        total += (load[j, 0] - taken) * value
+    for i in range(begin, j):
+        total += load[i, 0] * v[indices[i]]
+    return total + moved * top
 
 
 @kernel

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful._compiled import kernel
+from gainful._compiled import inlined, kernel
 
 
 class Ranking(NamedTuple):
@@ -139,20 +139,26 @@ def rank_states(v: NDArray[Any], order: NDArray[Any], mask: NDArray[Any], rankin
     nothing = np.empty((v.size, 0))
     sort_row(v, order, nothing, np.uint64(0), np.uint64(v.size))
     for level in range(mask.shape[0]):
-        n = 0
-        high, low = 0.0, 0.0
-        ranking.head[level, 0] = 0.0
-        ranking.tail[level, 0] = 0.0
-        for i in range(v.size):
-            state = order[i]
-            if mask[level, state]:
-                ranking.by_rank[level, n] = state
-                ranking.rank[level, state] = n
-                total = high + v[state]
-                part = total - high
-                low += (high - (total - part)) + (v[state] - part)
-                high = total
-                n += 1
-                ranking.head[level, n] = high
-                ranking.tail[level, n] = low
-        ranking.count[level] = n
+        rank_level(v, order, mask, ranking, level)
+
+
+@inlined
+def rank_level(v: Any, order: Any, mask: Any, ranking: Ranking, level: int) -> None:
+    """Rank the states of one level, given all states in decreasing order of v."""
+    n = 0
+    high, low = 0.0, 0.0
+    ranking.head[level, 0] = 0.0
+    ranking.tail[level, 0] = 0.0
+    for i in range(v.size):
+        state = order[i]
+        if mask[level, state]:
+            ranking.by_rank[level, n] = state
+            ranking.rank[level, state] = n
+            total = high + v[state]
+            part = total - high
+            low += (high - (total - part)) + (v[state] - part)
+            high = total
+            n += 1
+            ranking.head[level, n] = high
+            ranking.tail[level, n] = low
+    ranking.count[level] = n

@@ -50,7 +50,7 @@ class ContinuousRun(Run):
 
 
 @inlined
-def _seen(x: float, user_units: bool, low: float, high: float) -> float:
+def seen_coordinate(x: float, user_units: bool, low: float, high: float) -> float:
     """A coordinate of the unit cube as the agent sees it: `ContinuousEnvironment.from_unit` where it sees units."""
     return min(max(low + x * (high - low), low), high) if user_units else x
 
@@ -126,7 +126,7 @@ def _run_points(
     out, before = np.empty(d), np.empty(d)
     state = 0
     for i in range(d):
-        seen = _seen(x[i], env.own_units, env.low[i], env.high[i])
+        seen = seen_coordinate(x[i], env.own_units, env.low[i], env.high[i])
         state = state * cells.bins[i] + axis_cell(seen, cells.bins[i], cells.low[i], cells.high[i])
     status = DONE
     while t < until:
@@ -153,7 +153,7 @@ def _run_points(
         inside, to = True, 0
         for i in range(d):
             inside = inside and 0.0 <= out[i] <= 1.0
-            seen = _seen(out[i], env.own_units, env.low[i], env.high[i])
+            seen = seen_coordinate(out[i], env.own_units, env.low[i], env.high[i])
             to = to * cells.bins[i] + axis_cell(seen, cells.bins[i], cells.low[i], cells.high[i])
         if not inside:
             status = BAD_STATE
@@ -176,8 +176,8 @@ def _run_points(
             break
         if logging:
             for i in range(d):
-                sink.origin[logged, i] = _seen(x[i], env.own_units, env.low[i], env.high[i])
-                sink.target[logged, i] = _seen(out[i], env.own_units, env.low[i], env.high[i])
+                sink.origin[logged, i] = seen_coordinate(x[i], env.own_units, env.low[i], env.high[i])
+                sink.target[logged, i] = seen_coordinate(out[i], env.own_units, env.low[i], env.high[i])
             sink.action[logged], sink.reward[logged] = action, reward
             logged += 1
         inner = reward - policy.reward_min

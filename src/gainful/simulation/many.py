@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from gainful._compiled import kernel
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.stepwise import StepwiseAgent
+from gainful.environments.continuous.environment import ContinuousEnvironment
 from gainful.errors import InvalidArgumentError
 from gainful.machine import available_cores, check_memory
 from gainful.mdp.model import MDP
@@ -21,6 +22,7 @@ from gainful.progress import Progress, shown_progress
 from gainful.rng import draw
 from gainful.simulation.base import PAUSE
 from gainful.simulation.callbacks import Callback, checked_callback, one_at_a_time
+from gainful.simulation.continuous import known_gain
 from gainful.simulation.counters import (
     NEW_STATE,
     NOT_LOADED,
@@ -133,7 +135,7 @@ def run_lanes(
 @overload
 def simulate_many(
     agent_factory: Callable[[int], Any],
-    mdp: MDP,
+    mdp: MDP | ContinuousEnvironment,
     horizon: float,
     seeds: Iterable[int],
     *,
@@ -149,7 +151,7 @@ def simulate_many(
 @overload
 def simulate_many(
     agent_factory: Callable[[int], Any],
-    mdp: MDP,
+    mdp: MDP | ContinuousEnvironment,
     horizon: float,
     seeds: Iterable[int],
     *,
@@ -164,7 +166,7 @@ def simulate_many(
 
 def simulate_many(
     agent_factory: Callable[[int], Any],
-    mdp: MDP,
+    mdp: MDP | ContinuousEnvironment,
     horizon: float,
     seeds: Iterable[int],
     *,
@@ -185,7 +187,7 @@ def simulate_many(
     agent_factory : callable
         `agent_factory(seed)` makes the agent of one run: any object with `act` and `observe`, see `simulate`.
         On a GPU the agents may differ in their seed alone; the factory is then called for the first seed and the last.
-    mdp : MDP
+    mdp : MDP or ContinuousEnvironment
         The environment.
     horizon : int
         The number of steps of each run.
@@ -229,8 +231,9 @@ def simulate_many(
     steps = checked_horizon(horizon)
     grid = checked_checkpoints(checkpoints, steps)
     if isinstance(seeds, Sized):
-        needed = len(seeds) * (RUN_BYTES * mdp.n_states * mdp.n_actions + 100.0 * grid.size)
-        check_memory("seeds", len(seeds), needed, f"{len(seeds):,} runs of {mdp.n_states:,} states side by side")
+        n_states = mdp.n_states if isinstance(mdp, MDP) else 1
+        needed = len(seeds) * (RUN_BYTES * n_states * mdp.n_actions + 100.0 * grid.size)
+        check_memory("seeds", len(seeds), needed, f"{len(seeds):,} runs of {n_states:,} states side by side")
     numbers = [int(seed) for seed in seeds]
     if len(set(numbers)) != len(numbers):
         raise InvalidArgumentError("seeds", numbers, hint="each seed is one run", problem="a seed occurs twice")
@@ -248,7 +251,7 @@ def simulate_many(
             return make(agent_factory, mdp, grid, checked_seeds(numbers), tell)
     if keep == "summary":
         options: dict[str, Any] = {"checkpoints": grid, "threads": threads, "callback": callback}
-        summariser = Summariser(grid, optimal_gain(mdp))
+        summariser = Summariser(grid, optimal_gain(mdp) if isinstance(mdp, MDP) else known_gain(mdp, None)[0])
         with shown_progress(progress, f"{len(numbers)} runs") as tell:
             for i in range(0, len(numbers), RUNS_AT_ONCE):
                 part = numbers[i : i + RUNS_AT_ONCE]
@@ -256,6 +259,8 @@ def simulate_many(
                 if tell is not None:
                     tell(steps * (i + len(part)), steps * len(numbers))
         return summariser.summary()
+    if not isinstance(mdp, MDP):
+        return _one_by_one(agent_factory, mdp, steps, numbers, threads, grid, progress, callback)
     agents = [agent_for(agent_factory(seed), mdp) for seed in numbers]
     for agent in agents:
         check_fit(agent, mdp)
@@ -273,6 +278,33 @@ def simulate_many(
     with shown_progress(progress, f"{len(simulations)} runs") as tell:
         _finish_all(groups, cores, None if tell is None else _Total(tell, steps * len(simulations)).add)
     return [simulation.run() for simulation in simulations]
+
+
+def _one_by_one(
+    agent_factory: Callable[[int], Any],
+    environment: ContinuousEnvironment,
+    horizon: int,
+    seeds: list[int],
+    threads: int | None,
+    grid: NDArray[np.int64],
+    progress: Progress,
+    callback: Callback,
+) -> list[Run]:
+    """Runs in a continuous environment, one on each core at a time."""
+    from gainful.simulation.simulate import simulate  # which knows every kind of environment, and this module
+
+    show = one_at_a_time(checked_callback(callback))
+    with shown_progress(progress, f"{len(seeds)} runs") as tell:
+        total = None if tell is None else _Total(tell, horizon * len(seeds))
+
+        def run(seed: int) -> Run:
+            made = simulate(agent_factory(seed), environment, horizon, seed, checkpoints=grid, callback=show)
+            if total is not None:
+                total.add(horizon)
+            return made
+
+        with ThreadPoolExecutor(min(threads or available_cores(), max(1, len(seeds)))) as pool:
+            return list(pool.map(run, seeds))
 
 
 class _Total:

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.agents.episodic import EPISODE_RECORD
-from gainful.cuda_device import LISTING_BLOCK, MOST_SHARED, cuda, device_zeros, grid_for, list_where
+from gainful.cuda_device import LISTING_BLOCK, cuda, device_zeros, grid_for, list_where
 from gainful.errors import NotConvergedError
-from gainful.mdp.model import MDP
 from gainful.rng import Role, stream_keys
-from gainful.simulation.device.planners import DevicePlanner
+from gainful.simulation.device.planners import DevicePlanner, PlannedRuns
 from gainful.simulation.device.runs import (
     FINISHED,
     NEEDS_PLAN,
@@ -24,13 +23,11 @@ from gainful.simulation.device.runs import (
     DeviceCurves,
     DeviceEpisodes,
     DeviceRuns,
-    device_environment,
-    device_rows,
     on_device,
 )
-from gainful.simulation.device.steps import shared_bytes, step_far, step_runs
+from gainful.simulation.device.steps import StepRule
 from gainful.simulation.device.teams import TodoList
-from gainful.simulation.transition_table import RewardLaw, TransitionTable, first_draws
+from gainful.simulation.device.worlds import DeviceWorld
 
 CHECK_EVERY = 16
 """Launches between two looks at how far the runs are: the GPU goes on meanwhile."""
@@ -38,10 +35,6 @@ FIRST_EPISODES = 64
 """Episodes of a run for which there is room at first."""
 PART = 128
 """A launch makes this part of the steps made before: a run whose episode ends waits for its end."""
-FAR_BLOCK = 128
-"""Threads of a block that counts in global memory."""
-STEPPING_BLOCKS = (128, 64, 32)
-"""Threads of a block that steps: the first that fits."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +45,8 @@ class BatchResult:
     means: NDArray[np.float64]
     expected_regret: NDArray[np.float64]
     final_state: NDArray[np.uint32]
+    final_point: NDArray[np.float64]
+    """(R, d)."""
     n_episodes: NDArray[np.int64]
     vacuous: NDArray[np.bool_]
     records: tuple[NDArray[Any], ...]
@@ -73,71 +68,53 @@ class BatchResult:
 class ManyRuns:
     """What all batches have in common."""
 
-    mdp: MDP
-    table: TransitionTable
-    law: RewardLaw
-    gaps: NDArray[np.float64]
+    world: DeviceWorld
     checkpoints: NDArray[np.int64]
     planner: DevicePlanner
     keep_episodes: bool
 
-    @property
-    def width(self) -> int:
-        """The length of the longest row of the MDP."""
-        return int(np.diff(self.mdp.indptr).max())
-
-    @property
-    def counter(self) -> Any:
-        """The type of a counter: 32 bits as long as no run has more steps."""
-        return np.uint32 if self.checkpoints[-1] < 2**32 - 1 else np.int64
-
     def bytes_per_run(self) -> int:
         """Memory of the GPU that one run takes."""
-        n_states, n_pairs = self.mdp.n_states, self.mdp.n_states * self.mdp.n_actions
-        counters = int(np.dtype(self.counter).itemsize) * (n_pairs * (self.width + 1) + n_states)
+        n_states, n_pairs = self.world.n_states, self.world.n_states * self.world.n_actions
+        counters = 4 * (n_pairs * (self.world.width + 1) + n_states)
         curves = 24 * self.checkpoints.size
         records = 40 * 4 * FIRST_EPISODES if self.keep_episodes else 0
-        return 64 + counters + 16 * n_pairs + 12 * n_states + curves + records
-
-
-def first_states(mdp: MDP, seeds: NDArray[np.uint64]) -> NDArray[np.uint32]:
-    """The states in which runs with these seeds begin: `transition_table.first_state` of each."""
-    u = (first_draws(stream_keys(seeds, Role.START)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return np.searchsorted(np.cumsum(mdp.start)[:-1], u, side="right").astype(np.uint32)
+        own = self.world.bytes_per_run() + self.planner.bytes_per_pair * n_pairs
+        return 64 + counters + 16 * n_pairs + 12 * n_states + curves + records + own
 
 
 class Batch:
     """R runs and their arrays on the GPU."""
 
     def __init__(self, many: ManyRuns, seeds: NDArray[np.uint64]) -> None:
-        mdp, self.many, self.n_runs = many.mdp, many, seeds.size
-        n_states, n_pairs, R = mdp.n_states, mdp.n_states * mdp.n_actions, seeds.size
-        C, self.width = many.checkpoints.size, many.width
+        world, self.many, self.n_runs = many.world, many, seeds.size
+        n_states, n_pairs, R = world.n_states, world.n_states * world.n_actions, seeds.size
+        C = many.checkpoints.size
         self.seeds = seeds
-        self.table, self.law = device_environment(many.table, many.law)
-        self.rows = on_device(device_rows(mdp, many.planner.agent.allowed))
+        self.rows = on_device(world.rows(many.planner.agent.allowed))
         self.runs = on_device(
             DeviceRuns(
-                state=first_states(mdp, seeds),
+                state=world.first_states(seeds),
                 step=np.zeros(R, dtype=np.int64),
                 key=stream_keys(seeds, Role.ENVIRONMENT),
                 earned=np.zeros(R),
                 status=np.full(R, NEEDS_PLAN, dtype=np.uint32),
                 passed=np.zeros(R, dtype=np.uint32),
                 sweeps=np.zeros(R, dtype=np.int64),
+                point=world.first_points(R),
             )
         )
         self.counts = DeviceCounts(
-            seen=device_zeros((R, self.width * n_pairs), many.counter),
-            visits=device_zeros((R, n_pairs), many.counter),
+            seen=device_zeros((R, world.width * n_pairs), np.uint32),
+            visits=device_zeros((R, n_pairs), np.uint32),
             reward_sum=device_zeros((R, n_pairs), np.float64),
             reward_squares=device_zeros((R, n_pairs if many.planner.needs_squares else 0), np.float64),
             act=device_zeros((R, n_states), np.uint32),
-            left=device_zeros((R, n_states), many.counter),
+            left=device_zeros((R, n_states), np.uint32),
         )
-        nothing = np.zeros(n_pairs)
         rewards, means, expected = (device_zeros((C, R), np.float64) for _ in range(3))
-        self.curves = on_device(DeviceCurves(many.checkpoints, rewards, means, expected, many.gaps.copy(), nothing))
+        gaps = world.gaps.copy()
+        self.curves = on_device(DeviceCurves(many.checkpoints, rewards, means, expected, gaps, np.zeros(gaps.size)))
         room = FIRST_EPISODES if many.keep_episodes else 0
         self.episodes = DeviceEpisodes(
             number=device_zeros(R, np.int64),
@@ -150,6 +127,10 @@ class Batch:
         )
         self.todo = TodoList(cuda.device_array(R, np.int64), device_zeros(1, np.int64))
         self.values = device_zeros((R, n_states), np.float64)
+        self.memory = many.planner.new_memory(R)
+        cumulative = many.planner.cumulative
+        keys = stream_keys(seeds, Role.ACTIONS) if cumulative.size else seeds[:0].copy()
+        self.rule = on_device(StepRule(many.planner.agent.reward_min, PART, cumulative, keys))
 
     def run(self, progress: Callable[[int], None] | None = None) -> BatchResult:
         """Let all runs finish; `progress(steps)` hears how many steps all of them have made."""
@@ -170,14 +151,11 @@ class Batch:
 
     def _launches(self) -> tuple[Callable[[], None], ...]:
         """List the runs whose episode is over, plan for them, and let every run that has a plan step."""
-        R, many = self.n_runs, self.many
-        listing = list_where.prepared(grid_for(R, LISTING_BLOCK), self.runs.status, NEEDS_PLAN, *self.todo)
-        state = self.todo, self.rows, self.runs, self.counts, self.episodes, self.values
-        block, shared = stepping_block(many.table, many.law, many.mdp.n_states, self.width)
-        kernel, grid = (step_runs, grid_for(R, block)) if block else (step_far, grid_for(R, FAR_BLOCK))
-        low = many.planner.agent.reward_min
-        arguments = self.table, self.law, self.runs, self.counts, self.curves, low, PART, self.todo.n
-        return listing, many.planner.prepared(*state), kernel.prepared((*grid, shared), *arguments)
+        many = self.many
+        listing = list_where.prepared(grid_for(self.n_runs, LISTING_BLOCK), self.runs.status, NEEDS_PLAN, *self.todo)
+        planned = PlannedRuns(self.todo, self.rows, self.runs, self.counts, self.episodes, self.values, self.memory)
+        steps = many.world.prepared_steps(self.runs, self.counts, self.curves, self.rule, self.todo.n)
+        return listing, many.planner.prepared(planned), steps
 
     def _make_room(self) -> bool:
         """Make room for the episodes that may begin before the next look; whether arrays were replaced."""
@@ -206,25 +184,24 @@ class Batch:
                 name="precision",
             )
 
+    def _expected_regret(self) -> NDArray[np.float64]:
+        """NaN where there are no optimality gaps."""
+        found: NDArray[np.float64] = self.curves.expected_regret.copy_to_host()
+        if self.many.world.gaps.size == 0:
+            found[:] = np.nan
+        return found
+
     def _result(self, seconds: float) -> BatchResult:
         number = self.episodes.number.copy_to_host()
         most = int(number.max()) if self.many.keep_episodes else 0
         return BatchResult(
             rewards=self.curves.rewards.copy_to_host(),
             means=self.curves.means.copy_to_host(),
-            expected_regret=self.curves.expected_regret.copy_to_host(),
+            expected_regret=self._expected_regret(),
             final_state=self.runs.state.copy_to_host(),
+            final_point=self.runs.point.copy_to_host(),
             n_episodes=number,
             vacuous=self.episodes.vacuous.copy_to_host(),
             records=tuple(array[:most].copy_to_host() for array in self.episodes[1:6]),
             seconds=seconds,
         )
-
-
-def stepping_block(table: TransitionTable, law: RewardLaw, n_states: int, width: int) -> tuple[int, int]:
-    """Threads and bytes of shared memory of a block that steps; 0 if the counters of a smallest block do not fit."""
-    for block in STEPPING_BLOCKS:
-        shared = shared_bytes(table, law, n_states, width, block)
-        if shared <= MOST_SHARED:
-            return block, shared
-    return 0, 0

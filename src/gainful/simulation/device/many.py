@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful.agents.episodic import EpisodicAgent
+from gainful.agents.partitioned import PartitionedAgent
 from gainful.cuda_device import SIMULATED, cuda, require_device
-from gainful.errors import InvalidArgumentError
-from gainful.mdp.model import MDP
+from gainful.errors import DeviceError, InvalidArgumentError
 from gainful.simulation.device.batch import Batch, BatchResult, ManyRuns
-from gainful.simulation.device.planners import device_planner
-from gainful.simulation.optimum import known_gaps, optimal_gain
+from gainful.simulation.device.planners import ON_DEVICE, device_planner
+from gainful.simulation.device.worlds import DeviceWorld, device_world
 from gainful.simulation.run import Run
 from gainful.simulation.summary import RunSummary, Summariser
-from gainful.simulation.tabular import check_fit
-from gainful.simulation.transition_table import RewardLaw, TransitionTable
 
 BATCH_SHARE = 0.8
 """The part of the GPU's free memory that a batch may take."""
 MOST_RUNS = 1 << 20
 """Runs of a batch at most."""
+MOST_DEVICE_STEPS = 2**32 - 2
+"""Steps of a run at most: counters have 32 bits."""
+
+AgentFactoryFunction = Callable[[int], Any]
 
 
-def same_agent(agent_factory: Callable[[int], EpisodicAgent], seeds: NDArray[np.uint64], mdp: MDP) -> EpisodicAgent:
+def same_agent(agent_factory: AgentFactoryFunction, seeds: NDArray[np.uint64]) -> Any:
     """The agent that all runs have but for its seed: the factory is asked for the first and for the last."""
     first, last = agent_factory(int(seeds[0])), agent_factory(int(seeds[-1]))
-    check_fit(first, mdp)
-    settings = [{k: v for k, v in agent.settings().items() if k != "seed"} for agent in (first, last)]
+    settings = [_settings(agent) for agent in (first, last)]
     if type(first) is not type(last) or settings[0] != settings[1]:
         raise InvalidArgumentError(
             "agent_factory",
@@ -44,29 +45,81 @@ def same_agent(agent_factory: Callable[[int], EpisodicAgent], seeds: NDArray[np.
             "new agents",
             problem=f"the agent of seed {seeds[0]} has observed {first.t} steps",
         )
+    if isinstance(first, PartitionedAgent) and first.log is not None:
+        raise DeviceError(
+            f"{type(first).__name__} cannot run on a GPU: its cells become finer during a run",
+            name="device",
+            found="cuda",
+            expected="a partition, or a horizon",
+            hint="give it one of them, or leave device out",
+        )
     return first
 
 
-def batches(
-    agent_factory: Callable[[int], EpisodicAgent],
-    mdp: MDP,
-    checkpoints: NDArray[np.int64],
-    seeds: NDArray[np.uint64],
-    keep_episodes: bool,
-    progress: Callable[[int, int], None] | None = None,
-) -> Iterator[tuple[NDArray[np.uint64], BatchResult]]:
-    """Make all runs, batch after batch: their seeds, and what they returned."""
-    require_device()
-    agent = same_agent(agent_factory, seeds, mdp)
-    table, law = TransitionTable.of(mdp), RewardLaw.of(mdp)
-    many = ManyRuns(mdp, table, law, known_gaps(mdp), checkpoints, device_planner(agent), keep_episodes)
-    size = max(1, min(MOST_RUNS, int(BATCH_SHARE * _free_memory()) // many.bytes_per_run()))
-    n_batches = -(-seeds.size // size)
-    made, total = 0, int(checkpoints[-1]) * seeds.size
-    for part in np.array_split(seeds, n_batches):
-        heard = None if progress is None else (lambda steps, before=made: progress(before + steps, total))
-        yield part, Batch(many, part).run(heard)
-        made += int(checkpoints[-1]) * part.size
+def _settings(agent: Any) -> dict[str, Any]:
+    """Everything that an agent was made with but its seed."""
+    if not hasattr(agent, "settings") or not hasattr(agent, "core"):
+        raise DeviceError(
+            f"{type(agent).__name__} cannot run on a GPU",
+            name="device",
+            found="cuda",
+            expected=ON_DEVICE,
+            hint="leave device out",
+        )
+    return {name: value for name, value in agent.settings().items() if name != "seed"}
+
+
+class DeviceSweep:
+    """All runs of one agent in one environment, in batches that fit the GPU's memory."""
+
+    def __init__(
+        self,
+        agent_factory: AgentFactoryFunction,
+        environment: Any,
+        checkpoints: NDArray[np.int64],
+        seeds: NDArray[np.uint64],
+        keep_episodes: bool,
+    ) -> None:
+        require_device()
+        if checkpoints[-1] > MOST_DEVICE_STEPS:
+            raise InvalidArgumentError("horizon", int(checkpoints[-1]), f"at most {MOST_DEVICE_STEPS:,} on a GPU")
+        agent = same_agent(agent_factory, seeds)
+        self.seeds, self.checkpoints = seeds, checkpoints
+        planner = device_planner(agent.core)
+        self.world: DeviceWorld = device_world(environment, agent)
+        self.world.check_fit(agent)
+        self.many = ManyRuns(self.world, checkpoints, planner, keep_episodes)
+
+    def batches(
+        self, progress: Callable[[int, int], None] | None = None
+    ) -> Iterator[tuple[NDArray[np.uint64], Batch, BatchResult]]:
+        """Make all runs, batch after batch: their seeds, the batch, and what it returned."""
+        size = max(1, min(MOST_RUNS, int(BATCH_SHARE * _free_memory()) // self.many.bytes_per_run()))
+        n_batches = -(-self.seeds.size // size)
+        made, total = 0, int(self.checkpoints[-1]) * self.seeds.size
+        for part in np.array_split(self.seeds, n_batches):
+            heard = None if progress is None else (lambda steps, before=made: progress(before + steps, total))
+            batch = Batch(self.many, part)
+            yield part, batch, batch.run(heard)
+            made += int(self.checkpoints[-1]) * part.size
+
+    def run(self, found: BatchResult, i: int, seed: int) -> Run:
+        """Run i of a batch."""
+        steps, rewards = self.checkpoints, found.rewards[:, i].copy()
+        return self.world.run(
+            steps=steps,
+            rewards=rewards,
+            regret=steps * self.world.gain - rewards,
+            means=found.means[:, i],
+            episodes=found.episodes(i),
+            final_state=int(found.final_state[i]),
+            final_point=found.final_point[i],
+            seed=seed,
+            planning_seconds=0.0,
+            acting_seconds=found.seconds / found.rewards.shape[1],
+            vacuous=bool(found.vacuous[i]),
+            expected_regret=found.expected_regret[:, i].copy(),
+        )
 
 
 def _free_memory() -> int:
@@ -75,45 +128,29 @@ def _free_memory() -> int:
 
 
 def device_runs(
-    agent_factory: Callable[[int], EpisodicAgent],
-    mdp: MDP,
+    agent_factory: AgentFactoryFunction,
+    environment: Any,
     checkpoints: NDArray[np.int64],
     seeds: NDArray[np.uint64],
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Run]:
     """All runs with their curves and episodes."""
-    gain, found = optimal_gain(mdp), []
-    for part, batch in batches(agent_factory, mdp, checkpoints, seeds, True, progress):
-        seconds = batch.seconds / part.size
-        for i, seed in enumerate(part.tolist()):
-            found.append(
-                Run(
-                    steps=checkpoints,
-                    rewards=batch.rewards[:, i].copy(),
-                    regret=checkpoints * gain - batch.rewards[:, i],
-                    pseudo_regret=checkpoints * gain - batch.means[:, i],
-                    gain=gain,
-                    episodes=batch.episodes(i),
-                    final_state=int(batch.final_state[i]),
-                    seed=seed,
-                    planning_seconds=0.0,
-                    acting_seconds=seconds,
-                    vacuous=bool(batch.vacuous[i]),
-                    expected_regret=batch.expected_regret[:, i].copy(),
-                )
-            )
+    sweep, found = DeviceSweep(agent_factory, environment, checkpoints, seeds, True), []
+    for part, _, batch in sweep.batches(progress):
+        found += [sweep.run(batch, i, seed) for i, seed in enumerate(part.tolist())]
     return found
 
 
 def device_summary(
-    agent_factory: Callable[[int], EpisodicAgent],
-    mdp: MDP,
+    agent_factory: AgentFactoryFunction,
+    environment: Any,
     checkpoints: NDArray[np.int64],
     seeds: NDArray[np.uint64],
     progress: Callable[[int, int], None] | None = None,
 ) -> RunSummary:
     """The distributions of regret over all runs; neither curves nor episodes are kept."""
-    summariser = Summariser(checkpoints, optimal_gain(mdp))
-    for _, batch in batches(agent_factory, mdp, checkpoints, seeds, False, progress):
+    sweep = DeviceSweep(agent_factory, environment, checkpoints, seeds, False)
+    summariser = Summariser(checkpoints, sweep.world.gain)
+    for _, _, batch in sweep.batches(progress):
         summariser.add(batch.expected_regret, batch.rewards, batch.seconds)
     return summariser.summary()

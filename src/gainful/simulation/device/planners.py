@@ -3,27 +3,85 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from gainful.agents.c_kl_scal_plus import KLSCALPlusOnCells
 from gainful.agents.episodic import EpisodicAgent
 from gainful.agents.fixed import Fixed
+from gainful.agents.fixed import Fixed
+from gainful.agents.kl_scal_plus import KL_UNINFORMATIVE, KLSCALPlus
 from gainful.agents.scal_plus import SCALPlus
 from gainful.agents.scal_plus_bonuses import BONUSES, sharp_constants
-from gainful.cuda_device import MOST_SHARED, SIMULATED, cuda, grid_for, multiprocessors
+from gainful.agents.sets import SetConstants
+from gainful.agents.ucrl2 import UCRL2
+from gainful.agents.ucrl2b import UCRL2B
 from gainful.errors import DeviceError
 from gainful.optimism.bernstein_scal_plus import BernsteinConstants
-from gainful.simulation.device.scal_plus import BERNSTEIN, PAPERS, SHARP, DevicePlanConstants, plan_scal_plus
-from gainful.simulation.device.teams import TodoList, plan_fixed, space_size
+from gainful.optimism.kl_scal_plus import KLConstants
+from gainful.planning.kl_on_counts import KL_DAMPING
+from gainful.simulation.device.extended import BALLS, INTERVALS, ExtendedConstants, new_extended_space, plan_extended
+from gainful.simulation.device.kl_scal_plus import (
+    KLDeviceConstants,
+    KLMemory,
+    new_kl_memory,
+    new_kl_space,
+    plan_kl_scal_plus,
+)
+from gainful.simulation.device.runs import DeviceCounts, DeviceEpisodes, DeviceRows, DeviceRuns
+from gainful.simulation.device.scal_plus import (
+    BERNSTEIN,
+    PAPERS,
+    SHARP,
+    DevicePlanConstants,
+    FarSpace,
+    plan_scal_plus,
+    space_size,
+)
+from gainful.simulation.device.teams import MOST_WARPS, TodoList, plan_fixed
 
-ON_DEVICE = "SCALPlus and Fixed"
+ON_DEVICE = "SCALPlus, KLSCALPlus, UCRL2, UCRL2B, Fixed, and these on cells (CSCALPlus, CKLSCALPlus, Discretized)"
 """The agents that run on a GPU, for messages."""
-WARP, THREADS, MOST_THREADS = 32, 64, 256
+THREADS, MOST_THREADS = 64, 32 * MOST_WARPS
 BLOCKS_EACH, THREADS_EACH = 32, 2048
 """Blocks and threads that a multiprocessor runs at a time."""
 FAR_NUMBERS = 1 << 28
 """Numbers that all blocks have together where their vectors do not fit shared memory."""
+EVI_DAMPING = 0.9
+"""The damping of `extended_value_iteration`."""
+
+
+@dataclass(frozen=True)
+class PlannedRuns:
+    """The arrays of a batch that plans read and write."""
+
+    todo: TodoList
+    rows: DeviceRows
+    runs: DeviceRuns
+    counts: DeviceCounts
+    episodes: DeviceEpisodes
+    values: Any
+    """(R, S) what the next plan starts from."""
+    memory: Any
+    """What else a planner keeps of each run: `DevicePlanner.new_memory`."""
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """The first six of every kernel that plans."""
+        return self.todo, self.rows, self.runs, self.counts, self.episodes, self.values
+
+    @property
+    def width(self) -> int:
+        """The length of the longest row of counts."""
+        return int(self.counts.seen.shape[1] // self.counts.visits.shape[1])
+
+    @property
+    def n_runs(self) -> int:
+        """R."""
+        return int(self.runs.state.size)
 
 
 class DevicePlanner:
@@ -34,10 +92,21 @@ class DevicePlanner:
 
     needs_squares = False
     """Whether plans need the sums of squared rewards."""
+    bytes_per_pair = 0
+    """Memory of the GPU that a run takes for each pair, besides its counts."""
+    value_scale = 1.0
+    """What values of a plan are multiplied with, to be in units of reward."""
 
-    def prepared(
-        self, todo: TodoList, rows: Any, runs: Any, counts: Any, episodes: Any, values: Any
-    ) -> Callable[[], None]:
+    @property
+    def cumulative(self) -> NDArray[np.float64]:
+        """(S, A) of a policy that draws actions; else empty."""
+        return np.zeros((0, 0))
+
+    def new_memory(self, n_runs: int) -> Any:  # noqa: ARG002
+        """What runs keep from plan to plan besides values."""
+        return ()
+
+    def prepared(self, many: PlannedRuns) -> Callable[[], None]:
         """A function that plans for the runs of the list."""
         raise NotImplementedError
 
@@ -45,31 +114,40 @@ class DevicePlanner:
 class FixedPlanner(DevicePlanner):
     """A fixed policy."""
 
-    def __init__(self, agent: Fixed) -> None:
-        super().__init__(agent)
-        self._actions = cuda.to_device(agent.policy.astype(np.uint32))
-        self._bounds = cuda.to_device(np.array([agent.reward_min, agent.reward_max]))
+    agent: Fixed
 
-    def prepared(
-        self, todo: TodoList, rows: Any, runs: Any, counts: Any, episodes: Any, values: Any
-    ) -> Callable[[], None]:
+    @property
+    def cumulative(self) -> NDArray[np.float64]:
+        """(S, A) if the policy draws actions."""
+        return self.agent.plan(self.agent.statistics, 1).cumulative
+
+    def prepared(self, many: PlannedRuns) -> Callable[[], None]:
         """A function that begins the one episode."""
-        del rows, values
-        grid = grid_for(runs.state.size, THREADS)
-        return plan_fixed.prepared(grid, todo, self._actions, self._bounds, runs, counts, episodes)
+        actions = self.agent.plan(self.agent.statistics, 1).actions
+        bounds = np.array([self.agent.reward_min, self.agent.reward_max])
+        arrays = cuda.to_device(actions.astype(np.uint32)), cuda.to_device(bounds)
+        where = grid_for(many.n_runs, THREADS)
+        return plan_fixed.prepared(where, many.todo, *arrays, many.runs, many.counts, many.episodes)
 
 
 class ScalPlusPlanner(DevicePlanner):
     """SCAL+ with any bonus."""
 
-    def __init__(self, agent: SCALPlus) -> None:
-        super().__init__(agent)
+    agent: SCALPlus
+
+    def prepared(self, many: PlannedRuns) -> Callable[[], None]:
+        """A function that plans for the runs of the list."""
+        agent = self.agent
         kind = {"sharp": SHARP, "bernstein": BERNSTEIN}.get(agent.bonus, PAPERS)
         n_pairs = agent.n_states * agent.n_actions
-        self._team = Team(space_size(agent.n_states, n_pairs), n_pairs)
-        self.constants = DevicePlanConstants(
+        numbers, n_counts = space_size(agent.n_states, n_pairs, kind), int(many.rows.next_state.size)
+        shared = 8 * numbers + 4 * n_counts
+        team = Team(n_pairs, 0 if shared <= MOST_SHARED else numbers + n_counts)
+        n_far = 0 if shared <= MOST_SHARED else team.blocks
+        far = FarSpace(cuda.device_array((n_far, numbers), np.float64), cuda.device_array((n_far, n_counts), np.uint32))
+        constants = DevicePlanConstants(
             kind=(0,) * kind,
-            far=(0,) * (self._team.far.size > 0),
+            far=(0,) * (n_far > 0),
             paper=agent.constants,
             sharp=sharp_constants(agent),
             bernstein=BernsteinConstants(agent.n_states, agent.delta, agent.bonus_scale, agent.reward_range),
@@ -78,48 +156,111 @@ class ScalPlusPlanner(DevicePlanner):
             reward_range=agent.reward_range,
             reward_min=agent.reward_min,
         )
+        where = team.where(many.n_runs, 0 if n_far else shared)
+        return plan_scal_plus.prepared(where, *many.arguments, far, constants)
 
-    def prepared(
-        self, todo: TodoList, rows: Any, runs: Any, counts: Any, episodes: Any, values: Any
-    ) -> Callable[[], None]:
+
+class ExtendedPlanner(DevicePlanner):
+    """UCRL2 and UCRL2B."""
+
+    agent: UCRL2 | UCRL2B
+
+    @property
+    def needs_squares(self) -> bool:  # type: ignore[override]
+        """UCRL2B estimates the variance of rewards."""
+        return type(self.agent) is UCRL2B
+
+    def prepared(self, many: PlannedRuns) -> Callable[[], None]:
         """A function that plans for the runs of the list."""
-        where, far = self._team.where(runs.state.size), self._team.far
-        return plan_scal_plus.prepared(where, todo, rows, runs, counts, episodes, values, far, self.constants)
+        agent, kind = self.agent, INTERVALS if self.needs_squares else BALLS
+        n_pairs = agent.n_states * agent.n_actions
+        team = Team(n_pairs, 6 * n_pairs * (many.width + 1) + 8 * agent.n_states)
+        blocks = min(team.blocks, many.n_runs)
+        space = new_extended_space(blocks, agent.n_states, n_pairs, many.width, kind)
+        constants = ExtendedConstants(
+            kind=(0,) * kind,
+            sets=SetConstants(*agent.set_constants),
+            damping=EVI_DAMPING,
+            reward_range=agent.reward_range,
+            reward_min=agent.reward_min,
+        )
+        return plan_extended.prepared(team.where(many.n_runs, 0), *many.arguments, space, constants)
+
+
+class KLPlanner(DevicePlanner):
+    """KL-SCAL+."""
+
+    agent: KLSCALPlus
+    bytes_per_pair = 72
+
+    @property
+    def value_scale(self) -> float:  # type: ignore[override]
+        """Values are in units of r_max."""
+        return self.agent.reward_range
+
+    def new_memory(self, n_runs: int) -> KLMemory:
+        """Sets, dual variables and keys."""
+        return new_kl_memory(n_runs, self.agent.n_states, self.agent.allowed)
+
+    def prepared(self, many: PlannedRuns) -> Callable[[], None]:
+        """A function that plans for the runs of the list, one thread for each."""
+        agent = self.agent
+        n_pairs = agent.n_states * agent.n_actions
+        size = 3 * (512 + agent.n_states) + 4 * agent.n_states + n_pairs * (3 + 2 * many.width)
+        n_threads = max(1, min(many.n_runs, FAR_NUMBERS // size))
+        work = many.memory, new_kl_space(n_threads, agent.n_states, n_pairs, many.width)
+        constants = KLDeviceConstants(
+            sets=KLConstants(agent.log_union, agent.reward_range, agent.width_scale),
+            span=np.inf if agent.span is None else agent.span / agent.reward_range,
+            damping=KL_DAMPING,
+            reward_range=agent.reward_range,
+            base=agent.reward_min + agent.model_error,
+            uninformative=KL_UNINFORMATIVE,
+        )
+        return plan_kl_scal_plus.prepared(grid_for(n_threads, WARP), *many.arguments, work, constants)
 
 
 class Team:
-    """Blocks that plan: their threads, and where their vectors of `size` numbers are."""
+    """Blocks that plan: their threads, and how many there are if each has `size` numbers in global memory."""
 
-    def __init__(self, size: int, n_pairs: int) -> None:
-        self.threads = 2 if SIMULATED else min(MOST_THREADS, -(-n_pairs // WARP) * WARP)
-        self.shared = 8 * size
-        blocks = multiprocessors() * min(BLOCKS_EACH, THREADS_EACH // self.threads)
-        self.blocks = blocks if self.shared <= MOST_SHARED else min(blocks, FAR_NUMBERS // size)
-        self.far = cuda.device_array((self.blocks if self.shared > MOST_SHARED else 0, size), np.float64)
+    def __init__(self, n_pairs: int, size: int) -> None:
+        self.threads = 2 if SIMULATED else _threads_for(n_pairs)
+        self.blocks = multiprocessors() * min(BLOCKS_EACH, THREADS_EACH // self.threads)
+        if size > 0:
+            self.blocks = max(1, min(self.blocks, FAR_NUMBERS // size))
 
-    def where(self, n_runs: int) -> tuple[int, int, int]:
+    def where(self, n_runs: int, shared: int) -> tuple[int, int, int]:
         """Blocks, threads and shared memory of a launch for at most `n_runs` plans."""
-        return min(self.blocks, n_runs), self.threads, self.shared if self.far.size == 0 else 0
+        return min(self.blocks, n_runs), self.threads, shared
+
+
+def _threads_for(n_pairs: int) -> int:
+    """Threads among which pairs are divided with few to spare: the most of those sizes that waste the least."""
+    sizes = range(WARP, MOST_THREADS + 1, WARP)
+    used = {size: n_pairs / (size * -(-n_pairs // size)) for size in sizes}
+    best = max(used.values())
+    return max(size for size in sizes if used[size] >= best - 0.02)
 
 
 def device_planner(agent: EpisodicAgent) -> DevicePlanner:
     """How agents like this one plan on the GPU; an error if they cannot."""
-    reason = ""
-    if type(agent) is SCALPlus:
-        if agent.mixture != "copy":
-            reason = f"mixture is {agent.mixture!r}"
-        elif agent.replanning != "full":
-            reason = "replanning is 'local'"
-        else:
+    kind, reason = type(agent), ""
+    if kind is SCALPlus and isinstance(agent, SCALPlus):
+        if agent.mixture == "copy" and agent.replanning == "full":
             return ScalPlusPlanner(agent)
-    if type(agent) is Fixed:
-        if agent.policy.ndim == 1:
-            return FixedPlanner(agent)
-        reason = "its policy draws actions"
+        reason = "replanning is 'local'" if agent.mixture == "copy" else f"mixture is {agent.mixture!r}"
+    elif kind in (KLSCALPlus, KLSCALPlusOnCells) and isinstance(agent, KLSCALPlus):
+        if agent.unreachable is None and agent.episode_rule == "doubling":
+            return KLPlanner(agent)
+        reason = "unreachable is 'tucrl'" if agent.unreachable else f"episodes is {agent.episode_rule!r}"
+    elif kind in (UCRL2, UCRL2B):
+        return ExtendedPlanner(agent)
+    elif kind is Fixed:
+        return FixedPlanner(agent)
     raise DeviceError(
-        f"{type(agent).__name__} cannot run on a GPU" + (f": {reason}" if reason else ""),
+        f"{kind.__name__} cannot run on a GPU" + (f": {reason}" if reason else ""),
         name="device",
         found="cuda",
-        expected=f"{ON_DEVICE}, with deterministic policies and full re-planning",
+        expected=ON_DEVICE,
         hint="leave device out",
     )

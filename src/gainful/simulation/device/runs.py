@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.cuda_device import cuda
-from gainful.mdp.model import MDP
 from gainful.simulation.transition_table import RewardLaw, TransitionTable
 
 RUNNING, NEEDS_PLAN, FINISHED, PLAN_FAILED = 0, 1, 2, 3
@@ -32,13 +31,15 @@ class DeviceRuns(NamedTuple):
     """Checkpoints passed."""
     sweeps: Any
     """Sweeps made for a plan that was not finished in its launch; else 0."""
+    point: Any
+    """(R, d) where runs are in the unit cube; (R, 0) where states are numbers."""
 
 
 class DeviceCounts(NamedTuple):
     """What R agents have counted, and what they do; runs outermost, as a block of threads plans for one run."""
 
     seen: Any
-    """(R, width * pairs) transitions, by the rank of the next state in the row of the MDP, then by pair."""
+    """(R, pairs * width) transitions, by pair, then by the rank of the next state in the row of the model."""
     visits: Any
     """(R, pairs)."""
     reward_sum: Any
@@ -50,18 +51,18 @@ class DeviceCounts(NamedTuple):
 
 
 class DeviceRows(NamedTuple):
-    """The rows of the MDP, padded to one width: which next state a counter belongs to."""
+    """The rows of the model, padded to one width: which next state a counter belongs to."""
 
     length: Any
-    """(pairs,) next states of the MDP."""
+    """(pairs,) next states of the model."""
     next_state: Any
-    """(width * pairs,) by rank, then by pair."""
+    """(width * stride,) by rank, then by pair: neighbouring threads, which have neighbouring pairs, read neighbours."""
+    stride: Any
+    """From one rank to the next: the number of pairs, or one more, so that copies by rank meet no bank twice."""
     allowed: Any
     """(pairs,) of the agent."""
     pairs: Any
     """(pairs,) 0, 1, 2, …"""
-    nothing: Any
-    """(pairs,) zeros."""
 
 
 class DeviceCurves(NamedTuple):
@@ -99,19 +100,17 @@ def on_device(group: Any) -> Any:
     return type(group)(*(cuda.to_device(x) if isinstance(x, np.ndarray) else x for x in group))
 
 
-def device_rows(mdp: MDP, allowed: NDArray[np.bool_]) -> DeviceRows:
-    """The rows of an MDP, padded to the longest."""
-    lengths = np.diff(mdp.indptr)
-    width = int(lengths.max())
-    next_state = np.zeros((lengths.size, width), dtype=np.uint32)
-    next_state[np.arange(width) < lengths[:, None]] = mdp.indices
-    pairs = np.arange(lengths.size)
+def rows_of(lengths: NDArray[np.int64], indices: NDArray[np.uint32], allowed: NDArray[np.bool_]) -> DeviceRows:
+    """Rows with these lengths and next states, one after the other, padded to the longest."""
+    width, stride = int(lengths.max()), lengths.size | 1
+    next_state = np.zeros((stride, width), dtype=np.uint32)
+    next_state[: lengths.size][np.arange(width) < lengths[:, None]] = indices
     return DeviceRows(
         lengths.astype(np.int64),
         next_state.T.reshape(-1).copy(),
+        np.uint64(stride),
         allowed.reshape(-1).copy(),
-        pairs,
-        np.zeros(lengths.size),
+        np.arange(lengths.size),
     )
 
 

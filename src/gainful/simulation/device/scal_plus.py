@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import float64
+from numba import float64, uint32
 
 from gainful._compiled import inlined
 from gainful.cuda_device import cuda, device_function, device_kernel
@@ -20,20 +20,65 @@ from gainful.planning.scopt_on_counts import damped
 from gainful.planning.truncation import ceiling_of, truncate
 from gainful.simulation.device.runs import DeviceCounts, DeviceEpisodes, DeviceRows, DeviceRuns
 from gainful.simulation.device.teams import (
+    PARTS,
     PLANNING_REGISTERS,
     SWEEPS_PER_LAUNCH,
     PlanResult,
-    TeamSpace,
     TodoList,
     adopt,
-    extremes,
     fail,
     record_episode,
-    team_space,
+    together,
 )
 
 PAPERS, SHARP, BERNSTEIN = 0, 1, 2
 """Kinds of bonus."""
+
+
+class TeamSpace(NamedTuple):
+    """The working vectors of a block."""
+
+    v: Any
+    """(S,) values."""
+    w: Any
+    """(S,) Lv."""
+    q: Any
+    """(pairs,)."""
+    rewards: Any
+    """(pairs,) the rewards to plan with."""
+    levels: Any
+    """(pairs,) for the Bernstein bonus, else none."""
+    counts: Any
+    """(width * stride,) transitions seen, by rank, then by pair."""
+    parts: Any
+    """(PARTS,) for `together`."""
+
+
+class FarSpace(NamedTuple):
+    """The vectors and the counts of all blocks, where they do not fit shared memory; else empty."""
+
+    numbers: Any
+    counts: Any
+
+
+def space_size(n_states: int, n_pairs: int, kind: int) -> int:
+    """Numbers that the vectors of a block take."""
+    return 2 * n_states + (3 if kind == BERNSTEIN else 2) * n_pairs
+
+
+@inlined
+def team_space(numbers: Any, counts: Any, parts: Any, n_states: int, n_pairs: int, n_levels: int) -> TeamSpace:
+    """Divide an array of `space_size` numbers."""
+    first = 2 * n_states
+    return TeamSpace(
+        numbers[:n_states],
+        numbers[n_states:first],
+        numbers[first : first + n_pairs],
+        numbers[first + n_pairs : first + 2 * n_pairs],
+        numbers[first + 2 * n_pairs : first + 2 * n_pairs + n_levels],
+        counts,
+        parts,
+    )
 
 
 class DevicePlanConstants(NamedTuple):
@@ -65,69 +110,76 @@ def write_reward(c: DevicePlanConstants, log_term: float, n: Any, reward_sum: fl
 
 
 @inlined
-def pair_model(rows: DeviceRows, seen: Any, visits: Any, rewards: Any, k: int) -> EstimatedMDP:
+def pair_model(rows: DeviceRows, visits: Any, space: TeamSpace, k: int) -> EstimatedMDP:
     """Pair k of the estimated MDP, as pair 0 of a model of its own: in memory, pairs and not entries are neighbours."""
-    one, entries = slice(k, k + 1), slice(k, seen.size, visits.size)
+    one, entries = slice(k, k + 1), slice(k, space.counts.size, np.int64(rows.stride))
     return EstimatedMDP(
-        rows.pairs, rows.length[one], rows.next_state[entries], seen[entries], visits[one], rewards[one], 1, 0
+        rows.pairs,
+        rows.length[one],
+        rows.next_state[entries],
+        space.counts[entries],
+        visits[one],
+        space.rewards[one],
+        1,
+        0,
     )
 
 
 @inlined
-def backup(c: DevicePlanConstants, rows: DeviceRows, seen: Any, visits: Any, space: TeamSpace, k: int) -> Any:
+def backup(c: DevicePlanConstants, rows: DeviceRows, visits: Any, space: TeamSpace, k: int) -> Any:
     """r̂ + p̂·v of pair k, with the Bernstein bonus if it is that."""
     if len(c.kind) != BERNSTEIN:
-        first, step, v = np.uint64(k), np.uint64(visits.size), space.v
-        total = counted_values(seen, first, rows.next_state, first, rows.length[k], step, v, v[0])
+        first, v = np.uint64(k), space.v
+        total = counted_values(space.counts, first, rows.next_state, first, rows.length[k], rows.stride, v, v[0])
         return space.rewards[k] + total / (visits[k] + 1)
     if space.rewards[k] == -np.inf:
         return -np.inf
-    model = pair_model(rows, seen, visits, space.rewards, k)
+    model = pair_model(rows, visits, space, k)
     expected, bonus = bernstein_value(model, space.levels[k], c.span, space.v, 0)
     return space.rewards[k] + bonus + expected
 
 
 @device_function
 def sweeps(
-    c: DevicePlanConstants, rows: DeviceRows, seen: Any, visits: Any, space: TeamSpace, target: float, scale: Any
+    c: DevicePlanConstants, rows: DeviceRows, visits: Any, space: TeamSpace, target: float, scale: Any
 ) -> tuple[int, float, float, float, bool]:
     """What `scopt_on_counts` does, by a block of threads, from sweep `scale[2]` on and for some sweeps at most.
 
     `scale` also has the largest reward and the longest row. Returns the sweeps made in all, the range of T_c v - v, its
     slack, and whether the plan is finished; if not, v is where the next sweep begins.
     """
-    x, team, v, w, gap, q = cuda.threadIdx.x, cuda.blockDim.x, space.v, space.w, space.gap, space.q
+    x, team, v, w, q = cuda.threadIdx.x, cuda.blockDim.x, space.v, space.w, space.q
     n_states, n_actions, span = v.size, q.size // v.size, c.span
-    least, _ = extremes(v, space.parts)
-    s = x
-    while s < n_states and scale[2] == 0:
-        v[s] = truncate(v[s], ceiling_of(least, span))
-        s += team
+    if scale[2] == 0:
+        cut_by_team(space, span)
     done, finished = scale[2], False
     low, high, slack = np.inf, -np.inf, 0.0
     while done < scale[2] + SWEEPS_PER_LAUNCH:
         cuda.syncthreads()
         k = x
         while k < q.size:
-            q[k] = backup(c, rows, seen, visits, space, k)
+            q[k] = backup(c, rows, visits, space, k)
             k += team
         cuda.syncthreads()
+        least, largest = np.inf, 0.0
         s = x
         while s < n_states:
             best = -np.inf
             for k in range(s * n_actions, s * n_actions + n_actions):
                 best = max(best, q[k])
             w[s] = best
+            least, largest = min(least, best), max(largest, abs(v[s]))
             s += team
-        least, _ = extremes(w, space.parts)
+        least, largest = together(least, largest, space.parts, 0)
         ceiling = ceiling_of(least, span)
+        pin = damped(v[0], truncate(w[0], ceiling), c.damping)
+        low, high = np.inf, -np.inf
         s = x
         while s < n_states:
-            gap[s] = truncate(w[s], ceiling) - v[s]
+            gap = truncate(w[s], ceiling) - v[s]
+            low, high = min(low, gap), max(high, gap)
             s += team
-        low, high = extremes(gap, space.parts)
-        lowest, highest = extremes(v, space.parts)
-        largest = max(abs(lowest), abs(highest))
+        low, high = together(low, high, space.parts, 1)
         if len(c.kind) == BERNSTEIN:
             slack = counts_slack(scale[1] + 6, largest + span, scale[0])
         else:
@@ -136,14 +188,40 @@ def sweeps(
         finished = high - low + 2.0 * slack <= target or high - low <= 2.0 * slack
         if finished:
             break
-        pin = damped(v[0], truncate(w[0], ceiling), c.damping)
-        cuda.syncthreads()
         s = x
         while s < n_states:
             v[s] = damped(v[s], truncate(w[s], ceiling), c.damping) - pin
             s += team
     cuda.syncthreads()
     return done, low, high, slack, finished
+
+
+@device_function
+def cut_by_team(space: TeamSpace, span: float) -> None:
+    """Cut v to span c, from its least value up."""
+    v, team = space.v, cuda.blockDim.x
+    least = np.inf
+    s = cuda.threadIdx.x
+    while s < v.size:
+        least = min(least, v[s])
+        s += team
+    least, _ = together(least, 0.0, space.parts, 0)
+    s = cuda.threadIdx.x
+    while s < v.size:
+        v[s] = truncate(v[s], ceiling_of(least, span))
+        s += team
+
+
+@device_function
+def span_by_team(v: Any, parts: Any) -> float:
+    """sp(v)."""
+    low, high = np.inf, -np.inf
+    s = cuda.threadIdx.x
+    while s < v.size:
+        low, high = min(low, v[s]), max(high, v[s])
+        s += cuda.blockDim.x
+    low, high = together(low, high, parts, 0)
+    return high - low
 
 
 @device_function
@@ -156,9 +234,11 @@ def write_rewards(
     """
     log_term = log_at(c.paper, t)
     n_pairs, seen = space.q.size, counts.seen[run]
+    width = seen.size // n_pairs
     k, wide = cuda.threadIdx.x, True
+    max_reward, support = 0.0, 0.0
     while k < n_pairs:
-        space.rewards[k], space.q[k], length = -np.inf, 0.0, 0
+        space.rewards[k], length = -np.inf, 0
         if rows.allowed[k]:
             n = np.int64(counts.visits[run, k])
             write_reward(c, log_term, n, 0.0, k, space)
@@ -168,16 +248,16 @@ def write_rewards(
                 wide = wide and space.rewards[k] - c.paper.model_error >= c.span + c.reward_range
             if n > 0:
                 write_reward(c, log_term, n, counts.reward_sum[run, k], k, space)
-            space.q[k] = abs(space.rewards[k])
-        for j in range(rows.length[k]):
-            length += seen[j * n_pairs + k] > 0
-        space.lengths[k] = length
+            max_reward = max(max_reward, abs(space.rewards[k]))
+        for j in range(width):
+            count = seen[k * width + j]
+            space.counts[j * np.int64(rows.stride) + k] = count
+            length += count > 0
+        support = max(support, np.float64(length))
         k += cuda.blockDim.x
     vacuous = cuda.syncthreads_and(np.int32(wide)) != 0
-    _, max_reward = extremes(space.q, space.parts)
-    cuda.syncthreads()
-    _, support = extremes(space.lengths, space.parts)
-    cuda.syncthreads()
+    _, max_reward = together(0.0, max_reward, space.parts, 0)
+    _, support = together(0.0, support, space.parts, 1)
     return vacuous, max_reward, support
 
 
@@ -189,23 +269,27 @@ def plan_scal_plus(
     counts: DeviceCounts,
     episodes: DeviceEpisodes,
     values: Any,
-    far: Any,
+    far: FarSpace,
     c: DevicePlanConstants,
 ) -> None:
     """Plan the next episode of each run of the list; the vectors of a block are in `far` if they are not shared."""
-    near = cuda.shared.array(0, float64)
+    near, words = cuda.shared.array(0, float64), cuda.shared.array(0, uint32)
+    parts = cuda.shared.array(PARTS, float64)
     x, team = cuda.threadIdx.x, cuda.blockDim.x
     n_states, n_pairs = values.shape[1], rows.length.size
+    n_levels = n_pairs if len(c.kind) == BERNSTEIN else 0
     if len(c.far) > 0:
-        space = team_space(far[cuda.blockIdx.x], n_states, n_pairs)
+        at = cuda.blockIdx.x
+        space = team_space(far.numbers[at], far.counts[at], parts, n_states, n_pairs, n_levels)
     else:
-        space = team_space(near, n_states, n_pairs)
+        first = 2 * (2 * n_states + 2 * n_pairs + n_levels)
+        space = team_space(near, words[first : first + rows.next_state.size], parts, n_states, n_pairs, n_levels)
     i = cuda.blockIdx.x
     while i < todo.n[0]:
         cuda.syncthreads()
         run = todo.run[i]
         t = runs.step[run] + 1
-        seen, visits = counts.seen[run], counts.visits[run]
+        visits = counts.visits[run]
         s = x
         while s < n_states:
             space.v[s] = values[run, s]
@@ -213,9 +297,9 @@ def plan_scal_plus(
         vacuous, max_reward, support = write_rewards(c, rows, counts, run, t, space)
         scale = max_reward, support, runs.sweeps[run]
         target = c.reward_range / math.sqrt(t)
-        done, low, high, slack, finished = sweeps(c, rows, seen, visits, space, target, scale)
+        done, low, high, slack, finished = sweeps(c, rows, visits, space, target, scale)
         met = finished and high - low + 2.0 * slack <= target
-        lowest, highest = extremes(space.v, space.parts)
+        span = span_by_team(space.v, space.parts)
         s = x
         while s < n_states:
             if met:
@@ -225,7 +309,7 @@ def plan_scal_plus(
         if x == 0:
             runs.sweeps[run] = 0 if finished else done
             if met:
-                found = PlanResult(low - slack, high + slack, highest - lowest, done, vacuous)
+                found = PlanResult(low - slack, high + slack, span, done, vacuous)
                 record_episode(runs, episodes, found, c.reward_min, run)
             elif finished:
                 fail(runs, 2.0 * slack, run)

@@ -7,12 +7,13 @@ runs innermost. At its end they are added to the agents' counts in global memory
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import float64, uint32, uint64
 
 from gainful._compiled import inlined
+from gainful.agents.episodic import choose
 from gainful.cuda_device import cuda, device_kernel
 from gainful.rng import GAMMA, mix
 from gainful.simulation.counters import total_over_pairs
@@ -46,6 +47,19 @@ WORD = 4
 _ZERO = np.uint64(0)
 
 
+class StepRule(NamedTuple):
+    """How agents step besides what their plans say."""
+
+    low: float
+    """Their least reward."""
+    part: int
+    """A launch makes 1/part of the steps made before."""
+    cumulative: Any
+    """(S, A) of a policy that draws actions; else empty."""
+    key: Any
+    """(R,) the stream from which a run draws its actions."""
+
+
 def words_per_state(width: int, law: RewardLaw) -> int:
     """Words of shared memory of a thread for one state: executions left, the action, rewards of 1, and next states."""
     return 2 + (len(law.kind) == BERNOULLI) + width
@@ -65,6 +79,12 @@ def repeated_sum(total: float, amount: float, n: Any) -> Any:
     for _ in range(n):
         total += amount
     return total
+
+
+@inlined
+def draw_number(t: Any) -> Any:
+    """The number of the draw with which an agent that plans at its first step alone chooses its action at step t."""
+    return np.uint64(2 * t + (t == 0))
 
 
 @inlined
@@ -107,8 +127,7 @@ def step_far(
     runs: DeviceRuns,
     counts: DeviceCounts,
     curves: DeviceCurves,
-    low: float,
-    part: int,
+    rule: StepRule,
     n_todo: Any,
 ) -> None:
     """What `step_runs` does for models whose counters do not fit shared memory: it counts in global memory."""
@@ -120,20 +139,24 @@ def step_far(
     state, t, earned = np.uint64(runs.state[run]), runs.step[run], runs.earned[run]
     act, left, visits, seen = counts.act[run], counts.left[run], counts.visits[run], counts.seen[run]
     sums, squares = counts.reward_sum[run], counts.reward_squares[run]
-    n_pairs = np.uint64(visits.size)
+    width, low, mixed = np.uint64(seen.size // visits.size), rule.low, rule.cumulative.size > 0
     z, over = runs.key[run] + np.uint64(t) * GAMMA, False  # draw t is mix(z)
-    n = np.uint32(steps_of_launch(t, curves.checkpoints[np.int64(runs.passed[run])], part))
+    n = np.uint32(steps_of_launch(t, curves.checkpoints[np.int64(runs.passed[run])], rule.part))
     i: Any = np.uint32(0)
     while i < n:
         rest = left[state]
         if rest == 0:
             over = True
             break
-        pair = state * table.n_actions + np.uint64(act[state])
+        action: Any = np.uint64(act[state])
+        if mixed:
+            action = np.uint64(choose(rule.cumulative, np.int64(state), rule.key[run], draw_number(t + np.int64(i))))
+        pair = state * table.n_actions + action
         rank, to, reward = env_step(table, law, pair, law.means[pair], mix(z))
-        left[state] = rest - 1
+        if rest != EVERY_LIMIT:
+            left[state] = rest - 1
         visits[pair] += 1
-        seen[rank * n_pairs + pair] += 1
+        seen[pair * width + rank] += 1
         inner = reward - low
         sums[pair] += inner
         if squares.size > 0:
@@ -153,11 +176,10 @@ def step_runs(
     runs: DeviceRuns,
     counts: DeviceCounts,
     curves: DeviceCurves,
-    low: float,
-    part: int,
+    rule: StepRule,
     n_todo: Any,
 ) -> None:
-    """Steps of every run that has a plan; `low` is the agents' least reward, `n_todo` is set to 0 for the next list."""
+    """Steps of every run that has a plan; `n_todo` is set to 0 for the next list."""
     words = cuda.shared.array(0, uint32)
     reals = cuda.shared.array(0, float64)
     longs = cuda.shared.array(0, uint64)
@@ -183,7 +205,7 @@ def step_runs(
         table.bounds,
         table.n_actions,
     )
-    means = reals[:n_pairs]
+    means, low = reals[:n_pairs], rule.low
     laws = RewardLaw(law.kind, means, law.entry_rewards, longs[n_pairs : 2 * n_pairs], law.success)
     n_states, n_actions = counts.act.shape[1], np.int64(table.n_actions)
     width = np.uint64(counts.seen.shape[1] // n_pairs)
@@ -199,7 +221,7 @@ def step_runs(
     state, t, earned = np.uint64(runs.state[run]), runs.step[run], runs.earned[run]
     checkpoint = curves.checkpoints[np.int64(runs.passed[run])]
     z, over = runs.key[run] + np.uint64(t) * GAMMA, False  # draw t is mix(z)
-    n = np.uint32(steps_of_launch(t, checkpoint, part))
+    n = np.uint32(steps_of_launch(t, checkpoint, rule.part))
     i: Any = np.uint32(0)
     while i < n:
         at = mine + state * size
@@ -230,7 +252,7 @@ def step_runs(
             if counts.left[run, s] != EVERY_LIMIT:
                 counts.left[run, s] -= done
             for j in range(width):
-                counts.seen[run, np.int64(j) * n_pairs + k] += words[at + (others + j) * block]
+                counts.seen[run, k * np.int64(width) + np.int64(j)] += words[at + (others + j) * block]
             if len(law.kind) == DETERMINISTIC:
                 inner = law.means[k] - low
                 counts.reward_sum[run, k] = repeated_sum(counts.reward_sum[run, k], inner, np.int64(done))

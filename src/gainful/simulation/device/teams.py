@@ -12,15 +12,18 @@ import numpy as np
 
 from gainful._compiled import inlined
 from gainful.agents.statistics import execution_limit
-from gainful.cuda_device import cuda, device_function, device_kernel
+from gainful.cuda_device import WARP, cuda, device_function, device_kernel
 from gainful.simulation.device.runs import EVERY_LIMIT, PLAN_FAILED, RUNNING, DeviceCounts, DeviceEpisodes, DeviceRuns
 
 SWEEPS_PER_LAUNCH = 128
 """Sweeps of a plan in one launch; a plan that needs more goes on in the next one, and no other waits for it."""
 PLANNING_REGISTERS = 80
 """Registers of a thread that plans."""
-PARTS = 32
-"""Parts of which the extremes of a long vector are found first, one thread each."""
+MOST_WARPS = 8
+"""Warps of a block that plans, at most."""
+PARTS = 4 * MOST_WARPS
+"""Numbers that a block needs to compare those of its warps, twice two of each."""
+EVERY_LANE = 0xFFFFFFFF
 
 
 class TodoList(NamedTuple):
@@ -30,64 +33,24 @@ class TodoList(NamedTuple):
     n: Any
 
 
-class TeamSpace(NamedTuple):
-    """The working vectors of a block."""
-
-    v: Any
-    """(S,) values."""
-    w: Any
-    """(S,) Lv."""
-    gap: Any
-    """(S,)."""
-    q: Any
-    """(pairs,)."""
-    rewards: Any
-    """(pairs,) the rewards to plan with."""
-    levels: Any
-    """(pairs,) what else a plan needs of each pair."""
-    lengths: Any
-    """(pairs,) next states seen."""
-    parts: Any
-    """(2 * PARTS,)."""
-
-
-def space_size(n_states: int, n_pairs: int) -> int:
-    """Numbers that the vectors of a block take."""
-    return 3 * n_states + 4 * n_pairs + 2 * PARTS
-
-
-@inlined
-def team_space(numbers: Any, n_states: int, n_pairs: int) -> TeamSpace:
-    """Divide an array of `space_size` numbers."""
-    first, second = 3 * n_states, 3 * n_states + 4 * n_pairs
-    return TeamSpace(
-        numbers[:n_states],
-        numbers[n_states : 2 * n_states],
-        numbers[2 * n_states : first],
-        numbers[first : first + n_pairs],
-        numbers[first + n_pairs : first + 2 * n_pairs],
-        numbers[first + 2 * n_pairs : first + 3 * n_pairs],
-        numbers[first + 3 * n_pairs : second],
-        numbers[second : second + 2 * PARTS],
-    )
-
-
 @device_function
-def extremes(vector: Any, parts: Any) -> tuple[float, float]:
-    """The least and the largest number of a vector that the threads of the block have written."""
-    x, lanes = cuda.threadIdx.x, min(PARTS, cuda.blockDim.x)
-    low, high = np.inf, -np.inf
+def together(low: float, high: float, parts: Any, half: int) -> tuple[float, float]:
+    """The least `low` and the largest `high` of all threads of a block.
+
+    All of them wait here for each other. `parts` has `PARTS` numbers. Two calls in turn take its two halves, so that
+    the second does not overwrite what some thread still reads for the first.
+    """
+    offset = WARP // 2
+    while offset > 0:
+        low = min(low, cuda.shfl_xor_sync(EVERY_LANE, low, offset))
+        high = max(high, cuda.shfl_xor_sync(EVERY_LANE, high, offset))
+        offset //= 2
+    x, at = cuda.threadIdx.x, 2 * MOST_WARPS * half
+    if x % WARP == 0:
+        parts[at + x // WARP], parts[at + MOST_WARPS + x // WARP] = low, high
     cuda.syncthreads()
-    i = x
-    while x < lanes and i < vector.size:
-        low, high = min(low, vector[i]), max(high, vector[i])
-        i += lanes
-    if x < lanes:
-        parts[x], parts[PARTS + x] = low, high
-    cuda.syncthreads()
-    for i in range(min(lanes, vector.size)):
-        low, high = min(low, parts[i]), max(high, parts[PARTS + i])
-    cuda.syncthreads()
+    for i in range((cuda.blockDim.x + WARP - 1) // WARP):
+        low, high = min(low, parts[at + i]), max(high, parts[at + MOST_WARPS + i])
     return low, high
 
 
@@ -128,6 +91,12 @@ def adopt(counts: DeviceCounts, q: Any, run: int, s: int) -> None:
     for a in range(n_actions):
         if q[s * n_actions + a] > best:
             best, action = q[s * n_actions + a], a
+    take(counts, run, s, action, n_actions)
+
+
+@inlined
+def take(counts: DeviceCounts, run: int, s: int, action: int, n_actions: int) -> None:
+    """Take an action in state s, and grant the executions of a new episode."""
     counts.act[run, s] = action
     visits: Any = np.int64(counts.visits[run, s * n_actions + action])
     counts.left[run, s] = execution_limit(1.0, visits)

@@ -1,0 +1,206 @@
+"""Steps in a continuous environment on a GPU: the environment, its noise and the cells are the CPU's functions."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import float64, uint32
+
+from gainful._compiled import inlined
+from gainful.agents.episodic import choose
+from gainful.cuda_device import cuda, device_function, device_kernel
+from gainful.environments.continuous.dispatch import continuous_step
+from gainful.partition import axis_cell
+from gainful.simulation.continuous import Cells, seen_coordinate
+from gainful.simulation.device.runs import (
+    EVERY_LIMIT,
+    FINISHED,
+    NEEDS_PLAN,
+    RUNNING,
+    DeviceCounts,
+    DeviceCurves,
+    DeviceRuns,
+)
+from gainful.simulation.device.steps import StepRule, draw_number, steps_of_launch
+
+MOST_AXES = 4
+"""Coordinates of a point at most."""
+POINT_REGISTERS = 128
+"""Registers of a thread that steps through points."""
+REALS, WORDS = 2, 3
+"""Of shared memory for each cell: the sums of rewards and of their squares; executions left, action, visits."""
+
+
+class PointWorldArrays(NamedTuple):
+    """A continuous environment and the cells in which agents see it; `kind` and `axes` are constants to the compiler.
+
+    Where `own_units` is true the cells are of the box from `low` to `high`, else of the unit cube.
+    """
+
+    kind: tuple[int, ...]
+    axes: tuple[int, ...]
+    parameters: Any
+    cells: Cells
+    own_units: bool
+    low: Any
+    high: Any
+
+
+class Walk(NamedTuple):
+    """What a run counts in while it steps, by cell: of the actions that its policy chooses."""
+
+    act: Any
+    left: Any
+    visits: Any
+    """Since the launch began."""
+    sums: Any
+    squares: Any
+
+
+def shared_bytes_of_points(n_cells: int, block: int) -> int:
+    """Shared memory of a block, for the walk of each thread."""
+    return block * n_cells * (8 * REALS + 4 * WORDS)
+
+
+@inlined
+def cell_at(world: PointWorldArrays, x: Any) -> int:
+    """The cell of a point of the unit cube."""
+    cell = 0
+    for i in range(len(world.axes)):
+        seen = seen_coordinate(x[i], world.own_units, world.low[i], world.high[i])
+        bins = world.cells.bins[i]
+        cell = cell * bins + axis_cell(seen, bins, world.cells.low[i], world.cells.high[i])
+    return cell
+
+
+@inlined
+def end_launch_of_points(runs: DeviceRuns, curves: DeviceCurves, run: int, t: Any, over: bool) -> None:
+    """Note where a run is at the end of a launch, and record a checkpoint if it is one."""
+    runs.step[run] = t
+    if over:
+        runs.status[run] = NEEDS_PLAN
+    passed = np.int64(runs.passed[run])
+    if t == curves.checkpoints[passed]:
+        curves.rewards[passed, run] = runs.earned[run]
+        runs.passed[run] = passed + 1
+        if passed + 1 == curves.checkpoints.size:
+            runs.status[run] = FINISHED
+
+
+@device_function
+def walk_on(
+    world: PointWorldArrays,
+    runs: DeviceRuns,
+    counts: DeviceCounts,
+    curves: DeviceCurves,
+    rule: StepRule,
+    walk: Walk,
+    run: int,
+) -> None:
+    """Step one run to the end of its launch or of its episode."""
+    x, out = cuda.local.array(MOST_AXES, float64), cuda.local.array(MOST_AXES, float64)
+    for i in range(len(world.axes)):
+        x[i] = runs.point[run, i]
+    t, earned, key, low = runs.step[run], runs.earned[run], runs.key[run], rule.low
+    until = t + steps_of_launch(t, curves.checkpoints[np.int64(runs.passed[run])], rule.part)
+    n_cells, n_actions = counts.act.shape[1], counts.visits.shape[1] // counts.act.shape[1]
+    cell, over, mixed = cell_at(world, x), False, rule.cumulative.size > 0
+    while t < until:
+        rest, action = walk.left[cell], int(walk.act[cell])
+        if rest == 0:
+            over = True
+            break
+        if mixed:
+            action = choose(rule.cumulative, cell, rule.key[run], draw_number(t))
+        reward = continuous_step(len(world.kind), world.parameters, x, action, key, t, out)
+        inner = reward - low
+        to = cell_at(world, out)
+        pair = cell * n_actions + action
+        cuda.atomic.add(counts.seen, (run, pair * n_cells + to), np.uint32(1))
+        if mixed:
+            counts.visits[run, pair] += 1
+            counts.reward_sum[run, pair] += inner
+            if counts.reward_squares.size > 0:
+                counts.reward_squares[run, pair] += inner * inner
+        else:
+            walk.left[cell] = rest - 1 if rest != EVERY_LIMIT else rest
+            walk.visits[cell] += 1
+            walk.sums[cell] += inner
+            walk.squares[cell] += inner * inner
+        earned += reward
+        for i in range(len(world.axes)):
+            x[i] = out[i]
+        cell = to
+        t += 1
+    for i in range(len(world.axes)):
+        runs.point[run, i] = x[i]
+    runs.state[run], runs.earned[run] = cell, earned
+    end_launch_of_points(runs, curves, run, t, over)
+
+
+@inlined
+def begin_walk(counts: DeviceCounts, walk: Walk, run: int) -> None:
+    """Load what a run counts in."""
+    n_actions = counts.visits.shape[1] // counts.act.shape[1]
+    for s in range(counts.act.shape[1]):
+        action = np.int64(counts.act[run, s])
+        pair = s * n_actions + action
+        walk.act[s], walk.left[s], walk.visits[s] = action, counts.left[run, s], 0
+        walk.sums[s], walk.squares[s] = counts.reward_sum[run, pair], 0.0
+        if counts.reward_squares.size > 0:
+            walk.squares[s] = counts.reward_squares[run, pair]
+
+
+@inlined
+def end_walk(counts: DeviceCounts, walk: Walk, run: int) -> None:
+    """Give the agent what was counted."""
+    n_actions = counts.visits.shape[1] // counts.act.shape[1]
+    for s in range(counts.act.shape[1]):
+        if walk.visits[s] > 0:
+            pair = s * n_actions + np.int64(walk.act[s])
+            counts.left[run, s] = walk.left[s]
+            counts.visits[run, pair] += walk.visits[s]
+            counts.reward_sum[run, pair] = walk.sums[s]
+            if counts.reward_squares.size > 0:
+                counts.reward_squares[run, pair] = walk.squares[s]
+
+
+@device_kernel(registers=POINT_REGISTERS)
+def step_points(
+    world: PointWorldArrays,
+    runs: DeviceRuns,
+    counts: DeviceCounts,
+    curves: DeviceCurves,
+    rule: StepRule,
+    n_todo: Any,
+    far: Walk,
+) -> None:
+    """Steps of every run that has a plan; it counts in shared memory, or in `far` (R, cells) if that is not empty.
+
+    `n_todo` is set to 0 for the next list.
+    """
+    reals, words = cuda.shared.array(0, float64), cuda.shared.array(0, uint32)
+    x, block, run, n_cells = cuda.threadIdx.x, cuda.blockDim.x, cuda.grid(1), counts.act.shape[1]
+    if run == 0:
+        n_todo[0] = 0
+    if run >= runs.state.size or runs.status[run] != RUNNING:
+        return
+    size = n_cells * block
+    if far.act.size > 0:
+        mine = Walk(far.act[run], far.left[run], far.visits[run], far.sums[run], far.squares[run])
+        begin_walk(counts, mine, run)
+        walk_on(world, runs, counts, curves, rule, mine, run)
+        end_walk(counts, mine, run)
+    else:
+        first = 2 * REALS * size
+        near = Walk(
+            words[first + x : first + size : block],
+            words[first + size + x : first + 2 * size : block],
+            words[first + 2 * size + x : first + 3 * size : block],
+            reals[x:size:block],
+            reals[size + x : 2 * size : block],
+        )
+        begin_walk(counts, near, run)
+        walk_on(world, runs, counts, curves, rule, near, run)
+        end_walk(counts, near, run)
