@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from gainful.agents.c_kl_scal_plus import KLSCALPlusOnCells
 from gainful.agents.episodic import EpisodicAgent
 from gainful.agents.fixed import Fixed
-from gainful.agents.fixed import Fixed
 from gainful.agents.kl_scal_plus import KL_UNINFORMATIVE, KLSCALPlus
 from gainful.agents.scal_plus import SCALPlus
 from gainful.agents.scal_plus_bonuses import BONUSES, sharp_constants
 from gainful.agents.sets import SetConstants
 from gainful.agents.ucrl2 import UCRL2
 from gainful.agents.ucrl2b import UCRL2B
+from gainful.cuda_device import MOST_SHARED, SIMULATED, WARP, cuda, grid_for, multiprocessors
 from gainful.errors import DeviceError
 from gainful.optimism.bernstein_scal_plus import BernsteinConstants
 from gainful.optimism.kl_scal_plus import KLConstants
