@@ -81,7 +81,7 @@ class KLThreadSpace(NamedTuple):
 
 
 def new_kl_memory(n_runs: int, n_states: int, allowed: Any) -> KLMemory:
-    """What runs begin with: what a new `KLPlanner` has."""
+    """What runs begin with: what a new `KLPlanner` of the CPU has."""
     n_pairs = allowed.size
 
     def rows(row: Any) -> Any:

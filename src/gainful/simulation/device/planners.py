@@ -187,7 +187,7 @@ class ExtendedPlanner(DevicePlanner):
         return plan_extended.prepared(team.where(many.n_runs, 0), *many.arguments, space, constants)
 
 
-class KLPlanner(DevicePlanner):
+class KLScalPlusPlanner(DevicePlanner):
     """KL-SCAL+."""
 
     agent: KLSCALPlus
@@ -251,7 +251,7 @@ def device_planner(agent: EpisodicAgent) -> DevicePlanner:
         reason = "replanning is 'local'" if agent.mixture == "copy" else f"mixture is {agent.mixture!r}"
     elif kind in (KLSCALPlus, KLSCALPlusOnCells) and isinstance(agent, KLSCALPlus):
         if agent.unreachable is None and agent.episode_rule == "doubling":
-            return KLPlanner(agent)
+            return KLScalPlusPlanner(agent)
         reason = "unreachable is 'tucrl'" if agent.unreachable else f"episodes is {agent.episode_rule!r}"
     elif kind in (UCRL2, UCRL2B):
         return ExtendedPlanner(agent)

@@ -28,7 +28,7 @@ MOST_AXES = 4
 """Coordinates of a point at most."""
 POINT_REGISTERS = 128
 """Registers of a thread that steps through points."""
-REALS, WORDS = 2, 3
+WALK_REALS, WALK_WORDS = 2, 3
 """Of shared memory for each cell: the sums of rewards and of their squares; executions left, action, visits."""
 
 
@@ -60,7 +60,7 @@ class Walk(NamedTuple):
 
 def shared_bytes_of_points(n_cells: int, block: int) -> int:
     """Shared memory of a block, for the walk of each thread."""
-    return block * n_cells * (8 * REALS + 4 * WORDS)
+    return block * n_cells * (8 * WALK_REALS + 4 * WALK_WORDS)
 
 
 @inlined
@@ -193,7 +193,7 @@ def step_points(
         walk_on(world, runs, counts, curves, rule, mine, run)
         end_walk(counts, mine, run)
     else:
-        first = 2 * REALS * size
+        first = 2 * WALK_REALS * size
         near = Walk(
             words[first + x : first + size : block],
             words[first + size + x : first + 2 * size : block],
