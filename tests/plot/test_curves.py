@@ -14,7 +14,7 @@ from scipy import stats
 import gainful as gf
 from gainful import plot
 from gainful.experiments.aggregates import curves
-from gainful.plot.curves import apart
+from gainful.plot.line_names import apart
 from gainful.plot.palette import SERIES_COLOURS
 from gainful.simulation.run import Run
 
@@ -109,8 +109,10 @@ def test_options_change_what_they_say() -> None:
     for a, b in zip(lines_of(plain), lines_of(per_step), strict=True):
         np.testing.assert_allclose(np.asarray(b.get_ydata()), np.asarray(a.get_ydata()) / a.get_xdata(), rtol=1e-15)
     assert per_step.get_ylabel() == "pseudo-regret per step"
-    assert "median of 4 runs" in [t.get_text() for t in per_step.texts]
-    assert "median of 4 runs, band from 25 to 75 %" in [t.get_text() for t in plain.texts]
+    assert "mean of 4 runs" in [t.get_text() for t in per_step.texts]
+    assert "mean of 4 runs, band: 95 % interval" in [t.get_text() for t in plain.texts]
+    median = plot.regret(frame, statistic="median").axes[0]
+    assert "median of 4 runs, band from 25 to 75 %" in [t.get_text() for t in median.texts]
 
 
 def test_an_environment_is_a_panel() -> None:
@@ -150,11 +152,14 @@ def test_a_given_ax_is_drawn_on_and_has_a_legend() -> None:
         plot.regret(frame_of(("E", "F")), ax=ax)
 
 
-def test_what_is_not_positive_is_masked_on_a_logarithmic_axis_and_said() -> None:
+def test_values_of_both_signs_have_an_axis_for_both_and_zeros_are_gaps_that_are_said() -> None:
     ax = plot.regret([run_of([1.0, -2.0, 4.0]), run_of([1.0, -1.0, 5.0])]).axes[0]
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), [1.0, -1.5, 4.5])
-    assert ax.get_ylim()[0] > 0.0
-    assert any("not above 0" in t.get_text() for t in ax.texts)
+    assert ax.get_yscale() == "symlog"
+    assert ax.get_ylim()[0] < -1.5
+    zero = plot.regret([run_of([0.0, 2.0, 4.0]), run_of([0.0, 1.0, 5.0])]).axes[0]
+    assert zero.get_yscale() == "log"
+    assert any("not above 0" in t.get_text() for t in zero.texts)
     never = plot.regret(run_of([0.0, -2.0, -4.0])).axes[0]
     assert never.get_yscale() == "linear"
 

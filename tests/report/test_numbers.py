@@ -68,7 +68,7 @@ def test_page_and_json_agree_with_plain_numpy(
     number = data["environments"].index(told)
     page = look(file).page
     shown = page.eval_on_selector_all(
-        f"#env-{number} table tbody tr",
+        f"#env-{number} table.sortable tbody tr",
         """rows => rows.map((row) => Object.fromEntries(Array.from(row.cells).map(
             (c) => [c.dataset.column, [c.dataset.value, c.innerText.trim()]])))""",
     )

@@ -45,10 +45,12 @@ def test_every_chart_is_drawn(file: Path, look: Look) -> None:
     sight = look(file)
     sight.draw_all()
     kinds = sight.page.eval_on_selector_all(".chart", "nodes => nodes.map((n) => n.dataset.chart)")
-    assert kinds == ["regret", "optimism", "bonus", "visits", "values"] * 2 + ["regret", "optimism"]
+    tabular = ["regret", "distribution", "optimism", "bonus", "visits", "values"]
+    assert kinds == tabular * 2 + ["regret", "distribution", "optimism"] + ["profile"]
     drawn = sight.page.eval_on_selector_all(
         ".chart",
-        "nodes => nodes.map((n) => n.querySelectorAll('.scatterlayer .trace path, .heatmaplayer image').length)",
+        """nodes => nodes.map((n) => n.querySelectorAll(
+            '.scatterlayer .trace path, .heatmaplayer image, .trace.boxes path').length)""",
     )
     assert min(drawn) > 0
     lines = sight.page.eval_on_selector_all(
@@ -65,10 +67,10 @@ def test_curves_are_those_of_the_results(file: Path, folder: Path, look: Look) -
     frame = results(folder)
     frame = frame[frame.environment == RIVER]
     for key, value, column, centre in (
-        ("measure", "expected_regret", "expected_regret", np.median),
-        ("measure", "pseudo_regret", "pseudo_regret", np.median),
-        ("measure", "regret", "regret", np.median),
-        ("centre", "mean", "regret", np.mean),
+        ("measure", "expected_regret", "expected_regret", np.mean),
+        ("measure", "pseudo_regret", "pseudo_regret", np.mean),
+        ("measure", "regret", "regret", np.mean),
+        ("centre", "median", "regret", np.median),
     ):
         press(sight.page, key, value)
         press(sight.page, "y", "linear")
@@ -81,7 +83,7 @@ def test_curves_are_those_of_the_results(file: Path, folder: Path, look: Look) -
     press(sight.page, "step")
     one = sight.page.evaluate(LINES, 0)[0]
     table = frame[frame.agent == AGENTS[0]].pivot(index="step", columns="seed", values="regret")
-    np.testing.assert_allclose(one["y"], np.mean(table, axis=1) / table.index, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(one["y"], np.median(table, axis=1) / table.index, rtol=1e-6, atol=1e-9)
 
 
 def test_switches_change_the_axes(file: Path, look: Look) -> None:
@@ -97,7 +99,7 @@ def test_switches_change_the_axes(file: Path, look: Look) -> None:
     pressed = page.eval_on_selector_all(
         ".tools button[aria-pressed=true]", "nodes => nodes.map((n) => n.dataset.key + (n.dataset.value || ''))"
     )
-    assert pressed == ["measureregret", "centremedian", "xlinear", "ylinear", "step", "bands"]
+    assert pressed == ["measureregret", "centremean", "xlinear", "ylinear", "step", "bands"]
 
 
 @pytest.mark.slow
@@ -113,18 +115,15 @@ def test_single_runs_are_drawn_on_demand(file: Path, look: Look) -> None:
 
 
 @pytest.mark.slow
-def test_the_legend_hides_one_agent_and_isolates_another(file: Path, look: Look) -> None:
+def test_a_key_hides_one_agent_and_isolates_another(file: Path, look: Look) -> None:
     page = look(file).page
-    page.locator(".chart[data-chart=regret]").first.scroll_into_view_if_needed()
     page.wait_for_selector(".chart[data-chart=regret][data-drawn]")
-    toggles = page.locator(".chart[data-chart=regret]").first.locator(".legendtoggle")
-    toggles.nth(1).click(force=True)
+    page.click('.key[data-env="0"][data-agent="1"]')
     page.wait_for_selector('.key[data-env="0"][data-agent="1"][aria-pressed=false]')
     assert [line["shown"] for line in page.evaluate(LINES, 0)] == [True, False, True, True]
     press(page, "y", "linear")  # what was hidden stays hidden
     assert [line["shown"] for line in page.evaluate(LINES, 0)] == [True, False, True, True]
-    page.wait_for_timeout(400)
-    toggles.nth(3).dblclick(force=True)
+    page.dblclick('.key[data-env="0"][data-agent="3"]')
     page.wait_for_selector('.key[data-env="0"][data-agent="0"][aria-pressed=false]')
     assert [line["shown"] for line in page.evaluate(LINES, 0)] == [False, False, False, True]
 
@@ -206,10 +205,14 @@ def test_hostile_names_are_shown_as_text_and_run_nothing(file: Path, look: Look)
     assert page.inner_text("#env-0 h2") == RIVER
     heads = page.eval_on_selector_all("#env-0 table.headline tbody th", "nodes => nodes.map((n) => n.innerText.trim())")
     assert heads == AGENTS
-    legend = page.eval_on_selector_all(
-        '.chart[data-chart=regret][data-env="0"] .legendtext', "nodes => nodes.map((n) => n.textContent)"
-    )
+    ranked = page.eval_on_selector_all("#env-0 .leaderboard tbody th", "nodes => nodes.map((n) => n.innerText.trim())")
+    assert sorted(ranked) == sorted(AGENTS)
+    legend = page.eval_on_selector_all("#profile .legendtext", "nodes => nodes.map((n) => n.textContent)")
     assert [text.rstrip("…") for text in legend] == [a[:40] if len(a) > 42 else a for a in AGENTS]
+    sides = page.eval_on_selector_all(
+        '.chart[data-chart=distribution][data-env="0"] .ytick text', "nodes => nodes.map((n) => n.textContent)"
+    )
+    assert sorted(text.rstrip("…") for text in sides) == sorted(a[:28] if len(a) > 30 else a for a in AGENTS)
     assert page.locator("main img, main i, main b, a[href^=javascript]").count() == 0
     assert page.locator("script").count() == 3
     assert page.locator(".notes p").all_inner_texts() == ["First <i>note</i>.", "Second note & more."]

@@ -23,6 +23,7 @@ from gainful.cli import run as run_command
 from gainful.cli import serve as serve_command
 from gainful.cli import solve as solve_command
 from gainful.cli import tune as tune_command
+from gainful.cli import watch as watch_command
 from gainful.machine import MEMORY_VARIABLE
 
 app = typer.Typer(
@@ -52,6 +53,9 @@ app.command("tune", no_args_is_help=True, short_help="Search an agent's paramete
 app.command("status", no_args_is_help=True, short_help="How far an experiment is, and what failed.")(run_command.status)
 app.command("report", no_args_is_help=True, short_help="Write the results of an experiment as one page.")(
     report_command.report
+)
+app.command("watch", no_args_is_help=True, short_help="Follow an experiment on a page that renews itself.")(
+    watch_command.watch
 )
 app.command("audit", no_args_is_help=True, short_help="Check the theorems on real runs.")(audit_command.audit)
 app.command("export", no_args_is_help=True, short_help="Write an experiment or a journal as a table.")(

@@ -1,4 +1,4 @@
-"""Figures for papers, with matplotlib: regret curves, the graph of an MDP, cells of a partition, gain estimates.
+"""Figures for papers, with matplotlib: regret curves, final regrets, profiles, graphs of MDPs, cells, gain estimates.
 
 Every function returns a matplotlib Figure, which a notebook shows and `figure.savefig("name.pdf")` writes; given `ax`,
 it draws on these axes. No function uses pyplot or changes a global setting. Install matplotlib with
@@ -9,6 +9,7 @@ from gainful.plot.cells import partition
 from gainful.plot.curves import regret
 from gainful.plot.estimates import episodes
 from gainful.plot.files import figures
+from gainful.plot.finals import distribution, profile
 from gainful.plot.graph import mdp
 
-__all__ = ["episodes", "figures", "mdp", "partition", "regret"]
+__all__ = ["distribution", "episodes", "figures", "mdp", "partition", "profile", "regret"]

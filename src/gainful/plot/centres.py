@@ -40,6 +40,6 @@ CENTRES: dict[Statistic, Centre] = {
         "Interquartile mean over runs; the band lies between the lower and upper quartiles.",
     ),
 }
-DEFAULT_CENTRE: Statistic = "median"
+DEFAULT_CENTRE: Statistic = "mean"
 CURVE_COLUMNS = ("mean", "median", "iqm", "low", "high", "mean_low", "mean_high")
 """All columns that a centre or a band needs."""

@@ -11,8 +11,9 @@ import numpy as np
 from gainful.errors import InvalidArgumentError
 from gainful.experiments.run_frames import Data, frame_of
 from gainful.plot.centres import CENTRES, DEFAULT_CENTRE, Statistic
-from gainful.plot.palette import darker
-from gainful.plot.panels import Band, CurveStyle, Floats, Line, Panel, Value, panels_of
+from gainful.plot.line_names import PANEL_INCHES, name_ends
+from gainful.plot.panels import Band, CurveStyle, Line, Panel, Value, panels_of
+from gainful.plot.presets import USUAL_SIZES, Preset, TextSizes, Width, preset_of
 from gainful.plot.style import (
     PALE,
     calm,
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 
 LINES_NAMED_AT_THEIR_ENDS = 10
 """With more lines than this, a legend names them."""
-PANEL_HEIGHT = 3.3
-"""Inches of a single panel."""
+NEAR_ZERO = 1e-4
+"""An axis for values of both signs is linear up to at least this share of the largest one."""
 
 
 def regret(
@@ -48,6 +49,7 @@ def regret(
     log: bool = True,
     per_step: bool = False,
     seeds: bool = False,
+    width: Width | None = None,
     ax: Axes | None = None,
 ) -> Figure:
     """Draw regret against steps: for each agent a line, the statistic over its runs, with a band around it.
@@ -70,13 +72,18 @@ def regret(
         "auto" draws the quartiles around a median or an interquartile mean, and the 95 % confidence interval around a
         mean. Two quantiles, such as (0.1, 0.9), are drawn whatever the statistic; None draws no band.
     statistic : {"median", "mean", "iqm"}
-        The centre of the runs, by default the median; "iqm" is the interquartile mean.
+        The centre of the runs, by default the mean, as in the tables; "iqm" is the interquartile mean.
     log : bool
-        Whether both axes are logarithmic. Values that are not positive are then left out.
+        Whether both axes are logarithmic. If a line has negative values, its axis is linear near 0 and logarithmic on
+        both sides of it; values of 0 are left out of a logarithmic axis.
     per_step : bool
         Whether to divide by the number of steps.
     seeds : bool
         Whether to add a thin line for every run.
+    width : {"column", "page", "slide"}, optional
+        The width of the figure, with text to match: the column of a paper with two (3.25 inches), its page (6.75
+        inches), or a slide (12 inches, 16:9). Names stand at the ends of the lines, or in a legend below where they
+        do not fit. By default the figure is as wide as its panels and names need.
     ax : matplotlib.axes.Axes, optional
         Where to draw a single panel; by default in a new figure.
 
@@ -104,6 +111,9 @@ def regret(
     if value is not None and value not in MEASURE_NAMES:
         raise InvalidArgumentError("value", value, f"one of {', '.join(MEASURE_NAMES)}")
     style = CurveStyle(statistic, band, log, per_step, seeds)
+    preset = preset_of(width)
+    if preset is not None and ax is not None:
+        raise InvalidArgumentError("width", width, hint="leave one out", problem="width is given, and ax has its own")
     panels = panels_of(frame_of(data), value, style, environment)
     unknown = [p.environment for p in panels if not p.known]
     if unknown:
@@ -113,11 +123,11 @@ def regret(
         raise InvalidArgumentError(
             "value", value, hint="draw value='reward', or simulate with gain=", problem=f"{name} is unknown{where}{why}"
         )
-    return draw_panels(panels, style, ax)
+    return draw_panels(panels, style, ax, preset)
 
 
-def draw_panels(panels: list[Panel], style: CurveStyle, ax: Axes | None = None) -> Figure:
-    """All panels in one figure, or one panel in `ax`."""
+def draw_panels(panels: list[Panel], style: CurveStyle, ax: Axes | None = None, preset: Preset | None = None) -> Figure:
+    """All panels in one figure, of its natural width or that of a preset, or one panel in `ax`."""
     if ax is not None:
         given = checked_axes(ax)
         if len(panels) > 1:
@@ -132,6 +142,8 @@ def draw_panels(panels: list[Panel], style: CurveStyle, ax: Axes | None = None) 
         )
         _legend(given, panels, loc="best")
         return figure_of(given)
+    if preset is not None:
+        return _of_width(panels, style, preset)
     if len(panels) == 1:
         return _single(panels[0], style)
     columns = 2 if len(panels) in (2, 4) else 3
@@ -165,59 +177,151 @@ def _single(panel: Panel, style: CurveStyle) -> Figure:
         legend = _legend(ax, [panel], loc="upper left", bbox_to_anchor=(1.01, 1.02))
         wide = legend.get_window_extent().width / figure.dpi
     elif named:
-        wide = _name_ends(figure, ax, named)
+        wide = name_ends(figure, ax, named, PANEL_INCHES)
     notes = _notes([panel])
     inside, left, bottom = 5.0, 0.8, 0.56 + 0.16 * len(notes)
-    width, height = left + inside + wide + 0.25, bottom + PANEL_HEIGHT + 0.62
+    width, height = left + inside + wide + 0.25, bottom + PANEL_INCHES + 0.62
     figure.set_size_inches(width, height)
-    ax.set_position((left / width, bottom / height, inside / width, PANEL_HEIGHT / height))
+    ax.set_position((left / width, bottom / height, inside / width, PANEL_INCHES / height))
     _write_notes(figure, notes)
     return figure
 
 
-def _panel(ax: Axes, panel: Panel, style: CurveStyle, wide: int = 80) -> None:
+def _of_width(panels: list[Panel], style: CurveStyle, preset: Preset) -> Figure:
+    """Panels in rows, in a figure of the width of the preset: names at the lines' ends, or a legend."""
+    sizes, inch = preset.sizes, preset.sizes.tick / 9.0  # margins grow with the text
+    columns = min(len(panels), preset.columns)
+    rows = math.ceil(len(panels) / columns)
+    figure = new_figure(preset.width, preset.width)
+    axes = [figure.add_axes((0.1, 0.1, 0.8, 0.8), label=f"panel {i}") for i in range(len(panels))]
+    characters = int(preset.width / columns / (sizes.below * 0.0078))
+    for one, panel in zip(axes, panels, strict=True):
+        _panel(one, panel, style, characters, sizes)
+    tall = preset.panel_height if rows == 1 else 0.85 * preset.panel_height
+    beside = _names_beside(figure, axes, panels, preset, tall)
+    legend = None
+    if beside == 0.0 and any(line.agent for panel in panels for line in panel.lines):
+        legend = _fitting_legend(figure, panels, sizes, preset.width)
+    below = 0.0 if legend is None else float(legend.get_window_extent().height) / figure.dpi + 0.04
+    notes = _notes(panels)
+    under = below + 0.02 * sizes.note * len(notes) + 0.03
+    left, right = max(_left_room(one) for one in axes) + 0.03, beside + 0.14 * inch
+    lines = max((t.get_text().count("\n") + 1 for one in axes for t in one.texts[:1]), default=1)
+    named = sizes.title * 1.5 if any(panel.environment for panel in panels) else 0.0
+    top = (named + sizes.below * (1.2 + 1.45 * lines)) / 72
+    bottom = (sizes.tick + sizes.axis) / 72 * 1.75
+    cell = preset.width / columns
+    height = rows * (top + tall + bottom) + under
+    figure.set_size_inches(preset.width, height)
+    for i, one in enumerate(axes):
+        row, column = divmod(i, columns)
+        y = height - (row + 1) * (top + tall + bottom) + bottom
+        one.set_position(
+            ((column * cell + left) / preset.width, y / height, (cell - left - right) / preset.width, tall / height)
+        )
+    if legend is not None:
+        legend.set_bbox_to_anchor((0.5, (under - below) / height))
+    _write_notes(figure, notes, sizes.note)
+    return figure
+
+
+def _names_beside(figure: Figure, axes: list[Axes], panels: list[Panel], preset: Preset, tall: float) -> float:
+    """Name the lines at their ends; the inches that the names need beside every panel, or 0 if they do not fit."""
+    cell = preset.width / min(len(panels), preset.columns)
+    widths = []
+    for one, panel in zip(axes, panels, strict=True):
+        named = [line for line in panel.lines if line.known and line.agent]
+        if len(named) > LINES_NAMED_AT_THEIR_ENDS:
+            widths.append(-1.0)
+        elif named:
+            before = len(one.texts)
+            widths.append(name_ends(figure, one, named, tall, preset.sizes, preset.longest_name))
+            if widths[-1] > (0.42 if len(panels) == 1 else 0.3) * cell:
+                widths[-1] = -1.0
+            if widths[-1] < 0.0:
+                _remove_texts(one, before)
+    if min(widths, default=-1.0) < 0.0:
+        for one in axes:
+            _remove_texts(one, 1)
+        return 0.0
+    return max(widths)
+
+
+def _remove_texts(ax: Axes, kept: int) -> None:
+    """Remove the texts of axes but the first ones."""
+    for text in list(ax.texts)[kept:]:
+        text.remove()
+
+
+def _fitting_legend(figure: Figure, panels: list[Panel], sizes: TextSizes, wide: float) -> Any:
+    """A legend at the bottom with as many columns as fit."""
+    agents = len({line.agent for panel in panels for line in panel.lines})
+    for columns in range(min(4, agents), 0, -1):
+        legend = _legend(
+            figure, panels, loc="lower center", ncols=columns, fontsize=sizes.name, borderpad=0, borderaxespad=0.1
+        )
+        if columns == 1 or legend.get_window_extent().width / figure.dpi <= wide:
+            return legend
+        legend.remove()
+    return None
+
+
+def _left_room(ax: Axes) -> float:
+    """The inches that the labels at the left of axes need."""
+    box = ax.yaxis.get_tightbbox()
+    return 0.4 if box is None else float(ax.get_window_extent().x0 - box.x0) / figure_of(ax).dpi
+
+
+def _panel(ax: Axes, panel: Panel, style: CurveStyle, wide: int = 80, sizes: TextSizes = USUAL_SIZES) -> None:
     """Draw one panel; a line of its heading has at most `wide` characters."""
     shown_lines = [line for line in panel.lines if line.known]
-    positive = [c[c > 0] for line in shown_lines for c in (line.centre[np.isfinite(line.centre)],)]
-    log_y = style.log and any(c.size for c in positive)
-    floor = min((float(c.min()) for c in positive if c.size), default=0.0) / 2
+    centres = np.concatenate([line.centre[np.isfinite(line.centre)] for line in shown_lines] or [np.empty(0)])
+    above = centres[centres > 0.0]
+    two_sided = style.log and above.size > 0 and bool((centres < 0.0).any())
+    log_y = style.log and above.size > 0 and not two_sided
+    floor = float(above.min()) / 2 if above.size else 0.0
     for line in shown_lines:
         colour, dashes = look(line.number)
         for steps, values in line.each:
-            ax.plot(steps, values, color=colour, linewidth=0.6, alpha=0.4, zorder=2, label="_run")
+            ax.plot(steps, values, color=colour, linewidth=sizes.line / 3, alpha=0.4, zorder=2, label="_run")
         if style.band is not None and line.runs > 1:
             _band(ax, line, colour, floor if log_y else None)
-        ax.plot(line.steps, line.centre, color=colour, linestyle=dashes, linewidth=1.8, zorder=3, label=line.agent)
-    calm(ax)
+        ax.plot(
+            line.steps, line.centre, color=colour, linestyle=dashes, linewidth=sizes.line, zorder=3, label=line.agent
+        )
+    calm(ax, sizes=sizes)
     if style.log:
         ax.set_xscale("log")
     if log_y:
         ax.set_yscale("log", nonpositive="mask")
         ax.set_ylim(bottom=max(floor, ax.get_ylim()[0]))
+    if two_sided:
+        _both_signs(ax, float(centres.min()), float(centres.max()))
     ends = [line.steps[[0, -1]] for line in shown_lines if line.steps.size]
     if ends and min(e[0] for e in ends) < max(e[1] for e in ends):
         ax.set_xlim(min(e[0] for e in ends), max(e[1] for e in ends))
-    ax.set_xlabel("steps", fontsize=10)
-    ax.set_ylabel(MEASURE_NAMES[panel.value] + (" per step" if style.per_step else ""), fontsize=10)
-    ends_below = style.band is not None and any(line.runs > 1 and (line.low <= 0.0).any() for line in shown_lines)
-    below = log_y and (ends_below or any((line.centre <= 0.0).any() for line in shown_lines))
-    said = _says(shown_lines, style) + ("; gaps and pale band: not above 0" if below else "")
-    heading(ax, shown(panel.environment, wide), textwrap.fill(said, wide))
+    ax.set_xlabel("steps", fontsize=sizes.axis)
+    ax.set_ylabel(MEASURE_NAMES[panel.value] + (" per step" if style.per_step else ""), fontsize=sizes.axis)
+    gaps = log_y and bool((centres <= 0.0).any())
+    said = _says(shown_lines, style) + ("; gaps: not above 0" if gaps else "")
+    heading(ax, shown(panel.environment, wide), textwrap.fill(said, wide), sizes=sizes)
+
+
+def _both_signs(ax: Axes, low: float, high: float) -> None:
+    """An axis that is linear near 0 and logarithmic beyond, with a line at 0."""
+    linear = 10.0 ** math.floor(math.log10(max(-low, NEAR_ZERO * max(high, -low))))
+    ax.set_yscale("symlog", linthresh=linear, linscale=0.6)
+    ax.axhline(0.0, color=PALE, linewidth=0.8, zorder=1, label="_zero")
 
 
 def _band(ax: Axes, line: Line, colour: str, floor: float | None) -> None:
-    """The band; on a logarithmic axis it is paler where it goes down to zero or below."""
-    fill: dict[str, Any] = {"color": colour, "linewidth": 0, "zorder": 1}
-    if floor is None or (line.low > 0.0).all():
-        ax.fill_between(line.steps, line.low, line.high, alpha=0.17, **fill)
-        return
-    low, high = np.maximum(line.low, floor), np.maximum(line.high, floor)
-    inside = line.low > 0.0
-    ax.fill_between(line.steps, low, high, where=inside, alpha=0.17, **fill)
-    beyond = ~inside  # and the intervals that lead to it
-    beyond[:-1] |= ~inside[1:]
-    beyond[1:] |= ~inside[:-1]
-    ax.fill_between(line.steps, low, high, where=beyond, alpha=0.07, **fill)
+    """The band, in one piece; on a logarithmic axis it is cut off at `floor`."""
+    known = np.isfinite(line.low) & np.isfinite(line.high)
+    low, high = line.low, line.high
+    if floor is not None:
+        known &= line.high > 0.0
+        low = np.where(low > 0.0, low, np.minimum(floor, high))
+    ax.fill_between(line.steps[known], low[known], high[known], alpha=0.17, color=colour, linewidth=0, zorder=1)
 
 
 def _says(lines: list[Line], style: CurveStyle) -> str:
@@ -240,69 +344,12 @@ def _legend(owner: Any, panels: list[Panel], **options: Any) -> Any:
     return named_legend(owner, handles, [shown(label, 40) for label in labels], **options)
 
 
-def _name_ends(figure: Figure, ax: Axes, lines: list[Line]) -> float:
-    """Write every label to the right of its line, moved apart where they would touch; the widest width in inches."""
-    last = [(line, int(np.flatnonzero(np.isfinite(line.centre))[-1])) for line in lines]
-    ends = np.array([[float(line.steps[i]), max(float(line.centre[i]), ax.get_ylim()[0])] for line, i in last])
-    heights = ax.transAxes.inverted().transform(ax.transData.transform(ends))[:, 1]
-    places = apart(heights, gap=0.22 / PANEL_HEIGHT)
-    texts = []
-    for (line, _), (x, y), place in zip(last, ends, places, strict=True):
-        colour = look(line.number)[0]
-        leader = {"arrowstyle": "-", "color": colour, "linewidth": 0.8, "shrinkA": 1, "shrinkB": 0}
-        texts.append(
-            ax.annotate(
-                shown(line.agent, 40),
-                (x, y),
-                xytext=(1.035, place),
-                textcoords="axes fraction",
-                va="center",
-                ha="left",
-                fontsize=9.5,
-                color=darker(colour),
-                arrowprops=leader,
-                annotation_clip=False,
-                parse_math=False,
-                usetex=False,
-            )
-        )
-    # of the text alone: the extent of an annotation has its leader too
-    widths = [figure.text(0, 0, t.get_text(), fontsize=9.5, parse_math=False) for t in texts]
-    wide = max(float(t.get_window_extent().width) for t in widths) / figure.dpi
-    for text in widths:
-        text.remove()
-    return wide + 0.2
-
-
-def apart(places: Floats, gap: float, low: float = 0.0, high: float = 1.0) -> Floats:
-    """The places nearest (in squares) to the given ones that are `gap` apart, in the same order, inside [low, high].
-
-    >>> apart(np.array([0.5, 0.5, 0.9]), 0.1).round(6).tolist()
-    [0.45, 0.55, 0.9]
-    """
-    order = np.argsort(places, kind="stable")
-    gap = min(gap, (high - low) / max(1, places.size - 1))
-    wanted = places[order] - gap * np.arange(places.size)
-    blocks: list[tuple[float, int]] = []  # means and sizes: pool adjacent violators
-    for place in wanted:
-        mean, size = float(place), 1
-        while blocks and blocks[-1][0] > mean:
-            before, n = blocks.pop()
-            mean, size = (mean * size + before * n) / (size + n), size + n
-        blocks.append((mean, size))
-    flat = np.repeat([m for m, _ in blocks], [n for _, n in blocks])
-    flat = np.clip(flat, low, high - gap * (places.size - 1))
-    found = np.empty(places.size)
-    found[order] = flat + gap * np.arange(places.size)
-    return found
-
-
 def _notes(panels: list[Panel]) -> list[str]:
     return list(dict.fromkeys(shown(note, 120) for p in panels for note in p.notes))
 
 
-def _write_notes(figure: Figure, notes: list[str]) -> None:
+def _write_notes(figure: Figure, notes: list[str], size: float = USUAL_SIZES.note) -> None:
     if notes:
         text = "\n".join(notes)
         height = figure.get_size_inches()[1]
-        plain(figure.text(0.01, 0.04 / height, text, fontsize=7.5, color=PALE, ha="left", va="bottom"))
+        plain(figure.text(0.01, 0.04 / height, text, fontsize=size, color=PALE, ha="left", va="bottom"))

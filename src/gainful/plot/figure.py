@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -15,6 +16,11 @@ class NotebookFigure(Figure):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         FigureCanvasAgg(self)
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """Write the figure; text in PDF and PostScript is text, in embedded TrueType fonts (type 42)."""
+        with matplotlib.rc_context({"pdf.fonttype": 42, "ps.fonttype": 42}):
+            super().savefig(fname, **options)
 
     def _repr_png_(self) -> bytes:
         written = io.BytesIO()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gainful.errors import InvalidArgumentError
 from gainful.plot.palette import DASH_PATTERNS, SERIES_COLOURS, series_style
+from gainful.plot.presets import USUAL_SIZES, TextSizes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,14 +83,16 @@ def checked_axes(ax: Any) -> Axes:
     return ax
 
 
-def calm(ax: Axes, *, grid: bool = True) -> None:
+def calm(ax: Axes, *, grid: bool = True, sizes: TextSizes = USUAL_SIZES) -> None:
     """Thin grey axes on two sides, a faint grid behind the data."""
     for side, spine in ax.spines.items():
         spine.set_visible(side in ("left", "bottom"))
         spine.set_color(PALE)
         spine.set_linewidth(0.8)
-    ax.tick_params(which="both", colors=PALE, labelcolor=INK, labelsize=9, width=0.8)
-    ax.tick_params(which="minor", length=2, width=0.5)
+    scale = sizes.tick / USUAL_SIZES.tick
+    ax.tick_params(which="both", colors=PALE, labelcolor=INK, labelsize=sizes.tick, width=0.8 * scale)
+    ax.tick_params(which="major", length=3.5 * scale, pad=3.5 * scale)
+    ax.tick_params(which="minor", length=2 * scale, width=0.5 * scale)
     ax.xaxis.label.set_color(INK)
     ax.yaxis.label.set_color(INK)
     ax.set_axisbelow(True)
@@ -139,7 +142,7 @@ def fitted(ax: Axes, text: str) -> str:
     return textwrap.fill(text, max(20, int(inches / 0.064)))
 
 
-def heading(ax: Axes, title: str, below: str = "", *, room: float = 0.0) -> None:
+def heading(ax: Axes, title: str, below: str = "", *, room: float = 0.0, sizes: TextSizes = USUAL_SIZES) -> None:
     """A title on the left, with smaller grey lines under it; `room` points are left free above the axes."""
     from matplotlib.transforms import ScaledTranslation
 
@@ -148,10 +151,19 @@ def heading(ax: Axes, title: str, below: str = "", *, room: float = 0.0) -> None
 
     lines = 1 + below.count("\n") if below else 0
     if title:
-        pad = room + (8 + 13 * lines)
-        plain(ax.set_title(shown(title, 90), loc="left", fontsize=11.5, color=INK, pad=pad))
+        pad = room + 0.9 * sizes.below + sizes.below * 13 / 9 * lines
+        plain(ax.set_title(shown(title, 90), loc="left", fontsize=sizes.title, color=INK, pad=pad))
     if below:
-        text = ax.text(0, 1, below, transform=above(room + 7), fontsize=9, color=PALE, va="bottom", ha="left")
+        text = ax.text(
+            0,
+            1,
+            below,
+            transform=above(room + 7 / 9 * sizes.below),
+            fontsize=sizes.below,
+            color=PALE,
+            va="bottom",
+            ha="left",
+        )
         plain(text).set_in_layout(False)  # a long line must not make the axes narrow
 
 

@@ -25,7 +25,7 @@ from gainful.experiments.foreign_names import on_points
 from gainful.experiments.store import Store
 from gainful.experiments.wire_format import unpack
 from gainful.plot.centres import CURVE_COLUMNS
-from gainful.report.content import Curves, Environment, Group, Report, plain_value
+from gainful.report.content import Curves, Environment, Group, Report, RunRecord, plain_value
 from gainful.report.drawing import drawing_of
 from gainful.simulation.run import REGRETS
 
@@ -40,6 +40,10 @@ SHOWN_RUN_STEPS = 40
 """Steps of a single run that are kept when curves are thinned."""
 SHOWN_EPISODES = 150
 """Episodes of a run that are shown, spread evenly over the logarithm of the step."""
+SHOWN_EPISODE_VALUES = 400_000
+"""Values kept of the episodes of all runs together; beyond that, fewer episodes are kept of each run."""
+FEWEST_EPISODES = 20
+"""Episodes of a run below which none are kept, except of the run with the lowest seed."""
 SHOWN_PAIRS = 400
 """Pairs of state and action whose bonus is shown, spread evenly over the order of visits."""
 
@@ -74,10 +78,11 @@ def collect(folder: str | Path) -> Report:
             )
         groups = len(set(known.values()))
         budget = SHOWN_RUN_VALUES // (groups * len(REGRETS))
+        kept_episodes = min(SHOWN_EPISODES, SHOWN_EPISODE_VALUES // (len(_PLAN_FIELDS) * len(known)))
         environments: dict[str, Environment] = {}
         found: dict[tuple[str, str], Group] = {}
         facts = _Provenance()
-        for (environment, agent), runs in _grouped(store, labels, known):
+        for (environment, agent), runs in _grouped(store, labels, known, kept_episodes):
             first = runs[0].row
             if environment not in environments:
                 environments[environment] = _environment(environment, first)
@@ -120,6 +125,7 @@ class _Run:
     pseudo_regret: Floats
     expected_regret: Floats
     sweeps: float
+    plans: dict[str, Floats]
     arrays: dict[str, NDArray[Any]]
 
 
@@ -156,7 +162,7 @@ def _group_labels(store: Store) -> tuple[dict[int, tuple[str, str]], dict[str, i
 
 
 def _grouped(
-    store: Store, labels: dict[int, tuple[str, str]], known: dict[str, int]
+    store: Store, labels: dict[int, tuple[str, str]], known: dict[str, int], kept_episodes: int
 ) -> Iterator[tuple[tuple[str, str], list[_Run]]]:
     """The runs of each group as soon as all of them have been read; runs stored in the meantime are left out."""
     left: dict[tuple[str, str], int] = {}
@@ -169,13 +175,13 @@ def _grouped(
         group = labels[known[row["run_id"]]]
         runs = waiting.setdefault(group, [])
         lowest = not runs or row["seed"] < min(run.row["seed"] for run in runs if run.arrays)
-        runs.append(_unpacked(row, store.path, keep_all=lowest))
+        runs.append(_unpacked(row, store.path, lowest, kept_episodes))
         left[group] -= 1
         if left[group] == 0:
             yield group, sorted(waiting.pop(group), key=lambda run: run.row["seed"])
 
 
-def _unpacked(row: dict[str, Any], path: Path, keep_all: bool) -> _Run:
+def _unpacked(row: dict[str, Any], path: Path, keep_all: bool, kept_episodes: int) -> _Run:
     try:
         _, arrays = unpack(row.pop("data"))
         steps, rewards, pseudo_regret = (arrays[name] for name in ("steps", "rewards", "pseudo_regret"))
@@ -195,6 +201,7 @@ def _unpacked(row: dict[str, Any], path: Path, keep_all: bool) -> _Run:
         pseudo_regret.copy(),
         arrays.get("expected_regret", np.full(steps.size, np.nan)).copy(),
         float(sweeps.mean()) if sweeps.size else math.nan,
+        _plans(arrays, SHOWN_EPISODES if keep_all else kept_episodes),
         arrays if keep_all else {},
     )
 
@@ -273,9 +280,44 @@ def _group(environment: str, agent: str, runs: list[_Run], budget: int) -> Group
         agent,
         row,
         {name: c for name, c in by_measure.items() if c.steps.size},
-        _optimism(first),
+        first.plans,
         _bonus(first),
         _last_plan(first),
+        _finals(runs, row["final_step"]),
+        [_record(run) for run in runs],
+    )
+
+
+def _finals(runs: list[_Run], step: int | None) -> dict[str, dict[int, float]]:
+    """The value of each measure at `step` by seed; a measure that is unknown for some run is left out."""
+    if step is None:
+        return {}
+    found = {}
+    for measure in (*REGRETS, "reward"):
+        if measure == "regret" and any(run.row["gain"] is None for run in runs):
+            continue
+        values = {
+            int(run.row["seed"]): float(_measured(run, measure)[np.searchsorted(run.steps, step)]) for run in runs
+        }
+        if all(math.isfinite(value) for value in values.values()):
+            found[measure] = values
+    return found
+
+
+def _record(run: _Run) -> RunRecord:
+    known = [name for name in REGRETS if name != "regret" or run.row["gain"] is not None]
+    steps = int(run.steps[-1]) if run.steps.size else 0
+    last = {name: float(_measured(run, name)[-1]) for name in known} if steps else {}
+    return RunRecord(
+        run.row["run_id"],
+        int(run.row["seed"]),
+        steps,
+        {name: plain_value(last.get(name, math.nan)) for name in REGRETS},
+        plain_value(run.rewards[-1] / steps) if steps else None,
+        int(run.row["episodes"]),
+        float(run.row["planning_seconds"]),
+        float(run.row["acting_seconds"]),
+        run.plans,
     )
 
 
@@ -359,17 +401,20 @@ def _measured(run: _Run, measure: str) -> Floats:
     return regret
 
 
-def _optimism(run: _Run) -> dict[str, Floats]:
-    names = ("step", "gain", "gain_low", "gain_high")
-    if any(f"episode_{name}" not in run.arrays for name in names):
+_PLAN_FIELDS = ("step", "gain", "gain_low", "gain_high")
+
+
+def _plans(arrays_of_run: dict[str, NDArray[Any]], most: int) -> dict[str, Floats]:
+    """Step and gain with its bracket of up to `most` episodes, or nothing if that is too few to show."""
+    if most < FEWEST_EPISODES or any(f"episode_{name}" not in arrays_of_run for name in _PLAN_FIELDS):
         return {}
-    arrays = [np.asarray(run.arrays[f"episode_{name}"], dtype=np.float64) for name in names]
+    arrays = [np.asarray(arrays_of_run[f"episode_{name}"], dtype=np.float64) for name in _PLAN_FIELDS]
     known = np.isfinite(arrays[1])
     if not known.any():
         return {}
     step, gain, low, high = (a[known] for a in arrays)
     low, high = np.where(np.isfinite(low), low, gain), np.where(np.isfinite(high), high, gain)
-    kept = evenly_in_log(step.astype(np.int64), SHOWN_EPISODES)
+    kept = evenly_in_log(step.astype(np.int64), most)
     return {"step": step[kept], "gain": gain[kept], "low": low[kept], "high": high[kept]}
 
 

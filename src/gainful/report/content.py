@@ -27,6 +27,23 @@ class Curves:
 
 
 @dataclass(frozen=True, eq=False)
+class RunRecord:
+    """One run in the table of runs; values are None if they are unknown."""
+
+    run_id: str
+    seed: int
+    steps: int
+    regrets: dict[str, float | None]
+    """The final value of each measure."""
+    reward_per_step: float | None
+    episodes: int
+    planning_seconds: float
+    acting_seconds: float
+    plans: dict[str, Floats]
+    """step, gain, low and high of its episodes, as many as a page shows; empty if it has none."""
+
+
+@dataclass(frozen=True, eq=False)
 class Group:
     """All runs of one agent in one environment."""
 
@@ -40,6 +57,9 @@ class Group:
     """visits and bonus of pairs at the end of that run; empty if it stored none."""
     last_plan: dict[str, Any]
     """actions, values and visits of that run, its seed, and the bound c as span; empty if it stored no plan."""
+    finals: dict[str, dict[int, float]] = field(default_factory=dict)
+    """By measure ("reward" too), the value of every seed at the last step that all runs of the group share."""
+    runs: list[RunRecord] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -145,6 +165,9 @@ def listed(array: NDArray[Any]) -> list[Any]:
 
 
 def _environment_json(environment: Environment, with_curves: bool) -> dict[str, Any]:
+    from gainful.report.importance_section import effects_json
+    from gainful.report.ranking import lead_json, leads, ranked
+
     found: dict[str, Any] = {
         "environment": environment.label,
         "name": environment.name,
@@ -156,6 +179,10 @@ def _environment_json(environment: Environment, with_curves: bool) -> dict[str, 
         "continuous": environment.continuous,
         "measure": environment.measure,
         "rows": [group.row for group in environment.groups],
+        "ranking": [group.agent for rank, group in ranked(environment) if rank is not None],
+        "leads": [lead_json(lead) for lead in leads(environment)],
+        "parameter_importance": effects_json(environment),
+        "runs": [_run_json(group.agent, run) for group in environment.groups for run in group.runs],
         "optimism": {g.agent: _lists(g.optimism) for g in environment.groups if g.optimism},
         "bonus": {g.agent: _lists(g.bonus) for g in environment.groups if g.bonus},
         "last_plan": {g.agent: _plan_json(g.last_plan) for g in environment.groups if g.last_plan},
@@ -167,6 +194,20 @@ def _environment_json(environment: Environment, with_curves: bool) -> dict[str, 
             for g in environment.groups
         }
     return found
+
+
+def _run_json(agent: str, run: RunRecord) -> dict[str, Any]:
+    return {
+        "agent": agent,
+        "seed": run.seed,
+        "run_id": run.run_id,
+        "steps": run.steps,
+        **run.regrets,
+        "reward_per_step": run.reward_per_step,
+        "episodes": run.episodes,
+        "planning_seconds": run.planning_seconds,
+        "acting_seconds": run.acting_seconds,
+    }
 
 
 def _lists(arrays: dict[str, Floats]) -> dict[str, list[Any]]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gainful.experiments.performance_profiles import factors_of_best, profile_curve, profile_end
 from gainful.plot.centres import CENTRES, CURVE_COLUMNS, DEFAULT_CENTRE
 from gainful.plot.palette import DARK_SERIES_COLOURS, DASH_PATTERNS, SERIES_COLOURS
 from gainful.report.content import Curves, Environment, Group, Report, binding_states, listed
+from gainful.report.ranking import compared_measure, ranked
 from gainful.simulation.run import MEASURE_NAMES, REGRETS
 
-READABLE_BANDS = 8
+READABLE_BANDS = 12
 """Agents up to which bands are shown at first; more of them hide each other."""
 
 
@@ -24,6 +27,7 @@ def page_data(report: Report) -> dict[str, Any]:
     return {
         "grids": grids.steps,
         "environments": environments,
+        "profile": _profile_data(report),
         "bands": max(len(e.groups) for e in report.environments) <= READABLE_BANDS,
         "measure": next(iter(shown_measures(report)), "reward"),
         "measures": {name: MEASURE_NAMES[name] for name in REGRETS},
@@ -57,13 +61,15 @@ class _Grids:
 
 
 def _environment_data(report: Report, i: int, environment: Environment, grids: _Grids) -> dict[str, Any]:
+    measure = compared_measure(environment)
     agents = [
         {
             "name": g.agent,
             "index": report.agents.index(g.agent),
             "curves": {measure: _curve_data(c, grids) for measure, c in g.curves.items()},
-            "optimism": _packed(list(g.optimism.values())) if g.optimism else None,
             "bonus": _packed(list(g.bonus.values())) if g.bonus else None,
+            "runs": _runs_data(g),
+            "finals": _final_values(environment, g),
         }
         for g in environment.groups
     ]
@@ -71,6 +77,8 @@ def _environment_data(report: Report, i: int, environment: Environment, grids: _
     return {
         "index": i,
         "label": environment.label,
+        "finals_name": MEASURE_NAMES[measure] if measure != "reward" else "reward per step",
+        "order": [environment.groups.index(g) for _, g in ranked(environment)],
         "gain": environment.gain,
         "horizon": max((int(c.steps[-1]) for g in environment.groups for c in g.curves.values()), default=1),
         "agents": agents,
@@ -88,6 +96,65 @@ def _curve_data(curves: Curves, grids: _Grids) -> dict[str, Any]:
         "seeds": curves.seeds,
         "runs": _packed(curves.runs),
     }
+
+
+def _final_values(environment: Environment, group: Group) -> list[float]:
+    """What is compared of every run, in the order of the seeds; a reward per step."""
+    measure = compared_measure(environment)
+    steps = float(group.row["final_step"] or 1) if measure == "reward" else 1.0
+    return [value / steps for value in group.finals.get(measure, {}).values()]
+
+
+RUN_COLUMNS = ("expected_regret", "pseudo_regret", "regret", "reward_per_step", "planning_seconds", "acting_seconds")
+"""What is packed of every run, beside its id, seed, steps and number of episodes."""
+
+
+def _runs_data(group: Group) -> dict[str, Any]:
+    values = [
+        [*(r.regrets[name] for name in REGRETS), r.reward_per_step, r.planning_seconds, r.acting_seconds]
+        for r in group.runs
+    ]
+    return {
+        "ids": [r.run_id for r in group.runs],
+        "seeds": [r.seed for r in group.runs],
+        "steps": [r.steps for r in group.runs],
+        "episodes": [r.episodes for r in group.runs],
+        "values": _packed([[np.nan if x is None else x for x in row] for row in values]),
+        "plans": [_packed(list(r.plans.values())) if r.plans else None for r in group.runs],
+    }
+
+
+def _profile_data(report: Report) -> dict[str, Any] | None:
+    """For every agent the corners of its performance profile; None if no two agents share a problem."""
+    factors = profile_factors(report)
+    if len(factors) < 2:
+        return None
+    end = profile_end(factors)
+    curves = {agent: profile_curve(f, end) for agent, f in factors.items()}
+    return {
+        "end": end,
+        "agents": [
+            {
+                "name": agent,
+                "index": report.agents.index(agent),
+                "problems": int(factors[agent].size),
+                "curve": _packed(list(curve)),
+            }
+            for agent, curve in curves.items()
+        ],
+    }
+
+
+def profile_factors(report: Report) -> dict[str, NDArray[np.float64]]:
+    """Every agent's factors of the best one, over all environments and seeds; an environment compares one measure."""
+    values: dict[str, dict[Hashable, float]] = {}
+    for i, environment in enumerate(report.environments):
+        for rank, group in ranked(environment):
+            if rank is not None and environment.measure in group.finals:
+                mine = values.setdefault(group.agent, {})
+                mine |= {(i, seed): value for seed, value in group.finals[environment.measure].items()}
+    found = factors_of_best(values)
+    return {agent: found[agent] for agent in report.agents if agent in found}
 
 
 def drawable_groups(environment: Environment) -> list[Group]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -27,6 +30,18 @@ def plotly_bundle() -> str:
     """The script of plotly.js for charts on two axes, as shipped; it cannot end a script element."""
     script = (resources.files("gainful") / "_vendor" / "plotly" / "plotly-cartesian.min.js").read_text(encoding="utf-8")
     return script.replace("</script", "<\\/script")
+
+
+def page_policy(scripts: Sequence[str], live: object = None) -> str:
+    """A content security policy that names the scripts by their hashes; only a `live` page may ask its own server."""
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode('ascii')}'" for script in scripts
+    )
+    asks = "connect-src 'self'; " if live else ""
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; {asks}img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
 
 
 def head(title: str, policy: str) -> str:

@@ -1,9 +1,12 @@
 "use strict";
 (function () {
-  const data = JSON.parse(document.getElementById("data").textContent);
+  let data = JSON.parse(document.getElementById("data").textContent);
   const root = document.documentElement;
   const state = { measure: data.measure, centre: data.centre, x: "log", y: "log", step: false, bands: data.bands, seeds: false };
   const NAMES = Object.assign({ reward: "reward" }, data.measures);
+  const hidden = new Map(); // by the name of an environment, the names of agents whose curves are hidden
+  let charts = [], observer = null;
+  const drawn = new Set();
   let printing = false;
 
   // ------------------------------------------------------------------ helpers
@@ -38,7 +41,7 @@
 
   function axis(title, kind, more) {
     return Object.assign({
-      title: { text: title, standoff: 8, font: { size: 13 } }, type: kind, gridcolor: css("--line"), zeroline: false,
+      title: { text: title, standoff: 6, font: { size: 14.5 } }, tickfont: { size: kind === "log" ? 10 : 12 } /* plotly draws powers a quarter larger */, type: kind, gridcolor: css("--line"), zeroline: false,
       linecolor: css("--soft"), showline: true, ticks: "outside", ticklen: 4, tickcolor: css("--soft"),
       exponentformat: "power", automargin: true, minor: { ticks: "" },
     }, kind === "log" ? {} : { tickformat: title.endsWith("per step") ? "~g" : "~s" }, more || {});
@@ -62,9 +65,16 @@
     }, more || {});
   }
 
+  // a picture has a legend, although the table beside the chart is the legend on the page
+  function save_picture(node, name) {
+    const size = { width: 960, height: 540 };
+    const kept = Object.assign({}, node.layout, size, { autosize: false, showlegend: node.data.some((t) => t.name), paper_bgcolor: css("--paper"), legend: { x: 1.02, y: 1, font: { size: 12.5 } } });
+    Plotly.downloadImage({ data: node.data, layout: kept }, Object.assign({ format: "svg", filename: name.replace(/[^A-Za-z0-9]+/g, "-") || "chart" }, size));
+  }
+
   const config = (name) => ({
-    responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
-    toImageButtonOptions: { format: "svg", filename: name.replace(/[^A-Za-z0-9]+/g, "-") || "chart" },
+    responsive: true, displaylogo: false, modeBarButtonsToRemove: ["toImage", "select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
+    modeBarButtonsToAdd: [{ name: "picture", title: "Save as a picture (SVG)", icon: Plotly.Icons.camera, click: (node) => save_picture(node, name) }],
   });
 
   function height(node, lines) {
@@ -86,43 +96,60 @@
     return curve.decoded;
   }
 
+  // a scale for values of both signs: linear near 0, logarithmic beyond
+  function two_sided(low, high) {
+    const c = Math.pow(10, Math.floor(Math.log10(Math.max(-low, high * 1e-4)))), to = (v) => Math.sign(v) * Math.log10(1 + Math.abs(v) / c);
+    const at = [0], power = (k) => (k === 0 ? "1" : k === 1 ? "10" : `10<sup>${k}</sup>`.replace("-", "−"));
+    const words = ["0"], first = Math.round(Math.log10(c)), decades = Math.ceil(Math.log10(Math.max(high, -low) / c)), every = Math.ceil(decades / 6);
+    for (let k = 0; k <= decades; k += every) {
+      const v = c * Math.pow(10, k);
+      if (v <= high * 1.05) { at.push(v); words.push(power(first + k)); }
+      if (v <= -low * 1.05) { at.push(-v); words.push("−" + power(first + k)); }
+    }
+    return { to, axis: { tickvals: at.map(to), ticktext: words, tickformat: "", range: [to(low * 1.3) - 0.05, to(high) + 0.1] } };
+  }
+
   function regret(node, env) {
     const traces = [], lines = [], logX = state.x === "log", centre = data.centres[state.centre];
     // one measure for all agents: the chosen one, or the next that is known for each of them
     const drawable = env.agents.filter((agent) => Object.keys(agent.curves).length), order = Object.keys(data.measures);
     const measure = order.slice(order.indexOf(state.measure)).find((name) => drawable.every((agent) => agent.curves[name])) || "reward";
-    const known = measure !== "reward";
-    const logY = known && state.y === "log", perStep = !known || state.step;
-    let least = Infinity, most = 0, first = Infinity, last = 0, hidden = false;
-    for (const agent of drawable) {
-      const curve = agent.curves[measure];
-      if (!curve) continue;
-      const grid = data.grids[curve.grid], found = unpacked(curve), tint = colour(agent.index);
-      const shown = (y, i) => (perStep ? y / grid[i] : y);
-      const x = [], y = [], band = [], rest = [];
-      let lowest = Infinity;
-      for (let i = 0; i < grid.length; i++) {
-        const v = shown(found[state.centre][i], i);
-        if (grid[i] > 0 && v > 0) lowest = Math.min(lowest, v);
-      }
-      const upX = [], upY = [], downX = [], downY = [];
+    const known = measure !== "reward", perStep = !known || state.step;
+    const shown = drawable.filter((agent) => agent.curves[measure]);
+    let least = Infinity, most = 0, lowest = 0, first = Infinity, last = 0, cut = false, gaps = false;
+    for (const agent of shown) {
+      const curve = agent.curves[measure], grid = data.grids[curve.grid], found = unpacked(curve)[state.centre];
       for (let i = 0; i < grid.length; i++) {
         if (logX && grid[i] <= 0) continue;
-        const v = shown(found[state.centre][i], i), low = shown(found[centre.low][i], i), high = shown(found[centre.high][i], i);
+        const v = perStep ? found[i] / grid[i] : found[i];
         first = Math.min(first, grid[i]); last = Math.max(last, grid[i]);
-        if (logY && v <= 0) hidden = true;
-        x.push(grid[i]); y.push(logY && !(v > 0) ? null : v); rest.push([number(low), number(high), number(v), grid[i].toLocaleString("en")]);
         if (v > 0) { least = Math.min(least, v); most = Math.max(most, v); }
+        if (v < 0) lowest = Math.min(lowest, v);
+      }
+    }
+    const scaled = known && state.y === "log", both = scaled && lowest < 0 && most > 0, logY = scaled && !both && most > 0;
+    const scale = both ? two_sided(lowest, most) : null, floor = Math.max(least, most * 1e-8) / 2;
+    const place = (v) => (both ? scale.to(v) : logY && !(v > 0) ? null : v);
+    for (const agent of shown) {
+      const curve = agent.curves[measure], grid = data.grids[curve.grid], found = unpacked(curve), tint = colour(agent.index);
+      const at = (name, i) => (perStep ? found[name][i] / grid[i] : found[name][i]);
+      const x = [], y = [], rest = [], bandX = [], up = [], down = [];
+      for (let i = 0; i < grid.length; i++) {
+        if (logX && grid[i] <= 0) continue;
+        const v = at(state.centre, i), low = at(centre.low, i), high = at(centre.high, i);
+        if (logY && v <= 0) gaps = true;
+        x.push(grid[i]); y.push(place(v)); rest.push([number(low), number(high), number(v), grid[i].toLocaleString("en")]);
         if (isFinite(low) && isFinite(high) && !(logY && !(high > 0))) {
-          upX.push(grid[i]); upY.push(high); downX.push(grid[i]); downY.push(logY ? Math.max(low, lowest === Infinity ? high : lowest * 0.5) : low);
+          if (logY && low <= 0 && v > 0) cut = true;
+          bandX.push(grid[i]); up.push(place(logY ? Math.max(high, floor) : high)); down.push(place(logY ? Math.max(low, floor) : low));
           if (logY) most = Math.max(most, high);
         }
       }
-      const group = { legendgroup: "a" + agent.index, name: text(short(agent.name)) };
-      if (state.bands && upX.length > 1) {
+      const group = { legendgroup: "a" + agent.index, name: text(short(agent.name)), visible: hidden.get(env.label)?.has(agent.name) ? "legendonly" : true };
+      if (state.bands && bandX.length > 1) {
         traces.push(Object.assign({
-          type: "scatter", mode: "lines", x: upX.concat(downX.reverse()), y: upY.concat(downY.reverse()), fill: "toself",
-          fillcolor: faded(tint, dark() ? 0.2 : 0.13), line: { width: 0 }, hoverinfo: "skip", showlegend: false,
+          type: "scatter", mode: "lines", x: bandX.concat(bandX.slice().reverse()), y: up.concat(down.reverse()), fill: "toself",
+          fillcolor: faded(tint, dark() ? 0.22 : 0.16), line: { width: 0 }, hoverinfo: "skip", showlegend: false,
         }, group));
       }
       if (state.seeds && curve.runs) {
@@ -131,7 +158,7 @@
           for (let i = 0; i < k; i++) {
             if (logX && steps[i] <= 0) continue;
             const v = perStep ? values[r * k + i] / steps[i] : values[r * k + i];
-            sx.push(steps[i]); sy.push(logY && !(v > 0) ? null : v);
+            sx.push(steps[i]); sy.push(place(v));
             if (logY && v > 0) most = Math.max(most, v);
           }
           sx.push(null); sy.push(null);
@@ -142,21 +169,67 @@
         }, group));
       }
       lines.push(Object.assign({
-        type: "scatter", mode: "lines", x: x, y: y, customdata: rest, line: { color: tint, width: 2.2, dash: dash(agent.index) },
+        type: "scatter", mode: "lines", x: x, y: y, customdata: rest, line: { color: tint, width: 2.4, dash: dash(agent.index) },
         hovertemplate: "step %{customdata[3]}<br>" + centre.name + " %{customdata[2]}<br>" + centre.band + " %{customdata[0]} … %{customdata[1]}<extra>%{fullData.name}</extra>",
       }, group));
     }
     const title = NAMES[measure] + (perStep ? " per step" : "");
-    const rangeY = logY && most > 0 ? { range: [Math.log10(Math.max(least, most * 1e-8)) - 0.1, Math.log10(most) + 0.1] } : {};
+    const range = logY ? Object.assign({ range: [Math.log10(Math.max(least, most * 1e-8)) - 0.1, Math.log10(most) + 0.1] }, decades(Math.max(least, most * 1e-8), most)) : {};
     const rangeX = first < Infinity ? { range: logX ? [Math.log10(first), Math.log10(last) + 0.02] : [0, last * 1.01] } : {};
-    const note = document.getElementById(node.dataset.note);
-    if (note) note.hidden = !hidden;
+    const note = document.getElementById(node.dataset.note), said = [];
+    if (both) said.push("The vertical axis is linear near 0 and logarithmic beyond, because some values are negative.");
+    if (gaps) said.push("The logarithmic axis cannot show values that are 0 or less; the linear one shows them.");
+    else if (cut && state.bands) said.push("Bands that reach 0 are cut off at the bottom.");
+    if (note) { note.textContent = said.join(" "); note.hidden = !said.length; }
     return [traces.concat(lines), layout(node, {
-      height: height(node, env.agents.length),
+      height: first_height(node), showlegend: false, margin: { l: 50, r: narrow(node) ? 6 : 14, t: 8, b: 44 },
       xaxis: axis("steps", state.x, Object.assign(logX ? decades(first, last) : {}, rangeX)),
-      yaxis: axis(title, logY ? "log" : "linear", Object.assign(logY && most > 0 ? decades(Math.max(least, most * 1e-8), most) : {}, rangeY)),
-      datarevision: JSON.stringify(state), uirevision: state.x + state.y + state.measure + state.step,
-      legend: Object.assign(layout(node).legend, { uirevision: "kept" }),
+      yaxis: axis(title, logY ? "log" : "linear", both ? scale.axis : range),
+      datarevision: JSON.stringify(state) + data.stamp, uirevision: state.x + state.y + state.measure + state.step,
+    })];
+  }
+
+  // the chart beside the ranking: both on the first screen, at a desk and on a phone
+  function first_height(node) {
+    if (printing) return 300;
+    if (innerWidth < 640) return Math.max(220, Math.min(300, Math.round(innerHeight * 0.3)));
+    return Math.max(340, Math.min(560, innerHeight - 400));
+  }
+
+  // ------------------------------------------------------------------ final regret, profiles
+
+  function distribution(node, env) {
+    const shown = env.order.map((j) => env.agents[j]).filter((agent) => agent.finals.length).reverse(), traces = [];
+    const all = shown.flatMap((agent) => agent.finals), least = Math.min(...all), most = Math.max(...all), log = least > 0 && most > 8 * least;
+    const name = (agent) => text(agent.name.length > 30 ? agent.name.slice(0, 28) + "…" : agent.name);
+    shown.forEach((agent, k) => {
+      const many = agent.finals.length > 200, tint = colour(agent.index);
+      traces.push({
+        type: "box", orientation: "h", x: agent.finals, y: agent.finals.map(() => k), name: name(agent), boxpoints: many ? "outliers" : "all", jitter: 0.6, pointpos: 0,
+        marker: { color: tint, size: many ? 4 : 6, opacity: 0.75 }, line: { color: tint, width: 1.4 }, fillcolor: faded(tint, 0.12), hoveron: many ? "boxes+points" : "points", showlegend: false,
+        customdata: agent.finals.map((v, i) => [agent.runs.ids[i], agent.runs.seeds[i], number(v)]),
+        hovertemplate: "seed %{customdata[1]}<br>" + env.finals_name + " %{customdata[2]}<extra>%{fullData.name}</extra>",
+      });
+    });
+    return [traces, layout(node, {
+      height: 76 + Math.max(26, Math.min(44, 700 / shown.length)) * shown.length, margin: { l: 12, r: 14, t: 6, b: 46 }, showlegend: false,
+      xaxis: axis(env.finals_name + " at the last step", log ? "log" : "linear", log ? Object.assign(decades(least, most), { range: [Math.log10(least) - 0.08, Math.log10(most) + 0.08] }) : {}),
+      yaxis: axis("", "linear", { tickvals: shown.map((_, k) => k), ticktext: shown.map(name), tickformat: "", showgrid: false, showline: false, ticks: "", range: [-0.6, shown.length - 0.4] }),
+    })];
+  }
+
+  function profile(node) {
+    const end = data.profile.end, traces = data.profile.agents.map((agent) => {
+      const all = floats(agent.curve), k = all.length / 2;
+      return {
+        type: "scatter", mode: "lines", x: Array.from(all.subarray(0, k)), y: Array.from(all.subarray(k)), line: { shape: "hv", color: colour(agent.index), width: 2.4, dash: dash(agent.index) },
+        name: text(short(agent.name)), legendgroup: "a" + agent.index, hovertemplate: "within %{x:.3g} times the best<br>on %{y:.0%} of " + agent.problems + " problems<extra>%{fullData.name}</extra>",
+      };
+    });
+    return [traces, layout(node, {
+      height: narrow(node) ? 300 + 20 * traces.length : 380,
+      xaxis: axis("τ: final regret at most τ times that of the best", "log", Object.assign(decades(1, end), { range: [-0.01, Math.log10(end)] })),
+      yaxis: axis("share of problems", "linear", { tickformat: ".0%", range: [-0.02, 1.04] }),
     })];
   }
 
@@ -169,13 +242,20 @@
     return [sx, sy];
   }
 
+  function plans_of(agent, run) {
+    if (!agent.runs.plans[run]) return null;
+    const all = floats(agent.runs.plans[run]), k = all.length / 4, at = (i) => Array.from(all.subarray(i * k, (i + 1) * k));
+    return { step: at(0), gain: at(1), low: at(2), high: at(3) };
+  }
+
   function optimism(node, env) {
     const bands = [], lines = [], last = env.horizon, known = env.gain !== null;
     let first = Infinity, least = known ? env.gain : Infinity, most = known ? env.gain : -Infinity;
     for (const agent of env.agents) {
-      if (!agent.optimism) continue;
-      const all = floats(agent.optimism), k = all.length / 4, at = (i) => Array.from(all.subarray(i * k, (i + 1) * k));
-      const step = at(0), gain = at(1), low = at(2), high = at(3), tint = colour(agent.index);
+      if (env.run && env.run.agent !== agent) continue;
+      const plans = plans_of(agent, env.run ? env.run.number : 0);
+      if (!plans) continue;
+      const { step, gain, low, high } = plans, tint = colour(agent.index);
       const group = { legendgroup: "a" + agent.index, name: text(short(agent.name)) };
       first = Math.min(first, step[0]);
       gain.forEach((g) => { least = Math.min(least, g); most = Math.max(most, g); });
@@ -354,63 +434,72 @@
 
   // ------------------------------------------------------------------ drawing what is in view
 
-  const makers = { regret, optimism, bonus, visits, values };
-  const charts = Array.from(document.querySelectorAll(".chart"));
-  const drawn = new Set();
+  const makers = { regret, distribution, profile, optimism, bonus, visits, values };
 
   function draw(node) {
     const env = data.environments[Number(node.dataset.env)], made = makers[node.dataset.chart](node, env);
-    const done = Plotly.react(node, made[0], made[1], config(env.label + " " + node.dataset.chart));
+    const done = Plotly.react(node, made[0], made[1], config((node.dataset.chart === "profile" ? "" : env.label + " ") + node.dataset.chart));
     if (!drawn.has(node)) {
       drawn.add(node);
       node.on("plotly_restyle", () => synchronise(node));
+      if (node.dataset.chart === "distribution") node.on("plotly_click", (event) => { location.hash = "run-" + event.points[0].customdata[0]; });
     }
     node.dataset.drawn = node.dataset.chart;
     return done;
   }
 
-  const redraw = (kinds) => { for (const node of drawn) if (!kinds || kinds.includes(node.dataset.chart)) draw(node); };
+  const in_page = (node) => root.contains(node);
+  const redraw = (kinds) => { for (const node of drawn) if (in_page(node) && node.clientWidth && (!kinds || kinds.includes(node.dataset.chart))) draw(node); };
   const draw_all = () => { charts.forEach(draw); data.environments.forEach((env) => { if (env.chosen !== null) draw_problem(env); }); };
 
-  const watch = new IntersectionObserver((entries) => {
-    for (const entry of entries) {
-      if (!entry.isIntersecting) continue;
-      watch.unobserve(entry.target);
-      if (!drawn.has(entry.target)) draw(entry.target);
-    }
-  }, { rootMargin: "800px 0px" });
-  charts.forEach((node) => watch.observe(node));
+  function watch_charts() {
+    charts = Array.from(document.querySelectorAll(".chart"));
+    if (observer) observer.disconnect();
+    observer = new IntersectionObserver((entries) => {
+      for (const entry of entries) {
+        if (!entry.isIntersecting) continue;
+        observer.unobserve(entry.target);
+        if (!drawn.has(entry.target)) draw(entry.target);
+      }
+    }, { rootMargin: "800px 0px" });
+    charts.forEach((node) => observer.observe(node));
+  }
 
   // ------------------------------------------------------------------ switches
 
-  document.querySelectorAll(".tools button").forEach((button) => {
-    button.addEventListener("click", () => {
-      const { key, value } = button.dataset;
-      if (value === undefined) {
-        state[key] = !state[key];
-        button.setAttribute("aria-pressed", String(state[key]));
-      } else {
-        state[key] = value;
-        button.parentNode.querySelectorAll("button").forEach((b) => b.setAttribute("aria-pressed", String(b === button)));
-      }
-      document.querySelectorAll(".centre-caption").forEach((node) => { node.textContent = data.centres[state.centre].caption; });
-      redraw(["regret"]);
+  function bind_switches() {
+    document.querySelectorAll(".tools button").forEach((button) => {
+      button.addEventListener("click", () => {
+        const { key, value } = button.dataset;
+        state[key] = value === undefined ? !state[key] : value;
+        show_switches();
+        redraw(["regret"]);
+      });
     });
-  });
+    document.querySelectorAll("select.plan").forEach((select) => {
+      const env = data.environments[Number(select.dataset.env)];
+      const choose = () => {
+        env.chosen = select.value;
+        draw_problem(env);
+        const story = document.getElementById("story-" + env.index);
+        if (story) story.textContent = env.plans[env.chosen].story;
+      };
+      select.addEventListener("change", () => { choose(); for (const n of drawn) if (in_page(n) && n.dataset.env === select.dataset.env && (n.dataset.chart === "visits" || n.dataset.chart === "values")) draw(n); });
+      choose();
+    });
+    show_switches();
+  }
 
-  document.querySelectorAll("select.plan").forEach((select) => {
-    const env = data.environments[Number(select.dataset.env)];
-    const choose = () => {
-      env.chosen = select.value;
-      draw_problem(env);
-      const story = document.getElementById("story-" + env.index);
-      if (story) story.textContent = env.plans[env.chosen].story;
-    };
-    select.addEventListener("change", () => { choose(); for (const n of drawn) if (n.dataset.env === select.dataset.env && (n.dataset.chart === "visits" || n.dataset.chart === "values")) draw(n); });
-    choose();
-  });
+  function show_switches() {
+    document.querySelectorAll(".tools button").forEach((button) => {
+      const { key, value } = button.dataset;
+      button.setAttribute("aria-pressed", String(value === undefined ? state[key] : state[key] === value));
+    });
+    const { caption } = data.centres[state.centre], end = caption.indexOf(";");
+    document.querySelectorAll(".centre-caption").forEach((node) => { node.textContent = state.bands ? caption : caption.slice(0, end) + "."; });
+  }
 
-  // the key beside an agent's name does what a click in the legend does
+  // the key beside an agent's name hides its curve, or shows it alone; a row under the pointer stands out in the chart
   function synchronise(node) {
     if (node.dataset.chart !== "regret") return;
     const shown = {};
@@ -418,16 +507,46 @@
     document.querySelectorAll(`.key[data-env="${node.dataset.env}"]`).forEach((key) => key.setAttribute("aria-pressed", String(shown["a" + key.dataset.agent] !== false)));
   }
 
-  document.querySelectorAll(".key").forEach((key) => {
-    key.addEventListener("click", () => {
-      const node = charts.find((c) => c.dataset.chart === "regret" && c.dataset.env === key.dataset.env);
-      if (!node) return;
-      if (!drawn.has(node)) draw(node);
-      const wanted = key.getAttribute("aria-pressed") !== "true", which = [];
-      node.data.forEach((trace, i) => { if (trace.legendgroup === "a" + key.dataset.agent) which.push(i); });
-      Plotly.restyle(node, { visible: wanted ? true : "legendonly" }, which);
+  const regret_chart = (env) => charts.find((c) => c.dataset.chart === "regret" && c.dataset.env === String(env));
+
+  function show_agents(node, wanted) {
+    const on = [], off = [];
+    node.data.forEach((trace, i) => (wanted(trace.legendgroup) ? on : off).push(i));
+    const env = data.environments[Number(node.dataset.env)];
+    hidden.set(env.label, new Set(env.agents.filter((agent) => !wanted("a" + agent.index)).map((agent) => agent.name)));
+    if (off.length) Plotly.restyle(node, { visible: "legendonly" }, off);
+    if (on.length) Plotly.restyle(node, { visible: true }, on);
+  }
+
+  function emphasise(env, agent) {
+    const node = regret_chart(env);
+    if (!node || !drawn.has(node)) return;
+    node.querySelectorAll(".scatterlayer .trace").forEach((shape) => {
+      const found = shape.__data__ && shape.__data__[0];
+      shape.style.opacity = agent === null || !found || found.trace.legendgroup === "a" + agent ? "" : "0.15";
     });
-  });
+  }
+
+  function bind_keys() {
+    document.querySelectorAll(".key").forEach((key) => {
+      const group = "a" + key.dataset.agent, node = () => { const found = regret_chart(key.dataset.env); if (found && !drawn.has(found)) draw(found); return found; };
+      key.addEventListener("click", () => {
+        const found = node(), hidden = key.getAttribute("aria-pressed") !== "true";
+        if (found) show_agents(found, (g) => (g === group ? hidden : found.data.some((t) => t.legendgroup === g && t.visible !== "legendonly")));
+      });
+      key.addEventListener("dblclick", () => {
+        const found = node();
+        if (!found) return;
+        const alone = found.data.every((t) => (t.legendgroup === group) === (t.visible !== "legendonly"));
+        show_agents(found, (g) => alone || g === group);
+      });
+    });
+    document.querySelectorAll("table.leaderboard tbody tr").forEach((row) => {
+      const env = row.closest("table").dataset.env;
+      row.addEventListener("mouseenter", () => emphasise(env, row.dataset.agent));
+      row.addEventListener("mouseleave", () => emphasise(env, null));
+    });
+  }
 
   function paint_keys() {
     document.querySelectorAll(".key line").forEach((line) => {
@@ -439,23 +558,128 @@
 
   // ------------------------------------------------------------------ tables
 
-  document.querySelectorAll("table.sortable").forEach((table) => {
-    const body = table.tBodies[0], heads = Array.from(table.tHead.rows[0].cells);
-    heads.forEach((head, column) => {
-      head.querySelector("button").addEventListener("click", () => {
-        const down = head.getAttribute("aria-sort") === "ascending", sign = down ? -1 : 1;
-        heads.forEach((h) => h.setAttribute("aria-sort", "none"));
-        head.setAttribute("aria-sort", down ? "descending" : "ascending");
-        const key = (row) => row.cells[column].dataset.value;
-        const rows = Array.from(body.rows).sort((a, b) => {
-          const x = key(a), y = key(b);
-          if (x === "" || y === "") return (x === "") - (y === "");
-          return sign * (head.classList.contains("word") ? x.localeCompare(y, "en", { numeric: true }) : Number(x) - Number(y));
-        });
-        rows.forEach((row) => body.appendChild(row));
+  function sort_table(table, column, down) {
+    const body = table.tBodies[0], heads = Array.from(table.tHead.rows[0].cells), head = heads[column], sign = down ? -1 : 1;
+    heads.forEach((h) => h.setAttribute("aria-sort", "none"));
+    head.setAttribute("aria-sort", down ? "descending" : "ascending");
+    const key = (row) => row.cells[column].dataset.value;
+    const rows = Array.from(body.rows).sort((a, b) => compared(key(a), key(b), sign, head.classList.contains("word")));
+    rows.forEach((row) => body.appendChild(row));
+  }
+
+  // what is unknown comes last, whatever the order
+  function compared(x, y, sign, words) {
+    if (x === "" || y === "") return (x === "") - (y === "");
+    return sign * (words ? x.localeCompare(y, "en", { numeric: true }) : Number(x) - Number(y));
+  }
+
+  function bind_tables() {
+    document.querySelectorAll("table.sortable").forEach((table) => {
+      Array.from(table.tHead.rows[0].cells).forEach((head, column) => {
+        head.querySelector("button").addEventListener("click", () => sort_table(table, column, head.getAttribute("aria-sort") === "ascending"));
       });
     });
-  });
+    document.querySelectorAll("details.runs").forEach((fold) => {
+      fold.addEventListener("toggle", () => { if (fold.open) show_runs(fold); });
+      if (fold.open) show_runs(fold);
+    });
+  }
+
+  // ------------------------------------------------------------------ every run, and its episodes
+
+  const ROWS_AT_ONCE = 100;
+  const RUN_COLUMNS = [
+    ["Agent", "agent", true], ["Seed", "seed"], ["Steps", "steps"], ["Expected regret", "expected_regret"], ["Pseudo-regret", "pseudo_regret"],
+    ["Realised regret", "regret"], ["Reward per step", "reward_per_step"], ["Episodes", "episodes"], ["Planning, s", "planning_seconds"], ["Acting, s", "acting_seconds"], ["Run", "id", true],
+  ];
+
+  function element(kind, content, parent, attributes) {
+    const node = document.createElement(kind);
+    if (content !== undefined && content !== null) node.textContent = content;
+    for (const name in attributes || {}) node.setAttribute(name, attributes[name]);
+    if (parent) parent.appendChild(node);
+    return node;
+  }
+
+  function runs_of(env) {
+    if (!env.rows) {
+      env.rows = env.agents.flatMap((agent) => {
+        const packed = floats(agent.runs.values), names = ["expected_regret", "pseudo_regret", "regret", "reward_per_step", "planning_seconds", "acting_seconds"];
+        return agent.runs.ids.map((id, number) => {
+          const row = { owner: agent, number, agent: agent.name, id, seed: agent.runs.seeds[number], steps: agent.runs.steps[number], episodes: agent.runs.episodes[number], plans: agent.runs.plans[number] };
+          names.forEach((name, j) => { row[name] = packed[number * names.length + j]; });
+          return row;
+        });
+      });
+    }
+    return env.rows;
+  }
+
+  function show_runs(fold) {
+    const env = data.environments[Number(fold.dataset.env)], box = fold.querySelector(".box"), rows = runs_of(env).slice();
+    const sort = (env.sort = env.sort || { column: -1, down: false }), limit = (env.limit = env.limit || ROWS_AT_ONCE);
+    const columns = RUN_COLUMNS.filter(([, name, words]) => words || rows.some((row) => isFinite(row[name])));
+    if (sort.column >= 0) {
+      const [, name, words] = columns[sort.column], key = (row) => (words ? row[name] : isFinite(row[name]) ? row[name] : "");
+      rows.sort((a, b) => compared(key(a), key(b), sort.down ? -1 : 1, words));
+    }
+    const table = element("table"), head = element("tr", null, element("thead", null, table)), body = element("tbody", null, table);
+    columns.forEach(([title, , words], j) => {
+      const cell = element("th", null, head, { scope: "col", class: words ? "word" : "number", "aria-sort": sort.column !== j ? "none" : sort.down ? "descending" : "ascending" });
+      element("button", title, cell, { type: "button", class: "sort" }).addEventListener("click", () => {
+        sort.down = sort.column === j && !sort.down; sort.column = j;
+        show_runs(fold);
+        fold.querySelectorAll("thead button")[j].focus();
+      });
+    });
+    for (const row of rows.slice(0, limit)) {
+      const line = element("tr", null, body);
+      for (const [, name, words] of columns) {
+        const cell = element("td", null, line, { class: words ? "word" : "number" });
+        if (name === "episodes" && row.plans) element("a", row.episodes.toLocaleString("en"), cell, { href: "#run-" + row.id, title: "the episodes of this run" });
+        else cell.textContent = words ? row[name] : name === "seed" ? String(row.seed) : number(row[name]);
+      }
+    }
+    box.replaceChildren(table);
+    if (rows.length > limit) {
+      element("button", `Show ${Math.min(rows.length - limit, 10 * ROWS_AT_ONCE).toLocaleString("en")} more of ${rows.length.toLocaleString("en")}`, box, { type: "button", class: "more" })
+        .addEventListener("click", () => { env.limit = limit + 10 * ROWS_AT_ONCE; show_runs(fold); });
+    }
+  }
+
+  // #run-ID shows the episodes of that run
+  function follow_link(scroll) {
+    const wanted = decodeURIComponent(location.hash.slice(1));
+    if (!wanted.startsWith("run-")) return;
+    for (const env of data.environments) {
+      const found = runs_of(env).find((row) => "run-" + row.id === wanted);
+      if (found && found.plans) { show_episodes(env, found, scroll); return; }
+    }
+  }
+
+  function show_episodes(env, row, scroll) {
+    env.run = row ? { agent: row.owner, number: row.number } : null;
+    const node = charts.find((c) => c.dataset.chart === "optimism" && c.dataset.env === String(env.index)), place = document.getElementById("episode-table-" + env.index);
+    if (!node || !place) return;
+    const words = document.getElementById("episodes-" + env.index);
+    words.textContent = row ? `The run of ${row.agent} with seed ${row.seed} (${row.id}) is shown. ` : "For each agent the run with the lowest seed is shown.";
+    place.replaceChildren();
+    draw(node);
+    if (!row) return;
+    element("button", "Show one run of each agent", words, { type: "button" }).addEventListener("click", () => {
+      history.replaceState(null, "", location.pathname + location.search);
+      show_episodes(env, null, false);
+    });
+    const plans = plans_of(row.owner, row.number), fold = element("details", null, place);
+    element("summary", plans.step.length < row.episodes ? `Table of ${plans.step.length} of its ${row.episodes.toLocaleString("en")} episodes` : `Table of its ${row.episodes} episodes`, fold);
+    const table = element("table", null, element("div", null, fold, { class: "box" })), head = element("tr", null, element("thead", null, table)), body = element("tbody", null, table);
+    ["From step", "Gain of the plan", "Bracket from", "to"].forEach((title) => element("th", title, head, { scope: "col", class: "number" }));
+    plans.step.forEach((step, i) => {
+      const line = element("tr", null, body);
+      [step.toLocaleString("en"), plans.gain[i].toPrecision(5), plans.low[i].toPrecision(5), plans.high[i].toPrecision(5)].forEach((value) => element("td", value, line, { class: "number" }));
+    });
+    if (scroll) node.closest(".part").scrollIntoView({ block: "start" });
+  }
 
   // ------------------------------------------------------------------ light, dark, paper
 
@@ -483,13 +707,80 @@
   function paper(on) {
     if (printing === on) return;
     printing = on;
+    unfold(on);
     paint();
     if (on) draw_all();
   }
   addEventListener("beforeprint", () => paper(true));
   addEventListener("afterprint", () => paper(false));
   matchMedia("print").addEventListener("change", (event) => paper(event.matches));
+  const was_open = new Map();
+  function unfold(on) {
+    document.querySelectorAll("details").forEach((fold) => {
+      if (on) { was_open.set(fold, fold.open); fold.open = fold.open || !fold.matches(".runs, .episodes details"); }
+      else if (was_open.has(fold)) fold.open = was_open.get(fold);
+    });
+  }
+
+  // ------------------------------------------------------------------ beginning, and beginning again with new data
+
+  function bind() {
+    watch_charts();
+    bind_switches();
+    bind_keys();
+    bind_tables();
+    const display = document.querySelector("details.display");
+    if (display && innerWidth < 640) display.open = false;
+  }
+
+  const fold_name = (fold) => (fold.closest("section, header") || fold.parentNode).id + "|" + fold.className + "|" + fold.querySelector("summary").textContent.replace(/[\d,]+/g, "");
+  const chart_name = (node) => node.dataset.chart + "|" + (node.dataset.chart === "profile" ? "" : node.closest("section").querySelector("h2").textContent);
+
+  // another version of the page in place of this one: charts, switches, folds, sorting and the place on the screen stay
+  function renew(page) {
+    const fresh = page.querySelector("main"), old = document.querySelector("main");
+    const anchors = () => Array.from(document.querySelectorAll("section, .part, header"));
+    const at = anchors().findIndex((node) => node.getBoundingClientRect().bottom > 0), before = at < 0 ? 0 : anchors()[at].getBoundingClientRect().top;
+    const open = new Map(Array.from(old.querySelectorAll("details"), (fold) => [fold_name(fold), fold.open]));
+    const chosen = new Map(Array.from(old.querySelectorAll("select"), (select) => [select.id, select.selectedOptions[0].textContent]));
+    const sorted = Array.from(old.querySelectorAll("table.sortable"), (table) => Array.from(table.tHead.rows[0].cells, (head) => head.getAttribute("aria-sort")));
+    const kept = new Map(data.environments.map((env) => [env.label, env]));
+    const focus = document.activeElement && document.activeElement.dataset && document.activeElement.dataset.key ? document.activeElement.dataset : null;
+    data = JSON.parse(page.getElementById("data").textContent);
+    data.stamp = Date.now();
+    const ready = document.importNode(fresh, true), live = new Map(Array.from(drawn, (node) => [chart_name(node), node]));
+    ready.querySelectorAll(".chart").forEach((place) => {
+      const node = live.get(chart_name(place));
+      if (!node) return;
+      ["data-env", "data-note", "aria-label"].forEach((name) => { if (place.hasAttribute(name)) node.setAttribute(name, place.getAttribute(name)); });
+      place.replaceWith(node);
+    });
+    old.replaceWith(ready);
+    drawn.forEach((node) => { if (!in_page(node)) { Plotly.purge(node); drawn.delete(node); } });
+    ready.querySelectorAll("details").forEach((fold) => { if (open.has(fold_name(fold))) fold.open = open.get(fold_name(fold)); });
+    ready.querySelectorAll("select").forEach((select) => {
+      const option = Array.from(select.options).find((one) => one.textContent === chosen.get(select.id));
+      if (option) select.value = option.value;
+    });
+    data.environments.forEach((env) => { const past = kept.get(env.label); if (past) { env.sort = past.sort; env.limit = past.limit; } });
+    const display = ready.querySelector("details.display"), unfolded = display && display.open;
+    bind();
+    if (display) display.open = unfolded;
+    ready.querySelectorAll("table.sortable").forEach((table, i) => {
+      (sorted[i] || []).forEach((order, column) => { if (order !== "none" && table.tHead.rows[0].cells[column]) sort_table(table, column, order === "descending"); });
+    });
+    paint();
+    drawn.forEach(synchronise);
+    follow_link(false);
+    if (focus) { const again = Array.from(ready.querySelectorAll(".tools button")).find((b) => b.dataset.key === focus.key && b.dataset.value === focus.value); if (again) again.focus({ preventScroll: true }); }
+    if (at >= 0 && anchors()[at]) scrollBy({ top: anchors()[at].getBoundingClientRect().top - before, behavior: "instant" });
+  }
+
+  bind();
   paint();
+  follow_link(true);
+  addEventListener("hashchange", () => follow_link(true));
+  window.gainful = { renew };
 
   let before = innerWidth, timer = 0;
   addEventListener("resize", () => {
