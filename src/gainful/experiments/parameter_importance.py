@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gainful.experiments.run_statistics import Floats
 
-MOST_LEVELS = 6
+MOST_SHOWN_VALUES = 6
 """A parameter with more values than this is put into `BINS` ranges with equally many configurations each."""
 BINS = 4
 
@@ -87,7 +87,7 @@ def _effect(name: str, values: list[Any], y: Floats, total: float) -> ParameterE
 def _levels(values: list[Any]) -> tuple[tuple[str, ...], NDArray[np.intp]]:
     """The labels of the levels in their order, and the level of each value."""
     numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-    if numeric and len(set(values)) > MOST_LEVELS:
+    if numeric and len(set(values)) > MOST_SHOWN_VALUES:
         x = np.array(values, dtype=np.float64)
         edges = np.unique(np.quantile(x, np.linspace(0.0, 1.0, BINS + 1)))
         level = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, edges.size - 2)

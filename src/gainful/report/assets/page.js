@@ -100,7 +100,7 @@
   function two_sided(low, high) {
     const c = Math.pow(10, Math.floor(Math.log10(Math.max(-low, high * 1e-4)))), to = (v) => Math.sign(v) * Math.log10(1 + Math.abs(v) / c);
     const at = [0], power = (k) => (k === 0 ? "1" : k === 1 ? "10" : `10<sup>${k}</sup>`.replace("-", "−"));
-    const words = ["0"], first = Math.round(Math.log10(c)), decades = Math.ceil(Math.log10(Math.max(high, -low) / c)), every = Math.ceil(decades / 6);
+    const words = ["0"], first = Math.round(Math.log10(c)), decades = Math.ceil(Math.log10(Math.max(high, -low) / c)), every = Math.max(1, Math.ceil(decades / 6));
     for (let k = 0; k <= decades; k += every) {
       const v = c * Math.pow(10, k);
       if (v <= high * 1.05) { at.push(v); words.push(power(first + k)); }
@@ -438,7 +438,9 @@
 
   function draw(node) {
     const env = data.environments[Number(node.dataset.env)], made = makers[node.dataset.chart](node, env);
-    const done = Plotly.react(node, made[0], made[1], config((node.dataset.chart === "profile" ? "" : env.label + " ") + node.dataset.chart));
+    // the buttons are given once: plotly takes a second list of them for another one, and draws for ever
+    const buttons = drawn.has(node) ? undefined : config((node.dataset.chart === "profile" ? "" : env.label + " ") + node.dataset.chart);
+    const done = Plotly.react(node, made[0], made[1], buttons);
     if (!drawn.has(node)) {
       drawn.add(node);
       node.on("plotly_restyle", () => synchronise(node));
