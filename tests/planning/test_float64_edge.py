@@ -19,6 +19,7 @@ from gainful.planning import batches, mixing
 from gainful.planning.discounted import discounted_value_iteration
 from gainful.planning.finite_horizon import finite_horizon_value_iteration
 from gainful.planning.mixing import MixingEstimate, bandwidth, is_local
+from gainful.planning.relaxation import Relaxation, relaxation
 from tests.planning.edge_problems import check_gains_of_problems, check_problems, no_hang
 from tests.planning.exact import ExactMDP
 
@@ -151,10 +152,54 @@ def river(n_states: int, right: float, left: float) -> gf.MDP:
     return gf.MDP.from_rows(np.append(starts, 4 * n_states), moves.reshape(-1), weights.reshape(-1), rewards)
 
 
-@pytest.mark.slow
-def test_a_nearly_symmetric_river_of_3500_states_ran_into_the_cap() -> None:
-    plan = gf.solve(river(3500, 0.35, 0.3))
-    assert plan.gain == pytest.approx(1 / 7, rel=0, abs=1e-8)
+@pytest.mark.parametrize("n_states", [300, 3500, 10_000])
+def test_nearly_symmetric_rivers_ran_into_the_cap(n_states: int) -> None:
+    plan = gf.solve(river(n_states, 0.31, 0.3))
+    assert plan.gain == pytest.approx(1 / 31, rel=0, abs=1e-8 if n_states > 1000 else 2e-6)
+    assert plan.sweeps < n_states + 3000
+
+
+def ring(n_states: int, *, forward: float, jump: float = 0.0) -> gf.MDP:
+    """A way round with two speeds and random rewards; the slower one jumps anywhere now and then."""
+    rng, s = np.random.default_rng(0), np.arange(n_states)
+    after, before = (s + 1) % n_states, (s - 1) % n_states
+    moves = np.stack([after, s, rng.integers(0, n_states, n_states), after, before], axis=1)
+    weights = np.tile([forward - jump, 1.0 - forward, jump, 0.8, 0.2], (n_states, 1))
+    starts = np.stack([5 * s, 5 * s + 3], axis=1).reshape(-1)
+    rewards = rng.random((n_states, 2))
+    return gf.MDP.from_rows(np.append(starts, 5 * n_states), moves.reshape(-1), weights.reshape(-1), rewards)
+
+
+def test_a_long_ring_is_solved_exactly() -> None:
+    plan = gf.solve(ring(30_000, forward=0.9))
+    assert plan.gain_bounds[1] - plan.gain_bounds[0] <= 1e-8
+    assert plan.method == "policy iteration"
+    assert plan.sweeps < 2000
+
+
+@pytest.mark.parametrize(
+    "mdp",
+    [ring(200, forward=0.9), ring(120, forward=1.0), ring(2000, forward=0.9, jump=3e-3), river(1000, 0.4, 0.2)],
+    ids=["ring", "one direction", "rare jumps", "river"],
+)
+def test_the_sweeps_needed_are_estimated_from_the_graph(mdp: gf.MDP) -> None:
+    """Within a factor of 4 of what value iteration then takes."""
+    truth = gf.relative_value_iteration(mdp, damping=0.97, max_sweeps=10**6)
+    found = relaxation(mdp, np.asarray(truth.actions), 0.97)
+    assert found is not None
+    assert truth.sweeps / 4 < found.sweeps(1.0, 1e-8) < truth.sweeps * 4
+
+
+def test_parts_that_rare_moves_connect_take_the_time_of_those_moves() -> None:
+    n = 400
+    mdp = gf.MDP([[[0.5, 0.5 - 1e-5, 1e-5]], [[0.5, 0.5, 0]], [[0, 1e-4, 1 - 1e-4]]], [[1.0], [0.0], [0.0]])
+    truth = gf.relative_value_iteration(mdp, damping=0.97, max_sweeps=10**7)
+    found = relaxation(mdp, np.zeros(3, dtype=np.int64), 0.97)
+    assert found is not None
+    assert truth.sweeps / 30 < found.sweeps(1.0, 1e-8) < truth.sweeps * 30
+    assert "rare moves" in found.reason
+    mixed = gf.environments.garnet(n, 2, 5)
+    assert relaxation(mixed, np.zeros(n, dtype=np.int64), 0.97) is None  # the bracket itself shows the rate
 
 
 def test_a_river_and_a_ring_are_local_and_a_star_is_not() -> None:
@@ -170,14 +215,23 @@ def test_a_river_and_a_ring_are_local_and_a_star_is_not() -> None:
 def test_a_search_that_gives_up_says_that_mixing_is_the_limit() -> None:
     with pytest.raises(NotConvergedError, match="mixing is the limit"):
         gf.solve(river(400, 0.35, 0.3), max_sweeps=60)
-    estimate = MixingEstimate(1e-8)
-    estimate.add(1000, 1.0)
-    estimate.add(2000, 0.1)
-    assert estimate.sweeps_left() == 7000
-    assert "about 7e+03 more sweeps are needed (14 s)" in estimate.in_words(10**6, 2000, 4.0)
-    estimate.add(3000, 0.1)
-    assert "1,000,000 sweeps (16 min 40 s)" in estimate.in_words(10**6, 3000, 3.0)
-    assert "about 1/p sweeps" in estimate.in_words(10, 3000, 3.0)
+
+
+def test_what_is_left_is_told_by_a_steady_rate_or_by_the_graph() -> None:
+    steady, falling, stuck = MixingEstimate(1e-8), MixingEstimate(1e-8), MixingEstimate(1e-8)
+    for sweeps in range(100, 2100, 100):
+        steady.add(sweeps, 10.0 ** (-sweeps / 1000))
+        falling.add(sweeps, 1.0 / sweeps)
+        stuck.add(sweeps, 1.0)
+    assert steady.is_steady
+    assert "about 6e+03 sweeps (12 s) more are needed" in steady.in_words(2000, 4.0)
+    assert not falling.is_steady
+    assert "at least" in falling.in_words(2000, 4.0)
+    assert "about 1/p sweeps" in stuck.in_words(2000, 4.0)
+    known = Relaxation(500_000, 1e-11, 0.0)
+    for estimate in (steady, falling, stuck):
+        assert "500,000 moves" in estimate.in_words(2000, 100.0, known)
+    assert "about 2e+12 sweeps (about 3e+03 years)" in stuck.in_words(2000, 100.0, known)
 
 
 def test_planning_with_a_tiny_width_scale_took_long_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,7 @@ class Recording:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=3600,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr

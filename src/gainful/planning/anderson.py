@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +15,12 @@ DAMPING = 0.9
 
 
 def evaluate_by_anderson(
-    sweeper: Sweeper, start: NDArray[np.float64], *, tolerance: float, max_sweeps: int
+    sweeper: Sweeper,
+    start: NDArray[np.float64],
+    *,
+    tolerance: float,
+    max_sweeps: int,
+    every_sweep: Callable[[int], None] = lambda _: None,
 ) -> tuple[NDArray[np.float64], float, int]:
     r"""Solve r_π + P_π h - h = g·1 for π = `sweeper.act`, approximately.
 
@@ -24,14 +31,18 @@ def evaluate_by_anderson(
     variant of Pratapa, Suryanarayana & Pask 2016). The residual is affine in h, so m differences span a Krylov space.
     Stops when the span of f is at most `tolerance`, after `max_sweeps`, or when f has grown a thousandfold from its
     best (a policy with several recurrent classes has no such h). Nothing is claimed about the result:
-    the caller certifies it by a Bellman sweep.
+    the caller certifies it by a Bellman sweep. `every_sweep` is told the number of sweeps so far.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite ends the evaluation
-        return _evaluated(sweeper, start, tolerance, max_sweeps)
+        return _evaluated(sweeper, start, tolerance, max_sweeps, every_sweep)
 
 
 def _evaluated(
-    sweeper: Sweeper, start: NDArray[np.float64], tolerance: float, max_sweeps: int
+    sweeper: Sweeper,
+    start: NDArray[np.float64],
+    tolerance: float,
+    max_sweeps: int,
+    every_sweep: Callable[[int], None],
 ) -> tuple[NDArray[np.float64], float, int]:
     S = start.size
     h, f = start.copy(), np.empty(S)
@@ -42,6 +53,7 @@ def _evaluated(
     stored = 0
     for sweep in range(1, max_sweeps + 1):
         low, high = sweeper.policy_gaps(h, f)
+        every_sweep(sweep)
         width = high - low
         if width < best_width:
             best_width = width

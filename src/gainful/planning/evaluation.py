@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Vector: TypeAlias = NDArray[np.float64]
 
 DENSE_STATES = 2000  # up to here LAPACK, above sparse methods
+DENSE_LOCAL_STATES = 300  # the same where states lead to near ones only
 _KRYLOV_STEPS = 120
 _SUM_TOLERANCE = 1e-8
 
@@ -449,14 +450,14 @@ class Linear:
     Dense LU up to `DENSE_STATES` unknowns. Above, GMRES first (a few dozen products when the chain mixes fast, where LU
     would fill up), accepted when the residual is at rounding level; else sparse LU (best when the chain is local).
     One step of iterative refinement either way. `ones_first` replaces the first column of M by ones; `local` leaves out
-    GMRES. Raises PrecisionError if M is singular in float64.
+    GMRES, and dense LU above `DENSE_LOCAL_STATES`. Raises PrecisionError if M is singular in float64.
     """
 
     def __init__(self, M: sp.csr_array, ones_first: bool = False, local: bool = False) -> None:
         self.n = int(M.shape[0])
         self._ones = ones_first
         self._lu: Any = None
-        if self.n <= DENSE_STATES:
+        if self.n <= (DENSE_LOCAL_STATES if local else DENSE_STATES):
             dense = M.toarray()
             if ones_first:
                 dense[:, 0] = 1.0

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,10 +14,15 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from gainful.errors import SlowMixingWarning
 from gainful.mdp.model import MDP
+from gainful.planning.relaxation import Relaxation
 from gainful.progress import duration
 
 BAND_ENTRIES = 20_000_000
 """The most entries of a band matrix that is factored to evaluate a policy: about 1 GB with everything around it."""
+ELIMINATION_WORK = 500_000_000
+"""The most operations of such an elimination that count as little."""
+LEAST_NARROW = 300
+"""States up to which exact evaluation is not tried early."""
 
 WARN_AFTER_SECONDS = 10.0
 """Seconds after which a search says what is left of it."""
@@ -23,6 +30,10 @@ NOTED_EVERY = 100
 """Sweeps between two widths that the estimate is made of, at least; a tenth of it where sweeps take long."""
 LARGE = 1_000_000
 """Transitions from which sweeps take long."""
+STEADY = 0.9
+"""The rate of narrowing, as a fraction of what it was before, from which it counts as the same."""
+YEAR = 365.25 * 86400.0
+"""Seconds."""
 
 
 def bandwidth(mdp: MDP) -> int:
@@ -38,6 +49,13 @@ def bandwidth(mdp: MDP) -> int:
     place = np.empty(S, dtype=np.int64)
     place[reverse_cuthill_mckee(graph, symmetric_mode=True)] = np.arange(S)
     return int(np.abs(place[states] - place[moves]).max(initial=0))
+
+
+def is_narrow(mdp: MDP) -> bool:
+    """Whether the policies of a large MDP are evaluated in seconds by eliminating states, whatever the mixing."""
+    if not LEAST_NARROW < mdp.n_states <= BAND_ENTRIES or mdp.n_transitions > BAND_ENTRIES:
+        return False
+    return mdp.n_states * (2 * bandwidth(mdp) + 1) ** 2 <= ELIMINATION_WORK
 
 
 def is_local(mdp: MDP) -> bool:
@@ -67,33 +85,74 @@ class MixingEstimate:
 
     def sweeps_left(self) -> float:
         """The sweeps still needed if the bracket goes on to narrow as it last did; inf if it has not narrowed."""
-        if len(self._seen) < 2:
+        rate = _rate(_last_half(self._seen))
+        if not rate > 0.0:
             return math.inf
-        (before, wide), (now, narrow) = self._seen[-2:]
-        if not 0.0 < narrow < wide < math.inf or now <= before:
-            return math.inf
-        rate = (math.log(wide) - math.log(narrow)) / (now - before)
+        narrow = self._seen[-1][1]
         return math.ceil(max(0.0, math.log(narrow) - math.log(self.target)) / rate * (1.0 - 1e-12))
 
-    def in_words(self, n_states: int, sweeps: int, seconds: float) -> str:
-        """What is left after `sweeps` in that many `seconds`, as a sentence that says why."""
-        left, slowest, each = self.sweeps_left(), float(n_states) ** 2, seconds / max(1, sweeps)
-        if sweeps < slowest < left:
-            return (
-                "mixing is the limit: the bracket hardly narrows yet, because each sweep carries news of a reward at "
-                f"most one transition further; {n_states:,} states need between {n_states:,} sweeps "
-                f"({duration(n_states * each)}) and about {slowest:.0e} where moves are nearly symmetric "
-                f"({duration(min(slowest * each, 1e15))})"
-            )
+    @property
+    def is_steady(self) -> bool:
+        """Whether the rate was the same in the last half of the sweeps as in the half before: then it goes on.
+
+        Before news has spread over all states the bracket narrows like a power of the sweeps, at a rate that halves
+        whenever they double.
+        """
+        last = _last_half(self._seen)
+        before = _last_half(self._seen[: len(self._seen) - len(last) + 1])
+        return 0.0 < STEADY * _rate(before) <= _rate(last)
+
+    def in_words(self, sweeps: int, seconds: float, known: Relaxation | None = None) -> str:
+        """What is left after `sweeps` in that many `seconds`, as a sentence that says why.
+
+        `known` is what the graph says about the sweeps needed; it counts where the bracket does not show them yet.
+        """
+        left, each = self.sweeps_left(), seconds / max(1, sweeps)
+        needed = 0.0 if known is None else known.sweeps(self._seen[-1][1] if self._seen else 1.0, self.target)
+        if known is not None and (sweeps < known.distance or (needed > sweeps and not self.is_steady)):
+            return f"mixing is the limit: {known.reason}, which takes about {_sweeps_and_time(needed, each)}"
+        if self.is_steady:
+            return f"mixing is the limit: at the present rate about {_sweeps_and_time(left, each)} more are needed"
         if left == math.inf:
             return (
-                "mixing is the limit: the bracket has stopped narrowing, because some states are reached by rare moves "
-                "only; a move of probability p needs about 1/p sweeps"
+                "mixing is the limit: the bracket does not narrow at present; each sweep carries news of a reward one "
+                "transition further, and a move of probability p needs about 1/p sweeps"
             )
         return (
-            f"mixing is the limit: at the present rate about {left:.2g} more sweeps are needed "
-            f"({duration(min(left * each, 1e15))})"
+            f"mixing is the limit: at least {_sweeps_and_time(left, each)} more are needed, as the bracket narrows "
+            "ever more slowly"
         )
+
+
+def _last_half(seen: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    """What was taken down in the last half of the sweeps, at least the last two."""
+    if not seen:
+        return []
+    first = next(i for i, (sweeps, _) in enumerate(seen) if sweeps >= seen[-1][0] / 2)
+    return seen[min(first, max(0, len(seen) - 2)) :]
+
+
+def _rate(seen: list[tuple[int, float]]) -> float:
+    """By how much the logarithm of the width decreased per sweep; 0 if it did not."""
+    if len(seen) < 2:
+        return 0.0
+    (before, wide), (now, narrow) = seen[0], seen[-1]
+    if not 0.0 < narrow < wide < math.inf or now <= before:
+        return 0.0
+    return (math.log(wide) - math.log(narrow)) / (now - before)
+
+
+def _sweeps_and_time(sweeps: float, each: float) -> str:
+    return f"{sweeps:.0e} sweeps ({long_duration(sweeps * each)})"
+
+
+def long_duration(seconds: float) -> str:
+    """A time in words, also one that nobody waits for.
+
+    >>> long_duration(75), long_duration(1e10)
+    ('1 min 15 s', 'about 3e+02 years')
+    """
+    return duration(seconds) if seconds < YEAR else f"about {seconds / YEAR:.0e} years"
 
 
 class SlowSearch:
@@ -109,35 +168,56 @@ class SlowSearch:
         The internal width of the bracket that it wants.
     hint : str
         What the user can do.
+    known : callable, optional
+        What the graph of the process says, asked when it is needed.
     """
 
-    def __init__(self, what: str, mdp: MDP, target: float, hint: str = "") -> None:
-        self._what, self._mdp, self._hint = what, mdp, hint
+    def __init__(
+        self,
+        what: str,
+        mdp: MDP,
+        target: float,
+        hint: str = "",
+        known: Callable[[], Relaxation | None] = lambda: None,
+    ) -> None:
+        self._what, self._mdp, self._hint, self._known = what, mdp, hint, known
         self._estimate = MixingEstimate(target)
         self._began, self._warned, self._noted = time.monotonic(), False, 0
         self._every = NOTED_EVERY if mdp.n_transitions < LARGE else NOTED_EVERY // 10
         self._before = 0  # sweeps before the clock was started: compiling them takes time
+        self._noted_at = self._began
 
-    def look(self, sweeps: int, width: float) -> None:
-        """Take down the width of the bracket after a number of sweeps, and warn if it is time."""
-        if sweeps < self._noted + self._every:
-            return
-        if self._noted == 0:
-            self._began, self._before = time.monotonic(), sweeps
-        self._noted = sweeps
-        self._estimate.add(sweeps, width)
-        if self._warned or sweeps == self._before or time.monotonic() - self._began < WARN_AFTER_SECONDS:
+    def look(self, sweeps: int, width: float, hint: str = "") -> None:
+        """Take down the width of the bracket after a number of sweeps, and warn if it is time.
+
+        `hint` is about what the search does just now.
+        """
+        now = time.monotonic()
+        if sweeps >= self._noted + self._every:
+            if self._noted == 0:
+                self._began, self._before = now, sweeps
+            self._noted, self._noted_at = sweeps, now
+            self._estimate.add(sweeps, width)
+        if self._warned or self._noted == 0 or now - self._began < WARN_AFTER_SECONDS:
             return
         self._warned = True
         duration_of_step = self._mdp.units.step_duration
         warnings.warn(
             f"{self._what}: the gain is within {width / duration_of_step:.1e} after {sweeps:,} sweeps "
-            f"(wanted {self._estimate.target / duration_of_step:.1e}); {self.what_is_left(sweeps)}"
-            + (f"; {self._hint}" if self._hint else ""),
+            f"(wanted {self._estimate.target / duration_of_step:.1e}); {self.what_is_left()}"
+            + "".join(f"; {more}" for more in (self._hint, hint) if more),
             SlowMixingWarning,
-            stacklevel=5,
+            stacklevel=_level_of_the_caller(),
         )
 
-    def what_is_left(self, sweeps: int) -> str:
+    def what_is_left(self) -> str:
         """Why it takes long, and an estimate of the sweeps that are still needed."""
-        return self._estimate.in_words(self._mdp.n_states, sweeps - self._before, time.monotonic() - self._began)
+        return self._estimate.in_words(self._noted - self._before, self._noted_at - self._began, self._known())
+
+
+def _level_of_the_caller() -> int:
+    """The `stacklevel` that makes a warning of the function that asks point at the line outside gainful."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("gainful."):
+        frame, level = frame.f_back, level + 1
+    return level

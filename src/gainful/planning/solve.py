@@ -16,10 +16,13 @@ from gainful.planning.anderson import evaluate_by_anderson
 from gainful.planning.arguments import checked_precision, positive_cap, precision_error, start_vector
 from gainful.planning.batches import sweeps_per_batch
 from gainful.planning.bellman import StoppingRule, sparse_model
-from gainful.planning.mixing import SlowSearch, is_local
+from gainful.planning.evaluation import DENSE_STATES
+from gainful.planning.goals import better_policy, towards_the_largest_reward
+from gainful.planning.mixing import SlowSearch, is_local, is_narrow
 from gainful.planning.plan import Plan, make_plan
 from gainful.planning.policy_iteration import EXACT_UP_TO, HowardSearch
 from gainful.planning.relative_value_iteration import damped_sweeps
+from gainful.planning.relaxation import relaxation
 from gainful.planning.rounding import roundoff
 from gainful.planning.sweeper import THREADS_FROM_TRANSITIONS, Sweeper
 from gainful.progress import SearchProgress, shown_search
@@ -30,6 +33,8 @@ CHEAP_WORK = 3_000_000
 """Transitions that value iteration may read before it must contract fast."""
 CHEAP_WORK_ON_CHAINS = 3_000_000_000
 """The same where states have few transitions, as in a river: seconds of work."""
+WORK_BEFORE_EXACT = 100_000_000
+"""The same where policies of many states are evaluated exactly in seconds."""
 SLOW_FROM = 30
 """Predicted remaining sweeps above which policies are evaluated instead."""
 EVALUATION_SWEEPS = 500
@@ -47,6 +52,8 @@ ROUNDS_SHARE, ROUNDS_AT_MOST = 8, 10_000
 EXACT_FIRST, EXACT_AFTER = 300, 60_000
 """States up to which exact policy iteration comes before damped sweeps, and damped sweeps after which it comes."""
 
+EXACT_UNDER_WAY = "exact policy iteration, which does not depend on mixing, is being tried and may end sooner"
+
 
 def solve(
     mdp: MDP,
@@ -63,8 +70,9 @@ def solve(
     for rounding, is no wider than `precision` (Puterman 1994, sec. 8.5): whatever produced v, the answer is proven.
     Three ways to a better v are tried, each only when the one before is slow: value iteration; inexact policy
     iteration, each policy evaluated by Anderson-accelerated sweeps; exact policy iteration (up to 3000 states, and any
-    number if each state leads to near ones only, as in a river or a ring). Then they take turns, value iteration
-    damped. If that takes more than ten seconds, a `SlowMixingWarning` estimates what is left.
+    number if each state leads to near ones only, as in a river or a ring, where it comes before inexact policy
+    iteration). Then they take turns, value iteration damped. If that takes more than ten seconds, a
+    `SlowMixingWarning` estimates what is left.
 
     Parameters
     ----------
@@ -111,11 +119,11 @@ def solve(
     with Sweeper(mdp, threads) as sweeper, shown_search(progress, precision) as tell:
         search = _SolveSearch(mdp, sweeper, target, precision, positive_cap("max_sweeps", max_sweeps))
         search.tell = tell
-        plan = search.value_iteration(v)
+        plan = search.value_iteration(v) or search.exact_first()
         sweeps = DAMPED_SWEEPS
         while plan is None:  # turn and turn about: each way continues where it stopped
             plan = search.policy_rounds(
-                None if sweeps == DAMPED_SWEEPS else min(sweeps // ROUNDS_SHARE, ROUNDS_AT_MOST)
+                search.first_rounds if sweeps == DAMPED_SWEEPS else min(sweeps // ROUNDS_SHARE, ROUNDS_AT_MOST)
             )
             if plan is None and search.exact_is_due(sweeps):
                 plan = search.exact(POLICIES_IN_TURN * sweeps // DAMPED_SWEEPS)
@@ -134,15 +142,17 @@ class _SolveSearch:
         self.precision, self.max_sweeps = precision, max_sweeps
         self.sweeps = 0
         self.v: NDArray[np.float64] = np.zeros(mdp.n_states)
-        self.best, self.actions = self.v, sweeper.act.copy()
+        self.best = self.v
+        self.actions: NDArray[np.int64] = sweeper.act.copy()
         self.bounds = (-np.inf, np.inf)  # at best, rounding included
         self.stage = "value iteration"
         self.structure: Structure | None = None
         self.exact_failed = False
         self.howard: HowardSearch | None = None
         self.local: bool | None = None
+        self.narrow: bool | None = None
         self.damped_values: NDArray[np.float64] | None = None  # where damped value iteration stopped
-        self.slow = SlowSearch("solve", mdp, target)
+        self.slow = SlowSearch("solve", mdp, target, known=lambda: relaxation(mdp, self.sweeper.act, DAMPING_WHEN_SLOW))
         self.tell: Callable[[int, float], None] | None = None
 
     @property
@@ -176,7 +186,7 @@ class _SolveSearch:
                 self.plan(),
                 name="max_sweeps",
                 found=self.max_sweeps,
-                hint=f"{self.slow.what_is_left(self.sweeps)}; raise max_sweeps or accept the partial plan, which this "
+                hint=f"{self.slow.what_is_left()}; raise max_sweeps or accept the partial plan, which this "
                 "error carries",
             )
         return False
@@ -201,11 +211,21 @@ class _SolveSearch:
             widths.append(self.width)
             unchanged = unchanged + 1 if np.array_equal(actions, self.sweeper.act) else 0
             settled = unchanged >= 3 * PATIENCE or len(widths) > cheap
+            settled = settled or (len(widths) * self.mdp.n_transitions > WORK_BEFORE_EXACT and self.is_narrow())
             if len(widths) > PATIENCE and settled and self._is_slow(widths):
                 return None
             actions[:] = self.sweeper.act
             v = self.next()
         return self.plan()
+
+    def exact_first(self) -> Plan | None:
+        """A turn of exact policy iteration before the others where policies are evaluated in seconds."""
+        return self.exact(POLICIES_IN_TURN) if self.is_narrow() else None
+
+    @property
+    def first_rounds(self) -> int:
+        """Sweeps of accelerated policy iteration in its first turn: any number where sweeps are cheap."""
+        return max(EVALUATION_SWEEPS, CHEAP_WORK_ON_CHAINS // self.mdp.n_transitions)
 
     def _is_slow(self, widths: list[float]) -> bool:
         rate: float = float(widths[-1] / widths[-PATIENCE]) ** (1 / (PATIENCE - 1))
@@ -213,20 +233,21 @@ class _SolveSearch:
             return rate != 0.0
         return (math.log(self.target) - math.log(widths[-1])) / math.log(rate) > SLOW_FROM
 
-    def policy_rounds(self, most: int | None) -> Plan | None:
+    def policy_rounds(self, most: int) -> Plan | None:
         """Inexact policy iteration: evaluate the greedy policy ten times more finely than its bracket is wide.
 
         The bracket of a better policy may be wider for a while; only many rounds without a new best one are a failure,
         or `most` sweeps without an end.
         """
         self.stage = "accelerated policy iteration"
-        idle, width, end = 0, self.width, math.inf if most is None else self.sweeps + most
+        idle, width, end = 0, self.width, self.sweeps + most
         while idle < IDLE_ROUNDS and self.sweeps < end:
             v, _, sweeps = evaluate_by_anderson(
                 self.sweeper,
                 self.next(),
                 tolerance=max(0.1 * width, 0.4 * self.target),
                 max_sweeps=EVALUATION_SWEEPS,
+                every_sweep=lambda made: self.slow.look(self.sweeps + made, self.width),
             )
             self.sweeps += sweeps
             before = self.width
@@ -250,6 +271,22 @@ class _SolveSearch:
             self.local = is_local(self.mdp)
         return self.local
 
+    def is_narrow(self) -> bool:
+        """Whether an exact evaluation takes seconds at most though there are many states."""
+        if self.narrow is None:
+            self.narrow = is_narrow(self.mdp)
+        return self.narrow
+
+    def first_policy(self) -> NDArray[np.int64]:
+        """Where exact policy iteration starts: the best policy so far, or the way to the largest reward.
+
+        Howard's iteration may change one state at a time as long as news of a reward has not reached the others.
+        """
+        if self.mdp.n_states > EXACT_FIRST and not self.is_narrow():
+            return self.actions.copy()
+        goal = towards_the_largest_reward(self.mdp, self.actions)
+        return better_policy(self.mdp, self.actions, goal, local=self.is_narrow())
+
     def exact(self, most: int) -> Plan | None:
         """Policy iteration with exact evaluation: `most` policies more, or a thousand where there are few states.
 
@@ -258,13 +295,14 @@ class _SolveSearch:
         """
         search, large = self.howard, self.mdp.n_states > EXACT_FIRST
         if search is None:
-            search = HowardSearch(self.mdp, self.precision, self.actions, local=large and self.is_local())
+            local = self.is_narrow() if self.mdp.n_states <= DENSE_STATES else self.is_local()
+            search = HowardSearch(self.mdp, self.precision, self.first_policy(), local=local)
         self.howard, end = search, search.policies + (most if large else MAX_POLICIES)
         try:
             while not search.step():
                 if self.tell is not None:
                     self.tell(self.sweeps + search.policies, self.width / self.mdp.units.step_duration)
-                self.slow.look(self.sweeps, self.width)
+                self.slow.look(self.sweeps, self.width, EXACT_UNDER_WAY)
                 if search.policies >= end:
                     self.exact_failed = not large
                     return None
