@@ -52,7 +52,11 @@ SUBLINEAR = {
 }  # fmt: skip
 """Regret Õ(√T), or Õ(T^⅔) for optimistic Q-learning; PSRL in the Bayesian sense, Opt-PSRL by a withdrawn proof."""
 LINEAR = {"epsilon-greedy-q": "it explores for ever"}
-UNCLAIMED = {"mbie-eb": "it maximises discounted reward", "ucbvi": "it maximises the reward of blocks of H steps"}
+UNCLAIMED = {
+    "count-bonus": "its β does not know the span",
+    "mbie-eb": "it maximises discounted reward",
+    "ucbvi": "it maximises the reward of blocks of H steps",
+}
 
 
 # ---------------------------------------------------------------------- problems and rows

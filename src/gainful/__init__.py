@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gainful import audit, environments, errors, live, planning, plot, problems, theory
     from gainful.agents.c_kl_scal_plus import CKLSCALPlus
     from gainful.agents.c_scal_plus import CSCALPlus
+    from gainful.agents.count_bonus import CountBonus
     from gainful.agents.discretized import Discretized
     from gainful.agents.epsilon_greedy_q import EpsilonGreedyQ
     from gainful.agents.files import load_agent
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
     from gainful.planning.scopt import scopt
     from gainful.planning.sensitivity import Sensitivity, sensitivity
     from gainful.planning.solve import solve
+    from gainful.pseudo_counts.density import DensityCounts
+    from gainful.pseudo_counts.hashed import HashedCounts
     from gainful.simulation.many import simulate_many
     from gainful.simulation.run import Run
     from gainful.simulation.simulate import simulate
@@ -91,6 +94,9 @@ _HOME = {
     "CKLSCALPlus": "gainful.agents.c_kl_scal_plus",
     "CSCALPlus": "gainful.agents.c_scal_plus",
     "UCCRL": "gainful.agents.uccrl",
+    "CountBonus": "gainful.agents.count_bonus",
+    "HashedCounts": "gainful.pseudo_counts.hashed",
+    "DensityCounts": "gainful.pseudo_counts.density",
     "Discretized": "gainful.agents.discretized",
     "Fixed": "gainful.agents.fixed",
     "MBIEEB": "gainful.agents.mbie_eb",
@@ -139,11 +145,14 @@ __all__ = [
     "UCRL2B",
     "CKLSCALPlus",
     "CSCALPlus",
+    "CountBonus",
+    "DensityCounts",
     "Discretized",
     "DurableAgent",
     "EpsilonGreedyQ",
     "Evaluation",
     "Fixed",
+    "HashedCounts",
     "KLSCALPlus",
     "LearnedPolicy",
     "LogEvaluation",

@@ -85,11 +85,11 @@ def test_registered_names_are_listed_and_nothing_is_loaded(monkeypatch: pytest.M
         def load(self) -> None:
             raise AssertionError("nothing is loaded to list a name")
 
-    points = [Point("count-bonus", "no_such_module:CountBonus"), Point("ucrl2", "no_such_module:Other")]
+    points = [Point("plain-bonus", "no_such_module:PlainBonus"), Point("ucrl2", "no_such_module:Other")]
     monkeypatch.setattr("gainful.user_modules.entry_points", lambda group: points)
     listed = gainful("list", "agents", "--json").data
-    assert [one["summary"] for one in listed if one["name"] == "count-bonus"] == [
-        "registered by a package: no_such_module:CountBonus"
+    assert [one["summary"] for one in listed if one["name"] == "plain-bonus"] == [
+        "registered by a package: no_such_module:PlainBonus"
     ]
     assert sum(one["name"] == "ucrl2" for one in listed) == 1
-    assert "count-bonus" in gainful("list", "environments").out
+    assert "plain-bonus" in gainful("list", "environments").out

@@ -35,6 +35,7 @@ AGENTS: dict[str, dict[str, Any]] = {
     "kl-scal-plus tucrl": {"unreachable": "tucrl"},
     "optimistic-q": {"span": 1.0, "horizon": 1000},
     "epsilon-greedy-q": {},
+    "count-bonus": {"counts": "modulo:buckets=2"},
     "fixed": {},
     "mbie-eb": {"discount": 0.9, "m": 100},
     "psrl": {},

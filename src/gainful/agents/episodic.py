@@ -23,6 +23,7 @@ from gainful.agents.statistics import AgentCounts, Statistics, count_transitions
 from gainful.arguments import finite, plain_number, reward_range, whole_below
 from gainful.errors import InvalidArgumentError, describe
 from gainful.machine import check_table_size
+from gainful.pseudo_counts.provider import BonusCounts
 from gainful.rng import Key, Role, draw, draws, stream_key, uniform
 
 if TYPE_CHECKING:
@@ -171,6 +172,8 @@ class EpisodicAgent(ShownAgent, TabularAgentForModels):
     """The number of steps after which the next decision refines the partition: never."""
     labels: AgentLabels | None = None
     """The user's words for states and actions, which files keep; None if there are only numbers."""
+    bonus_counts: BonusCounts | None = None
+    """What a count-based bonus is computed from; None for agents without one."""
 
     def __init__(
         self,
@@ -581,6 +584,8 @@ class EpisodicAgent(ShownAgent, TabularAgentForModels):
             A valid state.
         """
         pair = state * self.n_actions + action
+        if self.bonus_counts is not None:
+            self.bonus_counts.update(state, action)
         if self.statistics.observe(pair, next_state, reward - self.reward_min) and self.current is not None:
             self.remaining[pair] = self.current.execution_limit(int(self.visits_before[pair]))
         self.remaining[pair] -= 1
@@ -689,6 +694,9 @@ class EpisodicAgent(ShownAgent, TabularAgentForModels):
             Whether a state was reached that had never been visited.
         """
         done, new = 0, False
+        if self.bonus_counts is not None:
+            for pair in pairs.tolist():
+                self.bonus_counts.update(*divmod(pair, self.n_actions))
         while True:
             done, reached = count_transitions(self.counts(), pairs, targets, rewards, done)
             new = new or reached

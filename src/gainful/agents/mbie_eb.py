@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,10 +14,13 @@ from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.sets import SetConstants, Sums, sums_of
 from gainful.agents.statistics import Statistics
-from gainful.arguments import number_of, positive_scale, real
+from gainful.arguments import AddedLater, number_of, positive_scale, real
 from gainful.mdp.model import MDP
+from gainful.optimism.count_bonus import count_bonus
 from gainful.optimism.mbie_eb import bonus, coefficient, confidence_log
 from gainful.planning.discounted import discounted_value_iteration
+from gainful.pseudo_counts.named import EXACT
+from gainful.pseudo_counts.provider import BonusCounts, Counts
 
 MBIE_EB_MAX_SWEEPS = 1_000_000
 
@@ -59,6 +62,9 @@ class MBIEEB(EpisodicAgent):
         As for `SCALPlus`.
     bonus_scale : float
         Multiplies β.
+    counts : str or object
+        What stands for N in the bonus: the visits ("exact"), or pseudo-counts as for `CountBonus`. A pair that was
+        never visited stays worth the most, whatever its pseudo-count.
 
     Examples
     --------
@@ -67,6 +73,8 @@ class MBIEEB(EpisodicAgent):
     >>> action = agent.act(0)
     >>> agent.observe(0, action, 0.5, 1)
     """
+
+    bonus_counts: BonusCounts
 
     def __init__(
         self,
@@ -81,16 +89,24 @@ class MBIEEB(EpisodicAgent):
         seed: int = 0,
         allowed: ArrayLike | None = None,
         bonus_scale: float = 1.0,
+        counts: Annotated[Counts, AddedLater(EXACT)] = EXACT,
     ) -> None:
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
         self.discount = real("discount", discount, 0.0, 1.0, high_open=True)
         self.m, self.bonus_scale = number_of("visits", "m", m), positive_scale("bonus_scale", bonus_scale)
+        self.bonus_counts = BonusCounts(counts, self.n_states, self.n_actions)
 
     def settings(self) -> dict[str, Any]:
         """The arguments that recreate this agent."""
-        return {**super().settings(), "discount": self.discount, "m": self.m, "bonus_scale": self.bonus_scale}
+        return {
+            **super().settings(),
+            "discount": self.discount,
+            "m": self.m,
+            "bonus_scale": self.bonus_scale,
+            "counts": self.bonus_counts.settings(),
+        }
 
     @property
     def guarantee(self) -> Guarantee:
@@ -114,7 +130,12 @@ class MBIEEB(EpisodicAgent):
         bonuses, r = np.empty(statistics.visits.size), np.empty(statistics.visits.size)
         constants = (self.n_states, self.n_actions, self.delta, self.bonus_scale, self.reward_range)
         rewards_with_bonus(sums_of(statistics), self.m, self.discount, constants, bonuses, r)
-        return bonuses, r
+        if self.bonus_counts.is_exact:
+            return bonuses, r
+        visits = np.maximum(1, statistics.visits)
+        beta = float(bonuses[0] * math.sqrt(visits[0]))
+        pseudo = count_bonus(beta, self.bonus_counts.table(statistics.visits))
+        return pseudo, np.where(statistics.visits > 0, statistics.reward_sum / visits + pseudo, r)
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
         """Discounted value iteration on the estimated MDP with bonus, to precision r_max/√t."""

@@ -12,6 +12,8 @@ from gainful.errors import InvalidArgumentError, describe
 
 _VERBS = ("act", "observe", "decide", "learn")
 _VERBS_ON_POINTS = ("act", "observe", "decide", "cell")
+OWN_COUNTS = "counts"
+"""Stands among the verbs for counts of the user's own that see every step."""
 
 
 def own_verbs(agent: Any) -> tuple[str, ...]:
@@ -32,7 +34,15 @@ def own_verbs(agent: Any) -> tuple[str, ...]:
         found += [verb for verb in _VERBS_ON_POINTS if _is_own(agent, verb, PartitionedAgent)]
     base = StepwiseAgent if isinstance(agent.core, StepwiseAgent) else EpisodicAgent
     found += [verb for verb in _VERBS if _is_own(agent.core, verb, base)]
+    if sees_steps(agent):
+        found.append(OWN_COUNTS)
     return tuple(dict.fromkeys(found))
+
+
+def sees_steps(agent: Any) -> bool:
+    """Whether the agent has counts of the user's own that see every step."""
+    counts = agent.core.bonus_counts
+    return counts is not None and bool(counts.sees_steps)
 
 
 def _is_own(agent: Any, verb: str, base: type[Any]) -> bool:

@@ -97,7 +97,15 @@ def rebuilt(made: Any, settings: dict[str, Any], allowed: NDArray[np.bool_] | No
 
 def check_can_be_rebuilt(agent: Any) -> None:
     """Raise an InvalidArgumentError if a user's agent could be written to a file, but not made again from it."""
-    made, title = type(agent), type(agent).__name__
+    made, title, counts = type(agent), type(agent).__name__, agent.core.bonus_counts
+    if counts is not None and counts.cannot_be_saved:
+        raise InvalidArgumentError(
+            "counts",
+            counts.title,
+            "counts by name, gf.HashedCounts or gf.DensityCounts",
+            "codes that your own hash or encoder finds can be given to gf.HashedCounts, which files keep",
+            problem=f"a {title} with these counts cannot be saved: {counts.cannot_be_saved}",
+        )
     module = module_of(made)
     if not module:
         core = type(agent.core)

@@ -20,6 +20,7 @@ AGENTS: dict[str, tuple[str, str]] = {
     "kl-scal-plus": ("gainful.agents.kl_scal_plus", "KLSCALPlus"),
     "optimistic-q": ("gainful.agents.optimistic_q", "OptimisticQ"),
     "epsilon-greedy-q": ("gainful.agents.epsilon_greedy_q", "EpsilonGreedyQ"),
+    "count-bonus": ("gainful.agents.count_bonus", "CountBonus"),
     "fixed": ("gainful.agents.fixed", "Fixed"),
     "mbie-eb": ("gainful.agents.mbie_eb", "MBIEEB"),
     "opt-psrl": ("gainful.agents.opt_psrl", "OptPSRL"),

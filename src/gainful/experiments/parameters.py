@@ -39,6 +39,8 @@ from gainful.errors import (
     UnknownEnvironmentError,
     suggestion,
 )
+from gainful.pseudo_counts.named import parse_counts
+from gainful.pseudo_counts.provider import Counts
 from gainful.simulation.run import MAX_HORIZON
 
 MAX_SEED = 2**63 - 1
@@ -201,6 +203,12 @@ def _canonical_bins(value: Any) -> int | str:
     return DOUBLING if value == DOUBLING else parse_bins(value) or AUTO
 
 
+def _canonical_counts(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError
+    return str(parse_counts(value))
+
+
 def _number_or_auto(value: Any) -> float | str:
     return AUTO if value == AUTO else _finite(value)
 
@@ -216,6 +224,9 @@ FINITE_NUMBER = _ValueType(Annotated[float, BeforeValidator(_finite)], "a finite
 WHOLE_NUMBER = _ValueType(Annotated[int, BeforeValidator(_whole)], "a whole number")
 PLAIN_VALUE = _ValueType(
     Annotated[Any, BeforeValidator(_plain)], "a finite number, a word, true, false or a list of them"
+)
+COUNTS_NAME = _ValueType(
+    Annotated[str, BeforeValidator(_canonical_counts)], 'the name of counts, such as "exact" or "modulo:buckets=4"'
 )
 _SIMPLE_TYPES = {
     int: WHOLE_NUMBER,
@@ -241,6 +252,8 @@ def _value_type(hint: Any) -> _ValueType:
     """What a spec may write for a parameter with this type hint; anything plain if the hint is not a simple type."""
     if hint in _SIMPLE_TYPES:
         return _SIMPLE_TYPES[hint]
+    if hint == Counts:
+        return COUNTS_NAME
     origin, members = get_origin(hint), get_args(hint)
     if origin is Literal:
         return _ValueType(hint, f"one of {', '.join(toml_text(word) for word in members)}")

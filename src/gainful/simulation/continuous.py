@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gainful._compiled import inlined, kernel
 from gainful.agents.episodic import Policy, choose
-from gainful.agents.own_verbs import has_own_rule, own_verbs
+from gainful.agents.own_verbs import has_own_rule, own_verbs, sees_steps
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.agents.plain_learner import is_plain
 from gainful.agents.statistics import AgentCounts, count_visit, named, touch
@@ -294,6 +294,8 @@ class ContinuousSimulation(ResumableSimulation):
         self.compiled = not own_verbs(agent) and not has_own_rule(agent)
         if is_plain(agent):
             self.restarts_because = f"gainful does not know the state of {agent.core.title}"  # type: ignore[attr-defined]
+        elif sees_steps(agent):
+            self.restarts_because = f"gainful does not know the state of {agent.core.bonus_counts.title}"  # type: ignore[union-attr]
 
     @property
     def t(self) -> int:

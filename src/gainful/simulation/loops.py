@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from gainful.agents.episodic import EpisodicAgent
-from gainful.agents.own_verbs import check_can_act, has_own_rule, is_learner, not_a_learner, own_verbs
+from gainful.agents.own_verbs import check_can_act, has_own_rule, is_learner, not_a_learner, own_verbs, sees_steps
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.agents.plain_learner import PlainLearner, PlainLearnerOnPoints, is_plain
 from gainful.errors import SteppedInPythonWarning
@@ -56,15 +56,20 @@ def simulation_class(agent: EpisodicAgent) -> type[TabularSimulation]:
 def notice_slow_steps(agent: Any) -> None:
     """Warn that the steps of this agent are made in Python, and what would make them faster."""
     own = [verb for verb in own_verbs(agent) if verb in ("act", "observe", "decide", "learn")]
+    page = "docs/howto/own_agent.md"
     if is_plain(agent):
         what, do = f"{agent.core.title} has methods of its own", "derive it from EpisodicAgent and write plan"
     elif own:
         what, do = f"{type(agent).__name__} has its own {' and '.join(own)}", "write plan instead"
+    elif sees_steps(agent):
+        counts = agent.core.bonus_counts.title
+        what, do = f"the counts of {counts} see every step", f"give {counts} a method table(visits)"
+        page = "docs/howto/pseudo_counts.md"
     else:
         what, do = f"the rule of {type(agent.core).__name__} is not compiled", "put @numba.njit above its functions"
     warnings.warn(
         f"{what}, so its steps are made in Python: tens of thousands per second, where compiled loops make tens "
-        f"of millions. To be faster, {do} (docs/howto/own_agent.md)",
+        f"of millions. To be faster, {do} ({page})",
         SteppedInPythonWarning,
         stacklevel=4,
     )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gainful.agents.own_verbs import sees_steps
 from gainful.agents.plain_learner import checked_action, is_plain
 from gainful.errors import InvalidArgumentError
 from gainful.simulation.counters import STATE, STEP
@@ -28,6 +29,8 @@ class SteppedSimulation(TabularSimulation):
         if is_plain(self.agent):
             title = type(self.agent.core.learner).__name__  # type: ignore[attr-defined]
             self.restarts_because = f"gainful does not know the state of {title}"
+        elif sees_steps(self.agent):
+            self.restarts_because = f"gainful does not know the state of {self.agent.core.bonus_counts.title}"  # type: ignore[union-attr]
 
     @property
     def visits(self) -> NDArray[np.int64]:
