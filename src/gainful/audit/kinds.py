@@ -52,18 +52,22 @@ BY_BONUS = {"sharp": "sharp.SharpAuditor", "bernstein": "sharp.BernsteinAuditor"
 AMONG_POINTS: dict[type, str] = {
     CSCALPlus: "c_scal_plus.CellsAuditor",
     CKLSCALPlus: "c_kl_scal_plus.CKLScalPlusAuditor",
+    UCCRL: "cell_sets.UCCRLAuditor",
 }
 """The auditors of agents that are made for continuous states."""
 ON_CELLS: dict[type, str] = {
-    kind: IN_AN_MDP[kind] for kind in (PSRL, OptPSRL, MBIEEB, UCBVI, OptimisticQ, EpsilonGreedyQ, Fixed)
+    **{kind: IN_AN_MDP[kind] for kind in (PSRL, OptPSRL, MBIEEB, UCBVI, OptimisticQ, EpsilonGreedyQ, Fixed)},
+    **dict.fromkeys((UCRL2, UCRL2B, SCAL, TUCRL, KLUCRL), "cell_sets.CellSetsAuditor"),
+    SCALPlus: "plans_on_cells.DiscretizedScalPlusAuditor",
+    KLSCALPlus: "plans_on_cells.DiscretizedKLAuditor",
 }
-"""The auditors of tabular agents on cells; what they know of the true model is None."""
+"""The auditors of tabular agents on cells."""
 AUDITED = (
     *("scal-plus", "kl-scal-plus", "ucrl2", "ucrl2b", "scal", "tucrl", "kl-ucrl"),
     *("psrl", "opt-psrl", "mbie-eb", "ucbvi", "optimistic-q", "epsilon-greedy-q", "fixed"),
 )
 """The agents that are audited in a finite MDP."""
-AUDITED_AMONG_POINTS = ("c-scal-plus", "c-kl-scal-plus", "psrl", "opt-psrl", "mbie-eb", "ucbvi", "optimistic-q")
+AUDITED_AMONG_POINTS = ("c-scal-plus", "c-kl-scal-plus", "uccrl", *AUDITED)
 """Those that are audited on continuous states; a tabular one is discretised."""
 
 
@@ -107,8 +111,8 @@ def auditor_class(agent: Any, truth: Any) -> Callable[[Any, Any, Any], Auditor]:
         name = f"{name}({type(agent.core).__name__})"
         home = _home(ON_CELLS, agent.core)
         if home is not None:
-            made = _loaded(home)
-            return lambda agent, _, simulation: made(agent, None, simulation)
+            made, in_an_mdp = _loaded(home), home in IN_AN_MDP.values()  # that knows no truth about cells
+            return lambda agent, truth, simulation: made(agent, None if in_an_mdp else truth, simulation)
     where = "an MDP" if finite else "a continuous environment"
     known = AUDITED if finite else AUDITED_AMONG_POINTS
     raise InvalidArgumentError(

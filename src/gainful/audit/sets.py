@@ -1,4 +1,7 @@
-"""The auditor of UCRL2, UCRL2B, SCAL, TUCRL and KL-UCRL: the true model in the set, the plan optimistic."""
+"""The auditor of UCRL2, UCRL2B, SCAL, TUCRL and KL-UCRL: the true model in the set, the plan optimistic.
+
+UCCRL's sets and plans on cells are computed here too, and compared with the true model by `gainful.audit.cell_sets`.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from gainful.agents.kl_ucrl import KLUCRL
 from gainful.agents.scal import SCAL
 from gainful.agents.statistics import Statistics
 from gainful.agents.tucrl import TUCRL
+from gainful.agents.uccrl import TabularUCCRL
 from gainful.agents.ucrl2 import UCRL2
 from gainful.agents.ucrl2b import UCRL2B
 from gainful.audit.episodes import episode_rule
@@ -36,7 +40,6 @@ from gainful.audit.tightness import optimism_gap
 from gainful.audit.truth import Truth
 from gainful.errors import InvalidArgumentError
 from gainful.planning.confidence import Intervals
-from gainful.simulation.tabular import TabularSimulation
 from gainful.theory.regret import episodes_at
 from gainful.theory.sets import (
     kl_ucrl_radius,
@@ -45,6 +48,8 @@ from gainful.theory.sets import (
     scal_width,
     tucrl_radius,
     tucrl_truncated,
+    uccrl_radius,
+    uccrl_reward_width,
     ucrl2_radius,
     ucrl2_reward_width,
     ucrl2b_width,
@@ -108,13 +113,17 @@ class Widths(NamedTuple):
     """(S*A,) the same for a next state never seen; empty likewise."""
 
 
-def widths_of(agent: ExtendedAgent, seen: Seen, t: int) -> Widths:
-    """The equations of `gainful.theory.sets` for this agent's set, times its `width_scale`."""
+def widths_of(agent: ExtendedAgent, seen: Seen, t: int, widening: float = 0.0) -> Widths:
+    """The equations of `gainful.theory.sets` for this agent's set, times its `width_scale`; UCCRL's has L·m^{-α}."""
     S, A, r_max, delta = agent.n_states, agent.n_actions, agent.reward_range, agent.delta
     N, scale, none = seen.visits, agent.width_scale, np.empty(0)
     if isinstance(agent, UCRL2):
         r, radius = ucrl2_reward_width(N, t, S, A, delta, r_max), ucrl2_radius(N, t, S, A, delta)
         return Widths(scale * r, scale * radius, none, none)
+    if isinstance(agent, TabularUCCRL):
+        given: dict[str, Any] = {"widening": widening, "delta": delta, "scale": scale}
+        radius = uccrl_radius(N, t, S, A, **given)
+        return Widths(uccrl_reward_width(N, t, S, A, reward_max=r_max, **given), radius, none, none)
     if isinstance(agent, KLUCRL):
         T = agent.horizon
         r, radius = kl_ucrl_reward_width(N, T, S, A, delta, r_max), kl_ucrl_radius(N, T, S, A, delta)
@@ -235,7 +244,7 @@ def planned_again(agent: ExtendedAgent, view: EpisodeView, seen: Seen, widths: W
         else:
             interval_maxima(tuple(rows), tuple(entry_bounds(agent, seen, widths, t)), v, order, low)
         low = high = np.where(possible, rewards + low, -np.inf)
-    span = agent.span if isinstance(agent, SCAL) else np.inf
+    span = agent.span if isinstance(agent, (SCAL, TabularUCCRL)) else np.inf
     return check_plan(low.reshape(S, A), high.reshape(S, A), v, view.plan.actions, span)
 
 
@@ -372,14 +381,19 @@ class SetsAuditor:
     h* + n·g*.) KL-UCRL's constants are for T = `horizon` steps, and its guarantee is judged up to there.
     """
 
-    def __init__(self, agent: ExtendedAgent, truth: Truth, simulation: TabularSimulation) -> None:
-        self.agent, self.truth, self.simulation = agent, truth, simulation
+    widening = 0.0
+    """L·m^{-α}, what UCCRL adds to its widths."""
+
+    def __init__(self, agent: Any, truth: Any, simulation: Any) -> None:
+        self.agent: ExtendedAgent = agent.core
+        self.truth, self.simulation = truth, simulation
+        agent = self.agent
         self.names: tuple[str, ...] = (
             "set-formula",
             "rewards-in-set",
             "rows-in-set",
             "optimism",
-            *(("span",) if isinstance(agent, SCAL) else ()),
+            *(("span",) if isinstance(agent, (SCAL, TabularUCCRL)) else ()),
             "certificate",
             "precision",
             "greedy",
@@ -387,30 +401,38 @@ class SetsAuditor:
             "episode-count",
         )
         pairs = agent.n_states * agent.n_actions
-        self._true_r = truth.rewards - agent.reward_min
-        self._rows = TrueRows(*truth.rows)
         self._distances = RowDistances(*(np.empty(pairs) for _ in RowDistances._fields))
         self._records: list[SetRecord] = []
         self._executed: list[ExecutionRecord] = []
         self._before = np.zeros(pairs, dtype=np.int64)
         self._known = np.zeros(agent.n_states, dtype=bool)
         """The states visited before the present episode."""
-        self._marks = np.geomspace(1.0, float(max(2, simulation.checkpoints[-1])), SHOWN - 1)
+        self._marks = np.geomspace(1.0, float(max(2, self.simulation.checkpoints[-1])), SHOWN - 1)
         self._last: EpisodeView | None = None
         self._tightness: dict[str, list[Any]] = {"step": [], "mean": [], "largest": []}
         self._entries: tuple[NDArray[Any], NDArray[Any]] | None = None
         """Pair and next state of the true transitions from states within reach (TUCRL)."""
+        self.know(truth)
+
+    def know(self, truth: Truth) -> None:
+        """Take over the true model."""
+        self._true_r = truth.rewards - self.agent.reward_min
+        self._rows = TrueRows(*truth.rows)
+
+    def state(self) -> int:
+        """The state that the run is in."""
+        return int(self.simulation.clock[0])
 
     def see(self, view: EpisodeView) -> None:
         """Examine an episode that begins, and close the one before."""
         agent, plan, t = self.agent, view.plan, view.step
         seen = Seen.of(view.statistics)
         known = seen.states(agent.n_states)
-        known[int(self.simulation.clock[0])] = True
+        known[self.state()] = True
         if self._records:
             self._close(seen.visits, known)
         self._known = known
-        widths = widths_of(agent, seen, t)
+        widths = widths_of(agent, seen, t, self.widening)
         wrong = formula_errors(agent, plan, seen, widths, t)
         low, high = plan.gain_bounds
         self._records.append(
@@ -421,17 +443,21 @@ class SetsAuditor:
                 span=float(np.ptp(plan.values)),
                 plan=planned_again(agent, view, seen, widths),
                 formula=Nearest(float(wrong.max()), 0.0, int(np.argmax(wrong))),
-                reward=nearest(np.abs(self._true_r - seen.mean), widths.rewards, seen.visits > 0),
-                row=self._nearest_row(seen, widths),
-                truncates=self._truncates(plan),
+                reward=self.nearest_reward(seen, widths),
+                row=self.nearest_row(seen, widths),
+                truncates=self.truncates(plan),
             )
         )
         self._last = view
         if t >= self._marks[0]:
             self._marks = np.append(self._marks[self._marks > t], np.inf)
-            self._measure(view)
+            self.measure(view)
 
-    def _nearest_row(self, seen: Seen, widths: Widths) -> Nearest:
+    def nearest_reward(self, seen: Seen, widths: Widths) -> Nearest:
+        """The true mean reward that is nearest to the edge of its interval."""
+        return nearest(np.abs(self._true_r - seen.mean), widths.rewards, seen.visits > 0)
+
+    def nearest_row(self, seen: Seen, widths: Widths) -> Nearest:
         """The true row that is nearest to the edge of its set."""
         visited, out = seen.visits > 0, self._distances
         distances(seen, widths, self._rows, out)
@@ -441,7 +467,7 @@ class SetsAuditor:
             return nearest(np.maximum(out.kl, 0.0), widths.radius, visited)
         return nearest(out.found, out.allowed, visited)
 
-    def _truncates(self, plan: EpisodePlan) -> bool:
+    def truncates(self, plan: EpisodePlan) -> bool:
         """Whether the set of this plan forbids a transition that the true MDP has."""
         if not isinstance(self.agent, TUCRL):
             return False
@@ -456,7 +482,7 @@ class SetsAuditor:
         pair, to = self._entries
         return bool(np.any(used.truncated.reshape(-1)[pair] & ~used.reachable[to]))
 
-    def _measure(self, view: EpisodeView) -> None:
+    def measure(self, view: EpisodeView) -> None:
         """How far L̃h* lies above Lh*."""
         gap = optimism_gap(view.plan, view.statistics, self.truth.bias, self.truth.gain - self.agent.reward_min)
         for name, value in (("step", view.step), ("mean", float(gap.mean())), ("largest", float(gap.max()))):
@@ -482,10 +508,10 @@ class SetsAuditor:
         if len(self._executed) < len(self._records):
             seen = Seen.of(agent.statistics)
             known = seen.states(agent.n_states)
-            known[self.simulation.state] = True
+            known[self.state()] = True
             self._close(seen.visits, known)
-        if self._last is not None and self._tightness["step"][-1] != self._last.step:
-            self._measure(self._last)
+        if self._last is not None and self._tightness["step"][-1:] != [self._last.step]:
+            self.measure(self._last)
         step = np.array([record.step for record in self._records], dtype=np.float64)
         promised = step <= agent.horizon if isinstance(agent, KLUCRL) else np.ones(step.size, dtype=bool)
         r_max, records = agent.reward_range, self._records
@@ -503,15 +529,17 @@ class SetsAuditor:
             **self._plans(step),
             **self._episodes(step),
         }
-        if isinstance(agent, SCAL):
+        if isinstance(agent, (SCAL, TabularUCCRL)):
             spans = [record.span for record in records]
             found["span"] = compared(spans, agent.span, step, rounding=1e-12 * (agent.span + r_max))
-        return {name: found[name] for name in self.names}, {"tightness": self._tightness}
+        shown = {"tightness": self._tightness} if self._tightness["step"] else {}
+        return {name: found[name] for name in self.names}, shown
 
     @property
     def _farthest_row(self) -> float:
         """No row is farther from p̄ than this, in the distance of the set: ℓ₁, KL(p̄, p) or that of one entry."""
-        return EVERYTHING if isinstance(self.agent, UCRL2) else np.inf if isinstance(self.agent, KLUCRL) else 1.0
+        balls = isinstance(self.agent, (UCRL2, TabularUCCRL))
+        return EVERYTHING if balls else np.inf if isinstance(self.agent, KLUCRL) else 1.0
 
     def _at_pairs(
         self, cases: list[Nearest], which: NDArray[np.bool_], step: Floats, rounding: float, most: float = np.inf
@@ -527,7 +555,7 @@ class SetsAuditor:
         """The planned gain is at least g*, in the episodes in which that is guaranteed."""
         agent, truth = self.agent, self.truth
         truncates = np.array([record.truncates for record in self._records])
-        if isinstance(agent, SCAL) and truth.span > agent.span * (1.0 + 1e-9):
+        if isinstance(agent, (SCAL, TabularUCCRL)) and truth.span > agent.span * (1.0 + 1e-9):
             return not_applicable(
                 f"the optimal bias has span {truth.span:.6g}, more than c = {agent.span:g}: the theorem does not apply"
             )
