@@ -41,6 +41,7 @@ soak: $(VENV)/.test-ready
 	@GAINFUL_PROBLEMS=20000 $(BIN)/python -m pytest -q -s tests/planning/test_float64_edge.py
 	@GAINFUL_KILLS=200 $(BIN)/python -m pytest -q tests/experiments/test_crashes.py tests/live/test_crashes.py tests/experiments/test_dask.py
 	@GAINFUL_KILLS=1000 $(BIN)/python -m pytest -q -s tests/serve/test_kills.py
+	@GAINFUL_MUTANTS=all $(BIN)/python -m pytest -q tests/audit/test_mutations.py
 	@GAINFUL_REQUESTS=10000 $(BIN)/python -m pytest -q -s tests/serve/test_schemathesis.py
 
 lint: $(VENV)/.test-ready

@@ -40,6 +40,8 @@ class Mutant:
     audited: tuple[str, ...] = RIVER
     compiled: bool = False
     """Whether plain Python would take longer than compiling a copy of the sources."""
+    horizon: str = "600"
+    """Steps, few because they are made in plain Python; the mistake shows by then."""
 
 
 _BONUS, _SCOPT = "optimism/scal_plus.py", "planning/scopt_on_counts.py"

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.audit.mutants import KL, LQG, MUTANTS, RIVER, UCRL2, Mutant, audited
+from tests.audit.mutants_of_baselines import MUTANTS_OF_BASELINES
 from tests.cli.conftest import Gainful
 from tests.cli.conftest import gainful as gainful
 
-HORIZON = "600"
-"""Steps, few because they are made in plain Python; every mistake shows by then."""
+HORIZON = Mutant.horizon
+EVERY_MUTANT = "GAINFUL_MUTANTS"
+"""Set by make soak, which audits all of them; make test-all takes a few of each agent, for as many statements."""
+MOST_OF_AN_AGENT = 3
 
 
 def violated(found: dict[str, Any]) -> set[str]:
@@ -25,13 +30,28 @@ IN_EVERY_TEST = ("β halved",)
 """The others are for make test-all."""
 
 
+def chosen_of_baselines() -> list[Mutant]:
+    """All mistakes of the other agents, or the first few of each agent."""
+    if os.environ.get(EVERY_MUTANT):
+        return list(MUTANTS_OF_BASELINES)
+    first: dict[tuple[str, ...], dict[tuple[str, ...], Mutant]] = defaultdict(dict)
+    for mutant in MUTANTS_OF_BASELINES:
+        agent = first[mutant.audited[mutant.audited.index("--agent") :][:2]]
+        if len(agent) < MOST_OF_AN_AGENT:
+            agent.setdefault(mutant.noticed, mutant)
+    return [mutant for agent in first.values() for mutant in agent.values()]
+
+
 @pytest.mark.parametrize(
     "mutant",
-    [m if m.name in IN_EVERY_TEST else pytest.param(m, marks=pytest.mark.slow) for m in MUTANTS],
+    [
+        m if m.name in IN_EVERY_TEST else pytest.param(m, marks=pytest.mark.slow)
+        for m in (*MUTANTS, *chosen_of_baselines())
+    ],
     ids=lambda mutant: mutant.name,
 )
 def test_the_audit_notices(mutant: Mutant, tmp_path: Path) -> None:
-    found = audited(mutant, tmp_path, runs=1, horizon=HORIZON, compiled=mutant.compiled)
+    found = audited(mutant, tmp_path, runs=1, horizon=mutant.horizon, compiled=mutant.compiled)
     assert violated(found).issuperset(mutant.noticed), violated(found)
     assert found["exit_code"] == 1
     assert not found["ok"]

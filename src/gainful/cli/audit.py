@@ -22,6 +22,11 @@ STYLES = {"certified": "green", "violated": "bold red", "inconclusive": "yellow"
     "implied": "dim",
     "no theorem": "cyan",
 }
+UNUSUAL_MODELS = {
+    "given_up": "had states that are all but cut off: their plans have no certified precision",
+    "redrawn": "had no single gain and were drawn again",
+}
+"""What PSRL and Opt-PSRL say of some samples."""
 
 
 def audit(
@@ -385,4 +390,9 @@ def _lines(one: Audit) -> list[str]:
     if any(made["repaired"] for made in plans):
         swept, repaired = (sum(made[how] for made in plans) for how in ("swept", "repaired"))
         lines.append(f"plans: {swept:,} swept the whole model, {repaired:,} repaired the one before")
+    lines += [
+        f"{numbers.count(number, 'model')} of all runs {what}"
+        for name, what in UNUSUAL_MODELS.items()
+        if (number := sum(run.shown.get(name, 0) for run in one.runs))
+    ]
     return lines if not one.note else [*lines, f"note: {one.note}"]
