@@ -159,7 +159,9 @@ def test_values_of_both_signs_have_an_axis_for_both_and_zeros_are_gaps_that_are_
     assert ax.get_ylim()[0] < -1.5
     zero = plot.regret([run_of([0.0, 2.0, 4.0]), run_of([0.0, 1.0, 5.0])]).axes[0]
     assert zero.get_yscale() == "log"
-    assert any("not above 0" in t.get_text() for t in zero.texts)
+    assert "not above 0" in zero.get_title(loc="left")
+    runs = plot.regret([run_of([1.0, -2.0, 4.0]), run_of([1.0, 5.0, 5.0])], seeds=True).axes[0]
+    assert runs.get_yscale() == "symlog"  # for the single runs
     never = plot.regret(run_of([0.0, -2.0, -4.0])).axes[0]
     assert never.get_yscale() == "linear"
 

@@ -215,7 +215,7 @@ def test_hostile_names_are_shown_as_text_and_run_nothing(file: Path, look: Look)
     assert sorted(text.rstrip("…") for text in sides) == sorted(a[:28] if len(a) > 30 else a for a in AGENTS)
     assert page.locator("main img, main i, main b, a[href^=javascript]").count() == 0
     assert page.locator("script").count() == 3
-    assert page.locator(".notes p").all_inner_texts() == ["First <i>note</i>.", "Second note & more."]
+    assert page.locator(".notes p").all_text_contents() == ["First <i>note</i>.", "Second note & more."]
 
 
 @pytest.mark.slow

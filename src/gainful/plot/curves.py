@@ -195,8 +195,7 @@ def _of_width(panels: list[Panel], style: CurveStyle, preset: Preset) -> Figure:
     figure = new_figure(preset.width, preset.width)
     axes = [figure.add_axes((0.1, 0.1, 0.8, 0.8), label=f"panel {i}") for i in range(len(panels))]
     characters = int(preset.width / columns / (sizes.below * 0.0078))
-    for one, panel in zip(axes, panels, strict=True):
-        _panel(one, panel, style, characters, sizes)
+    lines = max(_panel(one, panel, style, characters, sizes) for one, panel in zip(axes, panels, strict=True))
     tall = preset.panel_height if rows == 1 else 0.85 * preset.panel_height
     beside = _names_beside(figure, axes, panels, preset, tall)
     legend = None
@@ -206,7 +205,6 @@ def _of_width(panels: list[Panel], style: CurveStyle, preset: Preset) -> Figure:
     notes = _notes(panels)
     under = below + 0.02 * sizes.note * len(notes) + 0.03
     left, right = max(_left_room(one) for one in axes) + 0.03, beside + 0.14 * inch
-    lines = max((t.get_text().count("\n") + 1 for one in axes for t in one.texts[:1]), default=1)
     named = sizes.title * 1.5 if any(panel.environment for panel in panels) else 0.0
     top = (named + sizes.below * (1.2 + 1.45 * lines)) / 72
     bottom = (sizes.tick + sizes.axis) / 72 * 1.75
@@ -228,29 +226,22 @@ def _of_width(panels: list[Panel], style: CurveStyle, preset: Preset) -> Figure:
 def _names_beside(figure: Figure, axes: list[Axes], panels: list[Panel], preset: Preset, tall: float) -> float:
     """Name the lines at their ends; the inches that the names need beside every panel, or 0 if they do not fit."""
     cell = preset.width / min(len(panels), preset.columns)
-    widths = []
+    widths: list[float] = []
+    headings = [len(one.texts) for one in axes]
     for one, panel in zip(axes, panels, strict=True):
         named = [line for line in panel.lines if line.known and line.agent]
         if len(named) > LINES_NAMED_AT_THEIR_ENDS:
             widths.append(-1.0)
         elif named:
-            before = len(one.texts)
             widths.append(name_ends(figure, one, named, tall, preset.sizes, preset.longest_name))
-            if widths[-1] > (0.42 if len(panels) == 1 else 0.3) * cell:
+            if widths[-1] > (0.42 if len(panels) == 1 else 0.36) * cell:
                 widths[-1] = -1.0
-            if widths[-1] < 0.0:
-                _remove_texts(one, before)
     if min(widths, default=-1.0) < 0.0:
-        for one in axes:
-            _remove_texts(one, 1)
+        for one, kept in zip(axes, headings, strict=True):
+            for text in list(one.texts)[kept:]:
+                text.remove()
         return 0.0
     return max(widths)
-
-
-def _remove_texts(ax: Axes, kept: int) -> None:
-    """Remove the texts of axes but the first ones."""
-    for text in list(ax.texts)[kept:]:
-        text.remove()
 
 
 def _fitting_legend(figure: Figure, panels: list[Panel], sizes: TextSizes, wide: float) -> Any:
@@ -272,12 +263,14 @@ def _left_room(ax: Axes) -> float:
     return 0.4 if box is None else float(ax.get_window_extent().x0 - box.x0) / figure_of(ax).dpi
 
 
-def _panel(ax: Axes, panel: Panel, style: CurveStyle, wide: int = 80, sizes: TextSizes = USUAL_SIZES) -> None:
-    """Draw one panel; a line of its heading has at most `wide` characters."""
+def _panel(ax: Axes, panel: Panel, style: CurveStyle, wide: int = 80, sizes: TextSizes = USUAL_SIZES) -> int:
+    """Draw one panel; a line under its heading has at most `wide` characters. The number of these lines."""
     shown_lines = [line for line in panel.lines if line.known]
     centres = np.concatenate([line.centre[np.isfinite(line.centre)] for line in shown_lines] or [np.empty(0)])
     above = centres[centres > 0.0]
-    two_sided = style.log and above.size > 0 and bool((centres < 0.0).any())
+    least = min([float(np.nanmin(values)) for line in shown_lines for _, values in line.each], default=0.0)
+    least = min(least, float(centres.min()) if centres.size else 0.0)
+    two_sided = style.log and above.size > 0 and least < 0.0
     log_y = style.log and above.size > 0 and not two_sided
     floor = float(above.min()) / 2 if above.size else 0.0
     for line in shown_lines:
@@ -292,11 +285,13 @@ def _panel(ax: Axes, panel: Panel, style: CurveStyle, wide: int = 80, sizes: Tex
     calm(ax, sizes=sizes)
     if style.log:
         ax.set_xscale("log")
+    else:
+        ax.xaxis.set_major_formatter(lambda steps, _: f"{steps:,.0f}")
     if log_y:
         ax.set_yscale("log", nonpositive="mask")
         ax.set_ylim(bottom=max(floor, ax.get_ylim()[0]))
     if two_sided:
-        _both_signs(ax, float(centres.min()), float(centres.max()))
+        _both_signs(ax, least, float(centres.max()))
     ends = [line.steps[[0, -1]] for line in shown_lines if line.steps.size]
     if ends and min(e[0] for e in ends) < max(e[1] for e in ends):
         ax.set_xlim(min(e[0] for e in ends), max(e[1] for e in ends))
@@ -305,11 +300,12 @@ def _panel(ax: Axes, panel: Panel, style: CurveStyle, wide: int = 80, sizes: Tex
     gaps = log_y and bool((centres <= 0.0).any())
     said = _says(shown_lines, style) + ("; gaps: not above 0" if gaps else "")
     heading(ax, shown(panel.environment, wide), textwrap.fill(said, wide), sizes=sizes)
+    return len(textwrap.wrap(said, wide))
 
 
 def _both_signs(ax: Axes, low: float, high: float) -> None:
     """An axis that is linear near 0 and logarithmic beyond, with a line at 0."""
-    linear = 10.0 ** math.floor(math.log10(max(-low, NEAR_ZERO * max(high, -low))))
+    linear = 10.0 ** math.floor(math.log10(max(-low / 10, NEAR_ZERO * max(high, -low))))
     ax.set_yscale("symlog", linthresh=linear, linscale=0.6)
     ax.axhline(0.0, color=PALE, linewidth=0.8, zorder=1, label="_zero")
 

@@ -42,7 +42,7 @@ class Preset:
 
 PRESETS: dict[str, Preset] = {
     "column": Preset(3.25, 1.9, TextSizes(8.5, 8.0, 7.0, 7.0, 6.5, 5.5, 1.3), 1, 14),
-    "page": Preset(6.75, 2.3, TextSizes(9.5, 9.0, 8.0, 8.0, 7.5, 6.0, 1.5), 2, 16),
+    "page": Preset(6.75, 2.3, TextSizes(9.5, 9.0, 8.0, 8.0, 7.5, 6.0, 1.5), 2, 14),
     "slide": Preset(12.0, 4.6, TextSizes(22.0, 20.0, 17.0, 17.0, 15.0, 11.0, 3.2), 2, 13),
 }
 """A column of a paper with two, the whole width of its page, and a slide with the proportions 16:9."""

@@ -143,7 +143,7 @@ def fitted(ax: Axes, text: str) -> str:
 
 
 def heading(ax: Axes, title: str, below: str = "", *, room: float = 0.0, sizes: TextSizes = USUAL_SIZES) -> None:
-    """A title on the left, with smaller grey lines under it; `room` points are left free above the axes."""
+    """A title on the left, with smaller grey lines under it or alone; `room` points are left free above the axes."""
     from matplotlib.transforms import ScaledTranslation
 
     def above(points: float) -> Any:
@@ -153,6 +153,10 @@ def heading(ax: Axes, title: str, below: str = "", *, room: float = 0.0, sizes: 
     if title:
         pad = room + 0.9 * sizes.below + sizes.below * 13 / 9 * lines
         plain(ax.set_title(shown(title, 90), loc="left", fontsize=sizes.title, color=INK, pad=pad))
+    elif below:  # in place of the title, so that it counts as one where a figure is cut to its content
+        pad = room + 7 / 9 * sizes.below
+        plain(ax.set_title(below, loc="left", fontsize=sizes.below, color=PALE, pad=pad))
+        return
     if below:
         text = ax.text(
             0,

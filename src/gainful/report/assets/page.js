@@ -98,7 +98,7 @@
 
   // a scale for values of both signs: linear near 0, logarithmic beyond
   function two_sided(low, high) {
-    const c = Math.pow(10, Math.floor(Math.log10(Math.max(-low, high * 1e-4)))), to = (v) => Math.sign(v) * Math.log10(1 + Math.abs(v) / c);
+    const c = Math.pow(10, Math.floor(Math.log10(Math.max(-low / 10, high * 1e-4)))), to = (v) => Math.sign(v) * Math.log10(1 + Math.abs(v) / c);
     const at = [0], power = (k) => (k === 0 ? "1" : k === 1 ? "10" : `10<sup>${k}</sup>`.replace("-", "−"));
     const words = ["0"], first = Math.round(Math.log10(c)), decades = Math.ceil(Math.log10(Math.max(high, -low) / c)), every = Math.max(1, Math.ceil(decades / 6));
     for (let k = 0; k <= decades; k += every) {
@@ -125,6 +125,10 @@
         first = Math.min(first, grid[i]); last = Math.max(last, grid[i]);
         if (v > 0) { least = Math.min(least, v); most = Math.max(most, v); }
         if (v < 0) lowest = Math.min(lowest, v);
+      }
+      if (state.seeds && curve.runs) {
+        const values = floats(curve.runs), k = curve.run_steps.length;
+        values.forEach((v, i) => { lowest = Math.min(lowest, perStep ? v / grid[curve.run_steps[i % k]] : v); });
       }
     }
     const scaled = known && state.y === "log", both = scaled && lowest < 0 && most > 0, logY = scaled && !both && most > 0;
@@ -201,7 +205,7 @@
   function distribution(node, env) {
     const shown = env.order.map((j) => env.agents[j]).filter((agent) => agent.finals.length).reverse(), traces = [];
     const all = shown.flatMap((agent) => agent.finals), least = Math.min(...all), most = Math.max(...all), log = least > 0 && most > 8 * least;
-    const name = (agent) => text(agent.name.length > 30 ? agent.name.slice(0, 28) + "…" : agent.name);
+    const most_letters = narrow(node) ? 20 : 30, name = (agent) => text(agent.name.length > most_letters ? agent.name.slice(0, most_letters - 2) + "…" : agent.name);
     shown.forEach((agent, k) => {
       const many = agent.finals.length > 200, tint = colour(agent.index);
       traces.push({
@@ -213,7 +217,7 @@
     });
     return [traces, layout(node, {
       height: 76 + Math.max(26, Math.min(44, 700 / shown.length)) * shown.length, margin: { l: 12, r: 14, t: 6, b: 46 }, showlegend: false,
-      xaxis: axis(env.finals_name + " at the last step", log ? "log" : "linear", log ? Object.assign(decades(least, most), { range: [Math.log10(least) - 0.08, Math.log10(most) + 0.08] }) : {}),
+      xaxis: axis(env.finals_name + (narrow(node) ? "" : " at the last step"), log ? "log" : "linear", log ? Object.assign(decades(least, most), { range: [Math.log10(least) - 0.08, Math.log10(most) + 0.08] }) : {}),
       yaxis: axis("", "linear", { tickvals: shown.map((_, k) => k), ticktext: shown.map(name), tickformat: "", showgrid: false, showline: false, ticks: "", range: [-0.6, shown.length - 0.4] }),
     })];
   }
