@@ -23,6 +23,9 @@ from gainful.archive import CHECKSUM_WORDS
 from gainful.cli.main import run as command
 from gainful.errors import InvalidAgentError, InvalidArgumentError, InvalidMDPError, MemoryLimitError
 from gainful.experiments.spec import read_spec
+from gainful.experiments.wire_format import pack, unpack
+from gainful.live.history_files import pack_history, salvage, sealed, unpack_history
+from gainful.live.journal import read_history
 from gainful.machine import MEMORY_VARIABLE, bytes_of, memory_limit, total_memory
 
 
@@ -125,6 +128,41 @@ def test_a_small_archive_that_inflates_to_gigabytes(tmp_path: Path) -> None:
             MemoryLimitError, match=r"bomb: what is in the file would take about 12 MB .* limit is 10 MB"
         ):
             load(path)
+
+
+def test_a_history_file_that_inflates_to_gigabytes(tmp_path: Path) -> None:
+    """3 MB of zeros in the limit of 1 MB, as one member and as many."""
+    gf.set_max_memory("1 MB")
+    for bomb in (pack_history(bytes(3 << 20)), sealed(gzip.compress(bytes(1 << 18)) * 12)):
+        assert len(bomb) < 8000
+        with pytest.raises(MemoryLimitError, match=r"history-1-9\.gz: what is in it"):
+            unpack_history(bomb, "history-1-9.gz")
+        with pytest.raises(MemoryLimitError):
+            salvage(bomb)
+    (tmp_path / "history-1-9.gz").write_bytes(pack_history(bytes(3 << 20)))
+    with pytest.raises(MemoryLimitError):
+        read_history(tmp_path / "history-1-9.gz")
+    assert unpack_history(pack_history(bytes(1 << 18))) == bytes(1 << 18)
+
+
+def test_a_stored_result_that_inflates_to_gigabytes() -> None:
+    gf.set_max_memory("1 MB")
+    packed = pack({"gain": 0.5}, {"regret": np.zeros(1 << 19)})
+    assert len(packed) < 8000
+    with pytest.raises(MemoryLimitError, match="a packed result: what is in it"):
+        unpack(packed)
+    values, arrays = unpack(pack({"gain": 0.5}, {"regret": np.arange(1000.0)}))
+    assert (values, arrays["regret"].tolist()) == ({"gain": 0.5}, list(range(1000)))
+
+
+def test_compressed_data_that_ends_early_is_damage() -> None:
+    whole = gzip.compress(np.random.default_rng(0).bytes(20_000))
+    for cut in (1, 100, len(whole) - 1):
+        with pytest.raises(ValueError, match="early"):
+            unpack_history(whole[:cut])
+    assert len(salvage(whole[:-100])) > 10_000
+    with pytest.raises(ValueError, match="not a packed result"):
+        unpack(pack({}, {"x": np.arange(100)})[:-4])
 
 
 def test_an_array_that_says_it_is_larger_than_its_data(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from gainful.experiments.wire_format import RunResult
 from gainful.live import DurableAgent, open_agent
 from tests.live.lives import CONFIG, bits, reward_at, state_at
 from tests.power_cuts.recording import MARKS
+from tests.power_cuts.service import served
 
 AGENT = Path("folder/of its own/agent")
 """The folder of the agent on its disk; the folders above it are made with it."""
@@ -142,7 +143,17 @@ def experiment(disk: Path, *, spec: str) -> None:
     run_experiment(spec, disk / RESULTS, jobs=1, checkpoint_every=0.001, watcher=Watcher())
 
 
-WORKLOADS: dict[str, Callable[..., None]] = {"live": live, "sweep": sweep, "experiment": experiment}
+def service(disk: Path, *, seed: int, steps: int) -> None:
+    """A service whose agents are created, given new keys and archived."""
+    served(disk, Marks(disk), seed, steps)
+
+
+WORKLOADS: dict[str, Callable[..., None]] = {
+    "live": live,
+    "sweep": sweep,
+    "experiment": experiment,
+    "service": service,
+}
 
 if __name__ == "__main__":
     name, disk, options = sys.argv[1:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import stat
 from collections.abc import Callable
@@ -9,8 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from gainful.atomic_files import make_folder
+from gainful.checked_json import to_checked_json
 from gainful.live import open_agent
-from gainful.serve.keys import admin_key
+from gainful.locks import FolderLock
+from gainful.serve.agent_registry import open_registry
+from gainful.serve.agent_slot import OpenOptions
+from gainful.serve.keys import admin_key, hashed
+from gainful.serve.limits import Limits
 from tests.serve.service import CONFIG, served
 
 WANTED = {"request_id": "make", "config": CONFIG}
@@ -139,3 +146,32 @@ def test_an_admin_key_that_a_kill_left_empty_is_made_again(tmp_path: Path, monke
     assert admin_key(tmp_path / "admin.key")[0] == key
     assert stat.S_IMODE((tmp_path / "admin.key").stat().st_mode) == 0o600
     assert sorted(p.name for p in tmp_path.iterdir()) == ["admin.key", "admin.key.check"]
+
+
+def test_a_record_whose_checksum_was_lost_counted_as_an_old_one(tmp_path: Path) -> None:
+    """Without the word "sha256", a record looked like one of the first version; those still open."""
+    place = tmp_path / "agents" / "pump"
+    make_folder(place)
+    durable_agent(place / "journal")
+    written = {"version": "2", "id": "pump", "key": hashed("k" * 40)}
+    (place / "card.json").write_bytes(to_checked_json(written))
+
+    async def opened() -> tuple[list[str], str]:
+        options = OpenOptions("off", "inline")
+        registry = open_registry(tmp_path, "a" * 40, options, Limits(), FolderLock(tmp_path))
+        await registry.close()
+        return registry.warnings, registry.records["pump"].key
+
+    def found() -> tuple[list[str], str]:
+        return asyncio.run(opened())
+
+    assert found() == ([], written["key"])
+    for text, problem in (
+        (json.dumps(written), "its checksum is missing"),
+        (to_checked_json({**written, "version": "3"}).decode(), "it is of version '3'"),
+    ):
+        (place / "card.json").write_text(text)
+        (warning,), key = found()
+        assert (problem in warning, key) == (True, "")
+    (place / "card.json").write_text(json.dumps({k: v for k, v in written.items() if k != "version"}))
+    assert found() == ([], written["key"])

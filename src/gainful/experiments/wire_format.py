@@ -17,6 +17,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from gainful.errors import MemoryLimitError
+from gainful.inflating import inflated
+
 RESULT_MAGIC = b"GFR2"
 _HEADER_LENGTH = struct.Struct("<I")
 _FRAME_LENGTH = struct.Struct("<Q")
@@ -33,9 +36,9 @@ def pack(values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The values and arrays that `pack` was given; ValueError for anything else."""
+    """The values and arrays that `pack` was given; ValueError for anything else, MemoryLimitError beyond the limit."""
     try:
-        raw = zlib.decompress(_checked_body(data))
+        raw = inflated(_checked_body(data), "zlib", "a packed result")
         (length,) = _HEADER_LENGTH.unpack_from(raw)
         header = json.loads(raw[4 : 4 + length].decode())
         at, arrays = 4 + length, {}
@@ -49,6 +52,8 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         if at != len(raw) or not isinstance(header["values"], dict):
             raise ValueError("its header does not describe what follows")
         values: dict[str, Any] = header["values"]
+    except MemoryLimitError:
+        raise
     except Exception as error:  # what was damaged may make zlib, json and NumPy raise almost anything
         raise ValueError(f"not a packed result: {error}") from error
     return values, arrays

@@ -6,9 +6,12 @@ SHA-256 of everything before it. `gunzip` reads it like any other file. Files of
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import zlib
+
+from gainful.inflating import Inflating, inflated
 
 _FIELD = b"\x24\x00GF\x20\x00"  # length of the extra field, its name, length of its contents
 _HEAD = b"\x1f\x8b\x08\x04" + bytes(5) + b"\xff" + _FIELD
@@ -38,27 +41,23 @@ def members_of(data: bytes) -> bytes:
     return data
 
 
-def unpack_history(data: bytes) -> bytes:
-    """The records of a history file; a ValueError if it is not as it was written."""
+def unpack_history(data: bytes, name: str = "a history file") -> bytes:
+    """The records of a history file; a ValueError if it is not as it was written.
+
+    Raises
+    ------
+    MemoryLimitError
+        If it inflates to more than the memory limit.
+    """
     try:
-        return gzip.decompress(members_of(data))
-    except (EOFError, OSError, zlib.error) as error:
+        return inflated(members_of(data), "gzip", name)
+    except (EOFError, zlib.error) as error:
         raise ValueError(str(error) or type(error).__name__) from error
 
 
-def salvage(data: bytes) -> bytes:
+def salvage(data: bytes, name: str = "a history file") -> bytes:
     """The bytes that can be decompressed, member by member, up to the first damage."""
-    out = b""
-    while data:
-        stream = zlib.decompressobj(wbits=31)
-        try:
-            for at in range(0, len(data), 1 << 12):
-                out += stream.decompress(data[at : at + (1 << 12)])
-                if stream.eof:
-                    data = stream.unused_data + data[at + (1 << 12) :]
-                    break
-            else:
-                return out
-        except zlib.error:
-            return out
-    return out
+    found = Inflating("gzip", name)
+    with contextlib.suppress(zlib.error):
+        found.feed(data)
+    return found.contents()

@@ -11,7 +11,7 @@ from pathlib import Path
 from zlib import crc32
 
 from gainful.atomic_files import sync_folder, write_file
-from gainful.errors import DamagedJournalError, JournalError
+from gainful.errors import DamagedJournalError, JournalError, MemoryLimitError
 from gainful.live.end_marker import EndMarker, JournalEnd, read_end
 from gainful.live.folder import SEGMENT_HEADER_SIZE, AgentDescription, Folder, segment_header
 from gainful.live.history_files import members_of, pack_history, sealed, unpack_history
@@ -385,7 +385,9 @@ def history_records(folder: Folder, layout: RecordLayout, first: int, last: int)
 def read_history(path: Path) -> bytes:
     """The records of a compacted file; a DamagedJournalError if it is not as it was written."""
     try:
-        return unpack_history(_bytes_of(path))
+        return unpack_history(_bytes_of(path), str(path))
+    except MemoryLimitError:
+        raise
     except ValueError as error:
         raise _damaged_history(path, error) from error
 

@@ -286,7 +286,7 @@ def _intact(folder: Folder, layout: RecordLayout, problems: list[str]) -> dict[i
             continue
         except ValueError as error:
             problems.append(f"{path.name}: {error}")
-        _gather(layout, salvage(raw), 0, path.name, records, problems)
+        _gather(layout, salvage(raw, str(path)), 0, path.name, records, problems)
     for _, path in folder.segments():
         try:
             raw = path.read_bytes()

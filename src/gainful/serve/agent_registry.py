@@ -42,6 +42,8 @@ from gainful.serve.problem_details import ProblemError
 from gainful.serve.worker_pool import WorkerPool
 
 RECORD_FILE = "card.json"
+RECORDS_WITHOUT_CHECKSUM, RECORD_VERSION = "1", "2"
+"""Records of the first version may have no checksum; those of the second say their version, and must have one."""
 JOURNAL_FOLDER = "journal"
 CONSTRUCTION_ERRORS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError)
 """What a class may raise when it is given arguments that it never expected."""
@@ -469,7 +471,12 @@ def _read_record(folder: Path) -> AgentRecord:
 
 
 def _parse_record(content: bytes) -> AgentRecord:
-    members, _ = from_checked_json(content)  # records of earlier versions have no checksum
+    members, checked = from_checked_json(content)
+    version = members.pop("version", RECORDS_WITHOUT_CHECKSUM)
+    if version != RECORDS_WITHOUT_CHECKSUM and not checked:
+        raise ValueError("its checksum is missing")
+    if version not in (RECORDS_WITHOUT_CHECKSUM, RECORD_VERSION):
+        raise ValueError(f"it is of version {version!r}, this gainful reads up to {RECORD_VERSION}")
     known = {field.name for field in fields(AgentRecord)}
     if not set(members) <= known or "id" not in members or not all(isinstance(x, str) for x in members.values()):
         raise ValueError("it is not the record of an agent")
@@ -478,7 +485,7 @@ def _parse_record(content: bytes) -> AgentRecord:
 
 def _write_record(folder: Path, record: AgentRecord) -> None:
     try:
-        write_file(folder / RECORD_FILE, to_checked_json(asdict(record)), mode=0o600)
+        write_file(folder / RECORD_FILE, to_checked_json({"version": RECORD_VERSION, **asdict(record)}), mode=0o600)
     except OSError as error:
         raise JournalError(
             f"{RECORD_FILE} cannot be written: {error.strerror or error}", name=record.id, hint=CHECK_THE_DISK
