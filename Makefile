@@ -35,8 +35,9 @@ floors: $(VENV)/.test-ready
 	@$(BIN)/uv pip install --quiet --python .venv-floors/bin/python "pytest>=8" "pytest-xdist>=3.5" "hypothesis>=6.100" "httpx>=0.27"
 	@.venv-floors/bin/python -m pytest $(PARALLEL) -m "not slow" $(FLOOR_TESTS)
 
+# The flips take about half an hour of CPU, half of it for durable agents: one kind of folder for each worker.
 soak: $(VENV)/.test-ready
-	@GAINFUL_FLIPS=all $(BIN)/python -m pytest -q -m "not slow" tests/test_flipped_bits.py
+	@GAINFUL_FLIPS=all $(BIN)/python -m pytest -v -rP -n auto --dist load -m "not slow" tests/test_flipped_bits.py
 	@GAINFUL_CUTS=1000 $(BIN)/python -m pytest -q -s tests/power_cuts
 	@GAINFUL_PROBLEMS=20000 $(BIN)/python -m pytest -q -s tests/planning/test_float64_edge.py
 	@GAINFUL_KILLS=200 $(BIN)/python -m pytest -q tests/experiments/test_crashes.py tests/live/test_crashes.py tests/experiments/test_dask.py
