@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from gainful.live.logs import fit_log
     from gainful.live.opening import open_agent
     from gainful.machine import set_max_memory
+    from gainful.mdp.ergodicity import is_ergodic
     from gainful.mdp.model import MDP
     from gainful.mdp.structure import Structure, structure
     from gainful.mdp.units import Units
@@ -67,11 +68,15 @@ if TYPE_CHECKING:
     from gainful.simulation.many import simulate_many
     from gainful.simulation.run import Run
     from gainful.simulation.simulate import simulate
+    from gainful.theory.hardness import Hardness, hardness
 
 # name -> module that defines it; loaded on first use, so that `import gainful` stays instant
 _HOME = {
     "MDP": "gainful.mdp.model",
     "Units": "gainful.mdp.units",
+    "is_ergodic": "gainful.mdp.ergodicity",
+    "Hardness": "gainful.theory.hardness",
+    "hardness": "gainful.theory.hardness",
     "Structure": "gainful.mdp.structure",
     "structure": "gainful.mdp.structure",
     "Partition": "gainful.partition",
@@ -152,6 +157,7 @@ __all__ = [
     "EpsilonGreedyQ",
     "Evaluation",
     "Fixed",
+    "Hardness",
     "HashedCounts",
     "KLSCALPlus",
     "LearnedPolicy",
@@ -178,7 +184,9 @@ __all__ = [
     "finite_horizon_value_iteration",
     "fit",
     "fit_log",
+    "hardness",
     "hitting_times",
+    "is_ergodic",
     "learned_policy",
     "live",
     "load_agent",

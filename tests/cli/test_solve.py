@@ -224,3 +224,12 @@ def test_what_if_names_the_nearest_change_of_policy(gainful: Gainful) -> None:
     page = gainful("solve", "riverswim", "--what-if").out
     assert "what if a reward changes" in page
     assert "solved again: with +0.423622" in page
+
+
+def test_hardness_is_shown_and_in_the_json(gainful: Gainful) -> None:
+    text = gainful("solve", "riverswim-ergodic", "--hardness").out
+    assert "how hard it is to learn" in text
+    assert "26.3585  of regret over ln T" in text
+    told = gainful("solve", "riverswim", "--hardness", "--json").data["hardness"]
+    assert (told["ergodic"], told["slope"]) == (False, None)
+    assert told["diameter"] == pytest.approx(14.722338, rel=0, abs=1e-6)

@@ -52,10 +52,10 @@ class Solution:
         """The states whose value the span constraint truncates."""
         return frozenset(int(s) for s in self.plan.details.get("truncated", ()))
 
-    def json_chunks(self, what_if: dict[str, Any] | None = None) -> Iterator[str]:
+    def json_chunks(self, extra: dict[str, Any]) -> Iterator[str]:
         """One JSON object with one line per state of the policy, in pieces, because there may be a million states."""
         head = json.dumps(
-            self._head() | ({} if what_if is None else {"what_if": what_if}),
+            self._head() | extra,
             indent=2,
             ensure_ascii=False,
             allow_nan=False,

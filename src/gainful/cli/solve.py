@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gainful.cli import completion, console, failures, options
+
+if TYPE_CHECKING:
+    from gainful.mdp.model import MDP
+    from gainful.theory.hardness import Hardness
 
 
 def solve(
@@ -57,6 +62,13 @@ def solve(
             help="Also show which reward or transition, changed by how much, changes the gain or the optimal action.",
         ),
     ] = False,
+    hard: Annotated[
+        bool,
+        typer.Option(
+            "--hardness",
+            help="Also show how hard it is to learn: ergodicity, gaps, local diameter, mixing; takes longer.",
+        ),
+    ] = False,
     as_json: Annotated[
         bool,
         typer.Option(
@@ -78,6 +90,7 @@ def solve(
     gainful solve transitions.csv --json
     gainful solve queue.csv --rates --span 12
     gainful solve riverswim --what-if
+    gainful solve riverswim --hardness
     """  # noqa: D301
     from gainful.cli.solution import find_solution
     from gainful.cli.source import read_number, read_source
@@ -91,11 +104,25 @@ def solve(
         name = mdp.name or source
         solution = find_solution(name, mdp, precision=width, span=bound, diameter=diameter, say=say)
         found = sensitivity(mdp) if what_if else None
+        difficulty = _hardness_of(mdp, say) if hard else None
     if as_json:
-        console.write(solution.json_chunks(None if found is None else what_if_json(found)))
+        extra = {} if found is None else {"what_if": what_if_json(found)}
+        extra |= {} if difficulty is None else {"hardness": difficulty.to_dict()}
+        console.write(solution.json_chunks(extra))
         return
     from gainful.cli.solution_page import page
 
     console.show(*page(solution, width, states_shown))
     if found is not None:
         console.show(*what_if_tables(found))
+    if difficulty is not None:
+        from gainful.cli.hardness import hardness_page
+
+        console.show(*hardness_page(difficulty))
+
+
+def _hardness_of(mdp: MDP, say: Callable[[str], None]) -> Hardness:
+    from gainful.theory.hardness import hardness
+
+    say("measuring how hard it is to learn")
+    return hardness(mdp)

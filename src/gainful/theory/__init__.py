@@ -4,6 +4,7 @@ They are written from the papers in plain NumPy, independently of the compiled c
 wrong in one of the two places disagrees with the other.
 """
 
+from gainful.theory.asymptotic import AsymptoticSlope, asymptotic_slope
 from gainful.theory.baselines import (
     mbie_eb_bonus,
     opt_psrl_lower,
@@ -54,10 +55,12 @@ from gainful.theory.sharp import bernstein_bonus, sharp_beta, sharp_bonus
 from gainful.theory.sharp_regret import SharpTerms, sharp_terms
 
 __all__ = [
+    "AsymptoticSlope",
     "CKLScalPlusTerms",
     "KLScalPlusTerms",
     "RegretTerms",
     "SharpTerms",
+    "asymptotic_slope",
     "authors_bonus",
     "bernstein_bonus",
     "binary_kl",

@@ -1,0 +1,49 @@
+"""How hard an MDP is to learn: published numbers of RiverSwim, and what is left out."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import gainful as gf
+
+
+@pytest.mark.parametrize(("n", "diameter"), [(6, 14.72), (12, 34.72), (20, 61.39), (100, 328.06)])
+def test_riverswim_has_the_published_diameter_local_diameter_and_support(n: int, diameter: float) -> None:
+    """Bourel, Maillard & Talebi 2020, tables 1 and 2."""
+    found = gf.hardness(gf.environments.riverswim(n))
+    assert found.diameter == pytest.approx(diameter, rel=0, abs=0.005)
+    assert found.local_diameter == pytest.approx(6.67, rel=0, abs=0.01)
+    assert found.support == pytest.approx(1.40, rel=0, abs=0.005)
+    assert (found.ergodic, found.slope) == (False, None)
+
+
+def test_gaps_span_and_variance_are_those_of_the_definition() -> None:
+    mdp = gf.environments.riverswim(6)
+    found, gaps, plan = gf.hardness(mdp), gf.optimality_gaps(mdp), gf.solve(mdp, precision=1e-11)
+    P, _ = mdp.to_dense()
+    variance = max(float(p @ plan.bias**2 - (p @ plan.bias) ** 2) for row in P for p in row)
+    assert found.inverse_gaps == pytest.approx(float(np.sum(1 / gaps[gaps > 0])), rel=1e-9, abs=0)
+    assert found.least_gap == gaps[gaps > 0].min()
+    assert found.span == pytest.approx(plan.span, rel=1e-8, abs=0)
+    assert found.variance == pytest.approx(variance, rel=1e-6, abs=0)
+
+
+def test_relaxation_of_two_states_by_hand() -> None:
+    chain = gf.MDP([[[0.9, 0.1]], [[0.3, 0.7]]], [[0.0], [1.0]])  # eigenvalues 1 and 0.6
+    assert gf.hardness(chain).relaxation == pytest.approx(2.5, rel=1e-12, abs=0)
+    turning = gf.MDP([[[0.0, 1.0]], [[1.0, 0.0]]], [[0.0], [1.0]])
+    assert gf.hardness(turning).relaxation == math.inf
+    told = gf.hardness(turning).to_dict()
+    assert told["relaxation"] is None
+    assert "relaxation is infinite" in told["skipped"]
+    json.dumps(told, allow_nan=False)
+
+
+def test_what_takes_long_is_left_out_and_said() -> None:
+    found = gf.hardness(gf.environments.riverswim(6), max_states=5)
+    assert (found.diameter, found.local_diameter, found.relaxation) == (None, None, None)
+    assert found.skipped == ("diameters: more than 5 states", "mixing: more than 5 states")
