@@ -196,3 +196,12 @@ def test_optimistic_q_says_why_its_lemma_does_not_apply() -> None:
     assert "more than the agent's 1" in small.reason
     varying = audit_run(maker("OptimisticQ", noisy)(0), noisy, 300).findings["value-domination"]
     assert "rewards vary" in varying.reason
+
+
+@pytest.mark.parametrize("counts", ["modulo:buckets=2", "density"])
+def test_a_plan_with_pseudo_counts_is_audited_and_no_lemma_is_claimed(counts: str) -> None:
+    mdp = gf.environments.riverswim(6)
+    found = audit(maker("MBIEEB", mdp, counts=counts), mdp, HORIZON, runs=1)
+    assert found.ok
+    assert found["bonus-formula"].verdict == "certified"
+    assert found["value-domination"].verdict == "no theorem"

@@ -24,6 +24,7 @@ class MBIEEBAuditor:
     With Tv = max_a { r̄ + β/√N + γ·p̄·v }, (r_max + β)/(1-γ) where N = 0, and V its fixed point, the plan says that
     values lie within ε_k/2 of V, so ‖Tv - v‖ ≤ (1+γ)·ε_k/2, and that the policy loses no more than ε_k. Its lemma,
     V ≥ V* with probability 1 - δ/2, is about the first m visits of every pair, and is judged while no pair has more.
+    With pseudo-counts in the place of N the plan is checked all the same, and nothing is known about V.
 
     Parameters
     ----------
@@ -66,10 +67,12 @@ class MBIEEBAuditor:
         N = model.visits
         self._cases.begin(view.step)
         self._executed.begin(N)
-        bonus = agent.bonus_scale * mbie_eb_bonus(
-            N, S, A, discount=gamma, m=agent.m, delta=agent.delta, reward_max=r_max
+        counted = agent.bonus_counts.table(N)
+        bonus, beta = (
+            agent.bonus_scale * mbie_eb_bonus(n, S, A, discount=gamma, m=agent.m, delta=agent.delta, reward_max=r_max)
+            for n in (counted, 1)
         )
-        rewards = np.where(N > 0, model.mean_rewards, r_max) + bonus
+        rewards = np.where(N > 0, model.mean_rewards + bonus, r_max + beta)
         wrong = np.maximum(np.abs(plan.details["bonus"].reshape(-1) - bonus), np.abs(plan.details["rewards"] - rewards))
         self._cases.keep_worst("bonus-formula", wrong / (r_max + bonus), 0.0, 1e-12, self._possible)
         unknown = rewards / (1.0 - gamma)  # the most that this equation gives any pair
@@ -120,6 +123,8 @@ class MBIEEBAuditor:
         found["value-domination"] = cases.finding("value-domination")
         if self._true is None:
             found["value-domination"] = not_applicable("the states of a cell are not one state of an MDP")
+        elif not agent.bonus_counts.is_exact:
+            found["value-domination"] = without_theorem("its lemma is about visits, and these are pseudo-counts")
         elif not self._judged:
             found["value-domination"] = not_applicable(
                 f"some pair has more than m = {agent.m:,} visits in every episode"
