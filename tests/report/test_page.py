@@ -62,6 +62,13 @@ def test_every_chart_is_drawn(file: Path, look: Look) -> None:
     assert sight.page.locator("#env-2 .why").all_inner_texts()[-1].startswith("Not drawn: its states are points")
 
 
+def test_no_button_offers_to_send_a_chart_anywhere(file: Path, look: Look) -> None:
+    page = look(file).page
+    page.wait_for_selector(".chart[data-chart=regret][data-drawn]")
+    titles = page.eval_on_selector_all(".chart .modebar-btn", "nodes => nodes.map((n) => n.getAttribute('data-title'))")
+    assert set(titles) == {"Zoom", "Pan", "Reset axes", "Save as a picture (SVG)"}
+
+
 def test_curves_are_those_of_the_results(file: Path, folder: Path, look: Look) -> None:
     sight = look(file)
     frame = results(folder)

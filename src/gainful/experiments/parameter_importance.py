@@ -93,7 +93,9 @@ def _levels(values: list[Any]) -> tuple[tuple[str, ...], NDArray[np.intp]]:
         level = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, edges.size - 2)
         used, level = np.unique(level, return_inverse=True)
         return tuple(f"{edges[i]:.3g} … {edges[i + 1]:.3g}" for i in used), level
-    ordered = sorted(set(values)) if numeric else sorted({_text(v) for v in values})
+    ordered: list[Any] = (
+        sorted(set(values)) if numeric else list(dict.fromkeys(map(_text, values)))
+    )  # words as they come
     keys: list[Any] = list(values) if numeric else [_text(v) for v in values]
     place = {value: i for i, value in enumerate(ordered)}
     return tuple(f"{v:g}" if numeric else str(v) for v in ordered), np.array([place[k] for k in keys], dtype=np.intp)

@@ -72,9 +72,10 @@
     Plotly.downloadImage({ data: node.data, layout: kept }, Object.assign({ format: "svg", filename: name.replace(/[^A-Za-z0-9]+/g, "-") || "chart" }, size));
   }
 
+  // the buttons by name: among plotly's own is one that offers to send the chart to a server
   const config = (name) => ({
-    responsive: true, displaylogo: false, modeBarButtonsToRemove: ["toImage", "select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
-    modeBarButtonsToAdd: [{ name: "picture", title: "Save as a picture (SVG)", icon: Plotly.Icons.camera, click: (node) => save_picture(node, name) }],
+    responsive: true, displaylogo: false, plotlyServerURL: "",
+    modeBarButtons: [["zoom2d", "pan2d", "resetScale2d", { name: "picture", title: "Save as a picture (SVG)", icon: Plotly.Icons.camera, click: (node) => save_picture(node, name) }]],
   });
 
   function height(node, lines) {
@@ -197,6 +198,7 @@
   function first_height(node) {
     if (printing) return 300;
     if (innerWidth < 640) return Math.max(220, Math.min(300, Math.round(innerHeight * 0.3)));
+    if (innerWidth < 1088) return Math.max(260, Math.min(420, Math.round(innerHeight * 0.42))); // the table is below it
     return Math.max(340, Math.min(560, innerHeight - 400));
   }
 
