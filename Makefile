@@ -7,7 +7,7 @@ FLOOR_TESTS := tests/test_rng.py tests/mdp tests/agents/test_scal_plus.py tests/
   tests/experiments/test_store.py tests/live/test_agent.py tests/cli/test_solve.py tests/cli/test_learn.py tests/plot/test_curves.py
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: run test quick test-all floors soak lint docs dist benchmark studies clean
+.PHONY: run test quick test-all floors soak lint docs notebooks dist benchmark studies clean
 
 run: $(VENV)/.run-ready
 	@$(BIN)/gainful run quickstart
@@ -54,6 +54,10 @@ lint: $(VENV)/.test-ready
 docs: $(VENV)/.test-ready
 	@$(BIN)/sphinx-build -W -q -b html docs docs/_build
 	@echo "docs/_build/index.html"
+
+# Execute the tutorial and the course, and store what they print and draw.
+notebooks: $(VENV)/.test-ready
+	@$(BIN)/python docs/notebooks.py
 
 # The source archive and the wheel; with TAG=v1.2.3 only if the version, the changelog and the citation agree with it.
 dist: $(VENV)/.test-ready

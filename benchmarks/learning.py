@@ -1,6 +1,6 @@
 """Learning speed; every claim is a ratio measured in this one run (steps per second of CPU time, best of several).
 
-    python benchmarks/learning.py [riverswim] [garnet] [many] [stepping] [rule] [psrl] [--quick]
+    python benchmarks/learning.py [riverswim] [garnet] [many] [stepping] [rule] [psrl] [--quick | --record]
 
 riverswim  SCAL+ in the whole `simulate` call against the best bare compiled simulator, 6 states
 garnet     the same with 200 states, 4 actions, 8 next states
@@ -69,7 +69,7 @@ def learner(mdp: gf.MDP, span: float) -> gf.SCALPlus:
     return gf.SCALPlus(mdp.n_states, mdp.n_actions, span=span)
 
 
-def single(mdp: gf.MDP, span: float, wanted: float, quick: bool) -> None:
+def single(mdp: gf.MDP, span: float, wanted: float, quick: bool) -> dict[str, Any]:
     print(f"\nSCAL+ in {mdp}, {STEPS:.0e} steps")
     loops: Loops = {name: (run, STEPS) for name, run in bare_loops(mdp, STEPS).items()}
     last: list[gf.Run] = []
@@ -84,17 +84,19 @@ def single(mdp: gf.MDP, span: float, wanted: float, quick: bool) -> None:
         f"  {len(run.episodes)} episodes; in the last run {1e3 * run.planning_seconds:.0f} ms planning, "
         f"{1e3 * run.acting_seconds:.0f} ms acting"
     )
+    return {"wanted": wanted, "steps": STEPS, "steps_per_second": rates}
 
 
-def riverswim(quick: bool) -> None:
-    single(gf.environments.riverswim(6), 7.0, 0.7, quick)
+def riverswim(quick: bool) -> dict[str, Any]:
+    return single(gf.environments.riverswim(6), 7.0, 0.7, quick)
 
 
-def garnet(quick: bool) -> None:
-    single(gf.environments.garnet(200, 4, 8), 3.0, 0.6, quick)
+def garnet(quick: bool) -> dict[str, Any]:
+    return single(gf.environments.garnet(200, 4, 8), 3.0, 0.6, quick)
 
 
-def many(quick: bool) -> None:
+def many(quick: bool) -> list[dict[str, Any]]:
+    found = []
     for mdp, span, wanted in (
         (gf.environments.riverswim(6), 7.0, 1.2),
         (gf.environments.garnet(200, 4, 8), 3.0, None),
@@ -110,15 +112,18 @@ def many(quick: bool) -> None:
             (partial(gf.simulate_many, make, mdp, STEPS, SEEDS, threads=threads), total) for threads in (1, None)
         )
         name = "simulate_many, one core"
-        show(best_rates({**loops, name: one}, 3 if quick else 8), name, wanted)
+        single_thread = best_rates({**loops, name: one}, 3 if quick else 8)
+        show(single_thread, name, wanted)
         rates = best_rates({"all cores": all_of_them, "one core": one}, 2 if quick else 4, time.perf_counter)
         print(
             f"  in wall time: one core {rates['one core'] / 1e6:.0f}, all {os.cpu_count()} cores "
             f"{rates['all cores'] / 1e6:.0f} M steps/s"
         )
+        found.append({"problem": str(mdp), "wanted": wanted, "steps_per_second": single_thread, "in_wall_time": rates})
+    return found
 
 
-def psrl(quick: bool) -> None:
+def psrl(quick: bool) -> dict[str, float]:
     mdp, steps = gf.environments.four_rooms(), 10**5 if quick else 10**6
     print(f"\nPSRL in {mdp}, {steps:.0e} steps")
     times: dict[str, float] = {}
@@ -142,6 +147,7 @@ def psrl(quick: bool) -> None:
     ratios = ", ".join(f"{other / ours:.1f}" for other in others)
     found = others[0] / ours
     print(f"  {'times as fast':<28} {ratios}; claim: at least 10 for one prior{'' if found >= 10 else '   MISSED'}")
+    return times
 
 
 @numba.njit
@@ -187,7 +193,7 @@ class SteppedFadingQ(FadingQ):
     update, choose = staticmethod(fading_update.py_func), staticmethod(fading_choice.py_func)
 
 
-def rule(quick: bool) -> None:
+def rule(quick: bool) -> dict[str, float]:
     mdp, n = gf.environments.riverswim(6), STEPS
     print(f"\na rule of one's own in {mdp}")
     warnings.simplefilter("ignore", gf.errors.SteppedInPythonWarning)
@@ -201,9 +207,10 @@ def rule(quick: bool) -> None:
         print(f"  {name:<28} {rate / 1e6:8.3f} M steps/s")
     found = rates["compiled rule"] / 1e6
     print(f"  {'claim: at least':<28} {10.0:8.1f} M steps/s{'' if found >= 10.0 else '   MISSED'}")
+    return rates
 
 
-def stepping(quick: bool) -> None:
+def stepping(quick: bool) -> dict[str, float]:
     mdp, n = gf.environments.riverswim(6), 20_000 if quick else 100_000
     print(f"\nact and observe from Python in {mdp}, after {n:,} steps of learning")
     agent, world = learner(mdp, 7.0), TabularStepper(mdp, 1)
@@ -235,9 +242,10 @@ def stepping(quick: bool) -> None:
     both = 1.0 / (1.0 / rates["act"] + 1.0 / rates["observe"])
     for name, rate in (*rates.items(), ("act + observe", both)):
         print(f"  {name:<28} {rate / 1e3:8.0f} k steps/s   {1e6 / rate:6.2f} µs each")
+    return {**rates, "act + observe": both}
 
 
-PARTS: dict[str, Callable[[bool], None]] = {
+PARTS: dict[str, Callable[[bool], Any]] = {
     "riverswim": riverswim, "garnet": garnet, "many": many, "stepping": stepping, "rule": rule, "psrl": psrl,
 }  # fmt: skip
 

@@ -1,6 +1,6 @@
 """Planning speed; every claim is a ratio measured in this one run.
 
-    python benchmarks/planning.py [peers] [memory] [sweep] [threads] [--quick]
+    python benchmarks/planning.py [peers] [memory] [sweep] [threads] [--quick | --record]
 
 peers    time to a certified precision of 1e-6 against QuantEcon, pymdptoolbox, mdpsolver and Storm
 memory   peak memory beyond the input arrays, S = 10^6
@@ -174,41 +174,43 @@ PEERS: dict[str, Callable[[gf.MDP], Callable[[], Values | float]]] = {
 }
 
 
-def compare(mdp: gf.MDP, wanted: float) -> None:
+def compare(name: str, mdp: gf.MDP, wanted: float) -> dict[str, Any]:
     print(f"\n{mdp}  (claim: at least {wanted:g} times the best peer)")
     ours = with_gainful(mdp)
     ours()  # compile
     own = best_of(ours)
     print(f"  {'gainful':<20} {own:9.4f} s   bracket  {certified_width(mdp, ours()):.1e}")
-    best = np.inf
-    for name, prepare in PEERS.items():
+    best, seconds = np.inf, {"gainful": own}
+    for name_of_peer, prepare in PEERS.items():
         try:
             run = prepare(mdp)
         except ImportError as error:
-            print(f"  {name:<20} not installed ({error.name}): pip install gainful[benchmarks]")
+            print(f"  {name_of_peer:<20} not installed ({error.name}): pip install gainful[benchmarks]")
             continue
         try:
             width, what = accuracy(mdp, run())
         except MemoryError as error:
-            print(f"  {name:<20} fails: {error}")
+            print(f"  {name_of_peer:<20} fails: {error}")
             continue
         took = best_of(run)
         fit = width <= 1.01 * PRECISION
         print(
-            f"  {name:<20} {took:9.4f} s   {what} {width:.1e}   {took / own:7.1f} x"
+            f"  {name_of_peer:<20} {took:9.4f} s   {what} {width:.1e}   {took / own:7.1f} x"
             + ("" if fit else "  (precision missed: not counted)")
         )
         best = min(best, took if fit else np.inf)
+        seconds[name_of_peer] = took if fit else float("nan")
         del run
     print(f"  best peer / gainful = {best / own:.1f}")
+    return {"problem": name, "wanted": wanted, "seconds": {name: t if t == t else None for name, t in seconds.items()}}
 
 
-def peers(quick: bool) -> None:
-    for instance in range(1 if quick else 3):
-        compare(slowly_mixing(instance=instance), 20.0)
-    compare(dense(), 2.0)
+def peers(quick: bool) -> list[dict[str, Any]]:
+    found = [compare("slowly mixing", slowly_mixing(instance=i), 20.0) for i in range(1 if quick else 3)]
+    found.append(compare("dense", dense(), 2.0))
     for S in (100_000,) if quick else (100_000, 1_000_000):
-        compare(gf.environments.garnet(S, 4, 8), 1.5)
+        found.append(compare(f"Garnet {S}", gf.environments.garnet(S, 4, 8), 1.5))
+    return found
 
 
 # ---------------------------------------------------------------------- memory
@@ -228,7 +230,7 @@ print(json.dumps({"input": sum(a.nbytes for a in arrays), "beyond": peak - befor
 """
 
 
-def memory(quick: bool) -> None:
+def memory(quick: bool) -> dict[str, Any]:
     S = 100_000 if quick else 1_000_000
     print(f"\nmemory, S = {S:,}, A = 4, Γ = 8  (claim: under 1 GB beyond the input arrays)")
     with tempfile.TemporaryDirectory() as folder:
@@ -239,6 +241,7 @@ def memory(quick: bool) -> None:
     print(
         f"  input arrays {found['input'] / 1e6:.0f} MB, peak beyond {found['beyond'] / 1e6:.0f} MB\n  {found['plan']}"
     )
+    return {"S": S, "input_bytes": found["input"], "beyond_bytes": found["beyond"]}
 
 
 # ---------------------------------------------------------------------- one sweep
@@ -270,8 +273,9 @@ def stream(idx: NDArray[np.uint32], p: Values, r: Values) -> float:
     return sum0 + sum1 + sum2 + sum3 + total + bits
 
 
-def sweep(quick: bool) -> None:
+def sweep(quick: bool) -> list[dict[str, Any]]:
     print("\none Bellman sweep over the slower of streaming and gathering, A = 4, Γ = 8  (claim: at most 1.6)")
+    found = []
     for S in (1_000, 10_000, 100_000) if quick else (1_000, 10_000, 100_000, 1_000_000):
         mdp = gf.environments.garnet(S, 4, 8)
         v, w, act = np.random.default_rng(1).random(S), np.empty(S), np.zeros(S, dtype=np.int64)
@@ -293,10 +297,13 @@ def sweep(quick: bool) -> None:
             f"stream {ns['stream']:.2f} ns per transition; "
             f"ratio {times['sweep'] / max(times['gather'], times['stream']):.2f}"
         )
+        found.append({"S": S, "ns_per_transition": ns})
+    return found
 
 
-def threads(quick: bool) -> None:
+def threads(quick: bool) -> list[dict[str, Any]]:
     print("\nwall time of full sweeps, one thread over two  (claim: at least 1.7 for S >= 10^5)")
+    found = []
     for S in (100_000,) if quick else (100_000, 1_000_000):
         mdp = gf.environments.garnet(S, 4, 8)
         v = np.random.default_rng(1).random(S)
@@ -308,9 +315,11 @@ def threads(quick: bool) -> None:
                         times[n], best_of(partial(sweeper.full_sweep, v), seconds=0.3, clock=time.perf_counter)
                     )
         print(f"  S = {S:>9,}: {1e3 * times[1]:.2f} ms and {1e3 * times[2]:.2f} ms; ratio {times[1] / times[2]:.2f}")
+        found.append({"S": S, "seconds": {"1": times[1], "2": times[2]}})
+    return found
 
 
-PARTS: dict[str, Callable[[bool], None]] = {"peers": peers, "memory": memory, "sweep": sweep, "threads": threads}
+PARTS: dict[str, Callable[[bool], Any]] = {"peers": peers, "memory": memory, "sweep": sweep, "threads": threads}
 
 if __name__ == "__main__":
     run_parts(PARTS)

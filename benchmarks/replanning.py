@@ -1,9 +1,9 @@
 """Re-planning by local repairs compared with full sweeps; every ratio is measured in this one run.
 
-    python benchmarks/replanning.py [large] [scaling] [memory] [--quick] [--plot FILE]
+    python benchmarks/replanning.py [large] [scaling] [memory] [--quick | --record] [--plot=FILE]
 
 large    Garnet(10^4, 4, 8), 10^6 steps of SCAL+, CPU seconds with local and with full re-planning (claim: at most 40 s)
-scaling  CPU time of planning per episode against S, on Garnets and on four rooms; `--plot FILE` draws it (matplotlib)
+scaling  CPU time of planning per episode against S, on Garnets and on four rooms; `--plot=FILE` draws it (matplotlib)
 memory   peak memory of a process that runs SCAL+ for 10^7 steps in Garnet(10^5, 4, 8) (claim: under 1 GB)
 
 Full re-planning is warm-started too: it differs only in sweeping the whole model.
@@ -16,11 +16,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import gainful as gf
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.parts import run_parts
 
 MODES = ("full", "local")
 
@@ -45,19 +49,22 @@ def warm_up() -> None:
         timed_run(gf.environments.four_rooms(11), 2.0, mode, 3_000)
 
 
-def large(quick: bool) -> None:
+def large(quick: bool) -> dict[str, Any]:
     S, horizon = (1_000, 10**5) if quick else (10_000, 10**6)
     mdp = gf.environments.garnet(S, 4, 8)
     print(f"\nSCAL+ on Garnet({S:,}, 4, 8), {horizon:,} steps, c = 2  (claim: at most 40 s of CPU on one core)")
+    found = {}
     for mode in MODES:
         seconds, run = timed_run(mdp, 2.0, mode, horizon)
         print(
             f"  {mode:>5}: {seconds:6.2f} s, planning {run.planning_seconds:.2f} s, {len(run.episodes):,} episodes, "
             f"{run.episodes['sweeps'].sum():,} sweeps"
         )
+        found[mode] = seconds
+    return {"S": S, "steps": horizon, "seconds": found}
 
 
-def scaling(quick: bool) -> None:
+def scaling(quick: bool) -> dict[str, list[tuple[int, float, float]]]:
     print("\nCPU time of planning per episode, 30 steps per state, theorem's constants")
     sizes = (300, 1_000, 3_000) if quick else (300, 1_000, 3_000, 10_000, 30_000, 100_000)
     found: dict[str, list[tuple[int, float, float]]] = {}
@@ -76,8 +83,10 @@ def scaling(quick: bool) -> None:
                 f"  {name:>10}, S = {mdp.n_states:>7,}: full {cost['full']:>9,.0f} µs, local {cost['local']:>9,.0f} µs "
                 f"per episode of {length:,.0f} steps; ratio {cost['full'] / cost['local']:.1f}"
             )
-    if "--plot" in sys.argv:
-        draw(found, sys.argv[sys.argv.index("--plot") + 1])
+    for option in sys.argv:
+        if option.startswith("--plot="):
+            draw(found, option.removeprefix("--plot="))
+    return found
 
 
 def draw(found: dict[str, list[tuple[int, float, float]]], path: str) -> None:
@@ -112,7 +121,7 @@ print(json.dumps({
 """
 
 
-def memory(quick: bool) -> None:
+def memory(quick: bool) -> dict[str, Any]:
     S, horizon = (10_000, 10**5) if quick else (100_000, 10**7)
     print(f"\npeak memory, SCAL+ on Garnet({S:,}, 4, 8), {horizon:,} steps, everything included  (claim: under 1 GB)")
     done = subprocess.run([sys.executable, "-c", _CHILD, str(S), str(horizon)], capture_output=True, text=True)
@@ -123,16 +132,11 @@ def memory(quick: bool) -> None:
         f"  {found['peak'] / 1e6:.0f} MB; {found['seen']:,} distinct transitions, {found['episodes']:,} episodes, "
         f"{found['planning']} re-planning, {found['seconds']:.0f} s of CPU"
     )
+    return {"S": S, "steps": horizon, "peak_bytes": found["peak"]}
 
 
-PARTS: dict[str, Callable[[bool], None]] = {"large": large, "scaling": scaling, "memory": memory}
+PARTS: dict[str, Callable[[bool], Any]] = {"large": large, "scaling": scaling, "memory": memory}
 
 if __name__ == "__main__":
-    arguments = [a for a in sys.argv[1:] if not a.startswith("-")]
-    if "--plot" in sys.argv:
-        arguments.remove(sys.argv[sys.argv.index("--plot") + 1])
     warm_up()
-    for part in arguments or list(PARTS):
-        if part not in PARTS:
-            sys.exit(f"unknown part {part!r}; choose from {', '.join(PARTS)}")
-        PARTS[part]("--quick" in sys.argv)
+    run_parts(PARTS)

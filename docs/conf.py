@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,12 @@ from docutils import nodes
 from docutils.utils.math import MathError, latex2mathml
 from sphinx.util import logging
 
+from gainful.about import REPOSITORY
+
 os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / "gainful-docs-cache"))
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # api_pages.py
 VERSION = re.search(
     r'^__version__ = "(.+)"', (HERE.parent / "src/gainful/__init__.py").read_text("utf-8"), re.MULTILINE
 )
@@ -25,15 +29,20 @@ author = "The gainful developers"
 version = release = VERSION.group(1)
 project_copyright = author
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-source_suffix = {".md": "markdown"}
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions += ["sphinx_copybutton", "sphinx_design", "api_pages"]
+source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
+nb_execution_mode = "off"  # notebooks come with their outputs; `make notebooks` executes them, and so do the tests
+copybutton_selector = "div[class*='highlight-']:not(.highlight-text):not(.highlight-none) pre"
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
 exclude_patterns = ["_build", "Thumbs.db", ".DS_Store"]
 suppress_warnings = [
     "myst.header",  # tables written by benchmarks have their own level of headings
     "ref.python",  # the words of a type, such as (n_states,), are also names of attributes
 ]
 
-myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence", "attrs_block"]
 myst_heading_anchors = 4  # `page.md#a-heading` works here as it does on GitHub
 
 autodoc_member_order = "bysource"
@@ -56,14 +65,22 @@ html_theme = "furo"
 html_title = "gainful"
 html_static_path = ["_static"]
 html_css_files = ["gainful.css"]
+html_favicon = "_static/logo.svg"
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
 html_theme_options: dict[str, Any] = {
     "navigation_with_keys": True,
+    "light_logo": "logo.svg",
+    "dark_logo": "logo_dark.svg",
     "light_css_variables": {"color-brand-primary": "#1b6ca8", "color-brand-content": "#1b6ca8"},
     "dark_css_variables": {"color-brand-primary": "#7ab8e6", "color-brand-content": "#7ab8e6"},
 }
+if REPOSITORY:
+    html_theme_options["source_repository"] = REPOSITORY
+    html_theme_options["source_branch"] = "main"
+    html_theme_options["source_directory"] = "docs/"
+    html_theme_options["footer_icons"] = [{"name": "Repository", "url": REPOSITORY, "html": "Repository", "class": ""}]
 pygments_style = "friendly"
 pygments_dark_style = "github-dark"
 html_math_renderer = "mathml"
@@ -115,7 +132,10 @@ def escape_bars(*event: Any) -> None:
 # ---------------------------------------------------------------------- the list on the first page is the menu
 
 SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", flags=re.MULTILINE | re.DOTALL)
-ENTRY = re.compile(r"^- \[.+?\]\((?!https?:)([^)#]+)\.md\)", flags=re.MULTILINE)
+ENTRY = re.compile(r"^- \[(.+?)\]\((?!https?:)([^)#]+)\.(?:md|ipynb)\)", flags=re.MULTILINE)
+DOORS = re.compile(r"^<!-- doors: begin -->\n(.*?)^<!-- doors: end -->\n", flags=re.MULTILINE | re.DOTALL)
+DOOR = re.compile(r"^### (.+?)\n(.*?)(?=^### |\Z)", flags=re.MULTILINE | re.DOTALL)
+CLASS = re.compile(r"^<!-- class: ([\w-]+) -->$", flags=re.MULTILINE)
 
 
 def write_menu(_app: Any, docname: str, source: list[str]) -> None:
@@ -123,17 +143,30 @@ def write_menu(_app: Any, docname: str, source: list[str]) -> None:
     if docname != "index":
         return
     menus = []
-    for title, text in SECTION.findall(source[0]):
-        pages = [page for page in ENTRY.findall(text) if not page.startswith("..")]
+    for heading, text in SECTION.findall(DOORS.sub("", source[0])):
+        pages = [f"{title} <{page}>" for title, page in ENTRY.findall(text) if not page.startswith("..")]
         if pages:
-            menus.append("\n".join(["```{toctree}", ":hidden:", f":caption: {title}", "", *pages, "```"]))
+            menus.append("\n".join(["```{toctree}", ":hidden:", f":caption: {heading}", "", *pages, "```"]))
     source[0] += "\n\n" + "\n\n".join(menus) + "\n"
+
+
+def furnish(_app: Any, _docname: str, source: list[str]) -> None:
+    """Doors become cards side by side, and a comment gives the paragraph below it a class: GitHub shows neither."""
+    source[0] = DOORS.sub(lambda found: cards(found[1]), source[0])
+    source[0] = CLASS.sub(r"{.\1}", source[0])
+
+
+def cards(text: str) -> str:
+    """One card for every heading."""
+    found = [f":::{{grid-item-card}} {title}\n{content}:::\n" for title, content in DOOR.findall(text)]
+    return "\n".join(["::::{grid} 1 1 3 3", ":gutter: 3", ":class-container: doors", "", *found, "::::", ""])
 
 
 def setup(app: Any) -> dict[str, Any]:
     """Called by Sphinx."""
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
     app.connect("source-read", write_menu)
+    app.connect("source-read", furnish)
     app.connect("autodoc-process-signature", tidy_type_names)
     app.connect("autodoc-process-docstring", escape_bars)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,8 +1,7 @@
-"""The pictures docs/images/setting_*.png of the setting, the tutorial and the how-to pages."""
+"""The pictures docs/images/setting_*.png of the setting and the how-to pages."""
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -143,15 +142,6 @@ def choosing_c() -> None:
     keep(gf.plot.regret(runs, per_step=True), "choosing_c")
 
 
-def tutorial() -> None:
-    """The experiment of docs/tutorial.md."""
-    text = (IMAGES.parent / "tutorial.md").read_text(encoding="utf-8")
-    spec = text.split('SPEC = """')[1].split('"""')[0]
-    with tempfile.TemporaryDirectory() as folder:
-        gf.run_experiment(spec, Path(folder) / "first", jobs=1)
-        keep(gf.plot.regret(Path(folder) / "first"), "tutorial")
-
-
 def optimism() -> None:
     """The gain of every episode's plan comes down to the truth."""
     mdp = gf.environments.riverswim(6)
@@ -197,5 +187,5 @@ def bonus() -> None:
 
 
 if __name__ == "__main__":
-    for draw in (river, bias, discount, regret, choosing_c, tutorial, optimism, span, bonus):
+    for draw in (river, bias, discount, regret, choosing_c, optimism, span, bonus):
         draw()
