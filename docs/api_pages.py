@@ -33,7 +33,7 @@ class Entry:
 
     @property
     def short(self) -> str:
-        """The last part of the name, as menus show it."""
+        """The last part of the name."""
         return self.name.rpartition(".")[2]
 
     @property
@@ -138,19 +138,19 @@ def page_name(name: str, taken: set[str]) -> str:
     return page
 
 
-def text_of_entry(entry: Entry, cards: dict[str, str]) -> str:
-    """One page."""
-    lines = [f"# {entry.shown}", ""]
+def text_of_entry(entry: Entry, group: Group, cards: dict[str, str]) -> str:
+    """One page, with the way back to its group; it is in no menu, which with all of them would fill every page."""
+    way = f"[API](../api.md) › [{group.title}]({group.page}.md)"
+    lines = ["---", "orphan: true", "---", "", "{.breadcrumb}", way, "", f"# {entry.shown}", ""]
     if entry.short in cards:
         lines += [f"Assumptions, bound, cost and measurements: [its card](../agents.md#{cards[entry.short]}).", ""]
     return "\n".join([*lines, "```{eval-rst}", entry.directive, "```", ""])
 
 
 def text_of_group(group: Group) -> str:
-    """The page of a group, which is also its part of the menu."""
-    menu = "\n".join(["```{toctree}", ":hidden:", "", *(f"{e.short} <{e.page}>" for e in group.entries), "```"])
+    """The page of a group."""
     text = re.sub(r"\]\((?!https?:)", "](../", group.text)
-    return "\n\n".join([f"# {group.title}", text, group.table(""), menu]) + "\n"
+    return "\n\n".join([f"# {group.title}", text, group.table("")]) + "\n"
 
 
 def write_pages(_app: Any) -> None:
@@ -158,7 +158,7 @@ def write_pages(_app: Any) -> None:
     PAGES.mkdir(exist_ok=True)
     cards = {name: card for card, name in CARD.findall((HERE / "reference" / "agents.md").read_text("utf-8"))}
     texts = {group.page: text_of_group(group) for group in groups()}
-    texts |= {entry.page: text_of_entry(entry, cards) for group in groups() for entry in group.entries}
+    texts |= {entry.page: text_of_entry(entry, group, cards) for group in groups() for entry in group.entries}
     for stale in {file.stem for file in PAGES.glob("*.md")} - set(texts):
         (PAGES / f"{stale}.md").unlink()
     for page, text in texts.items():

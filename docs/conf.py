@@ -94,6 +94,7 @@ def write_math(writer: Any, node: nodes.Element) -> None:
     block = isinstance(node, nodes.math_block)
     source = re.sub(r"\\(begin|end)\{(?:align|gather)\*?\}", r"\\\1{aligned}", node.astext().strip())
     source = re.sub(r"\\(begin|end)\{equation\*?\}", "", source)
+    source = re.sub(r"(\\[dt]?frac)\s*(\d)(\d)", r"\1{\2}{\3}", source)  # TeX's arguments are single digits
     source = source.replace("^*", r"^\ast").replace("^{*}", r"^\ast")  # an asterisk is raised already
     try:
         found = latex2mathml.tex2mathml(source, as_block=block)
