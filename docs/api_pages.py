@@ -186,13 +186,18 @@ PARAMETER = re.compile(r"^(?P<names>[*\w][\w*, ]*?)(?: : (?P<type>.+))?$")
 
 
 def tabulate_parameters(*event: Any) -> None:
-    """Turn the section Parameters of a NumPy docstring into a table; the other sections are left to napoleon."""
+    """Turn the section Parameters of a NumPy docstring into a table below its first paragraph.
+
+    The other sections are left to napoleon.
+    """
     _, what, _, target, _, lines = event
     for i in range(len(lines) - 1):
         if SECTION.match(f"{lines[i]}\n{lines[i + 1]}"):
             end = next((j - 1 for j in range(i + 3, len(lines)) if re.match(r"^-{3,}$", lines[j])), len(lines))
             rows = parameters(lines[i + 2 : end])
-            lines[i:end] = table_of_parameters(rows, defaults_of(target) if what != "module" else {})
+            del lines[i:end]
+            first = lines.index("", 0) if "" in lines else len(lines)
+            lines[first:first] = table_of_parameters(rows, defaults_of(target) if what != "module" else {})
             return
 
 

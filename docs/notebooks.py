@@ -24,9 +24,14 @@ def notebooks() -> list[Path]:
     return sorted(file for file in HERE.rglob("*.ipynb") if not NOT_SOURCES & set(file.parts))
 
 
+def read(file: Path) -> Any:
+    """The notebook as it is stored."""
+    return nbformat.read(file, as_version=4)
+
+
 def execute(file: Path) -> Any:
     """The notebook, executed from its beginning by a new kernel in its own folder, and tidy."""
-    notebook = nbformat.read(file, as_version=4)
+    notebook = read(file)
     where = {"metadata": {"path": file.parent}}
     NotebookClient(notebook, timeout=600, kernel_name="python3", resources=where).execute()
     return tidy(notebook)

@@ -34,9 +34,7 @@ def test_the_notebooks_of_the_course_have_exercises_with_answers() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 def test_a_notebook_prints_what_it_was_committed_with(file: Path) -> None:
-    import nbformat
-
     notebooks = tool()
     assert notebooks.notebooks() == sorted(NOTEBOOKS)
-    committed = notebooks.texts(nbformat.read(file, as_version=4))
+    committed = notebooks.texts(notebooks.read(file))
     assert notebooks.texts(notebooks.execute(file)) == committed
