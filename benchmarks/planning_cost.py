@@ -1,12 +1,13 @@
 """The cost of one planning call of SCAL+ against SCAL and UCRL2B, on the same data, in this one run.
 
-    python benchmarks/planning_cost.py [grid] [data] [inside] [warm] [kl] [--quick] [--plot FILE]
+    python benchmarks/planning_cost.py [grid] [data] [inside] [warm] [kl] [balls] [--quick] [--plot FILE]
 
 grid    over the number of states S and the branching Γ of a Garnet with 4 actions
 data    over the visits per pair, S = 1000, Γ = 32
 inside  the single sweeps of SCAL's planner, S = 1000: what they have to sort
 warm    the same call repeated by the same agent: the minimum cost of re-planning with full sweeps
 kl      a sweep over Kullback-Leibler balls in units of a plain sweep, over Γ, and whole runs of KL-SCAL+ and SCAL+
+balls   UCCRL's ℓ₁ balls too, over S and Γ, with a million visits per pair: below that its balls are everything
 
 The data are the counts of T uniformly random steps: visits follow the stationary distribution of uniform play, next
 states are drawn from the model. All three agents plan from one and the same Statistics, at t = T + 1, to precision
@@ -20,7 +21,7 @@ import importlib
 import inspect
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -43,6 +44,8 @@ A = 4
 VISITS = 10_000
 """Steps per pair: enough for the sets of SCAL and UCRL2B to be narrower than the simplex."""
 PLAN = "SCAL+", "SCAL", "UCRL2B"
+BALL_VISITS = 1_000_000
+"""Steps per pair where UCCRL takes part: its radius sqrt(56·S·ln(2At/δ)/N) is then below 2, up to about S = 2000."""
 
 
 # ---------------------------------------------------------------------- data
@@ -94,6 +97,8 @@ def new_agent(name: str, data: Data) -> EpisodicAgent:
             {"replanning": "full"} if "replanning" in inspect.signature(gf.SCALPlus).parameters else {}
         )
         return gf.SCALPlus(S, A, span=data.span, **full)
+    if name == "UCCRL":
+        return gf.UCCRL(partition=gf.Partition.uniform(bins=S), n_actions=A, span=data.span).core
     return gf.SCAL(S, A, span=data.span) if name == "SCAL" else gf.UCRL2B(S, A)
 
 
@@ -176,12 +181,14 @@ def plan_once(name: str, data: Data, again: bool = False) -> tuple[Cost, Watch]:
     return Cost(watch.began[0] - begin, sweeping, end - begin - sweeping - (watch.began[0] - begin), plan.sweeps), watch
 
 
-def costs(data: Data, seconds: float, rounds: int = 3, again: bool = False) -> dict[str, Cost]:
+def costs(
+    data: Data, seconds: float, rounds: int = 3, again: bool = False, names: Sequence[str] = PLAN
+) -> dict[str, Cost]:
     """Best of at least `rounds` calls each, for about `seconds` in all."""
     found: dict[str, Cost] = {}
     spent, done = 0.0, 0
     while done < rounds or spent < seconds:
-        for name in PLAN:
+        for name in names:
             cost, _ = plan_once(name, data, again)
             found[name] = cost.best(found.get(name, cost))
             spent += cost.total
@@ -364,6 +371,23 @@ def warm(quick: bool, plot: str | None) -> None:  # noqa: ARG001
         line(f"{branching}", made.seen, costs(made, 0.5 if quick else 1.0, again=True))
 
 
+def balls(quick: bool, plot: str | None) -> None:  # noqa: ARG001
+    names = (*PLAN, "UCCRL")
+    print(f"\none planning call with UCCRL's ℓ₁ balls too, A = {A}, {BALL_VISITS:,} random steps per pair\n")
+    per_sweep, total = (" | ".join(f"{name} / SCAL+" for name in names[1:]) for _ in range(2))
+    print(f"| S | Γ | SCAL+ sweep | {per_sweep} | sweeps | total SCAL+ | {total} |\n|" + 11 * "---|")
+    plan_once("UCCRL", data_of(20, 3, BALL_VISITS))  # compiles
+    for S in (100, 300) if quick else (100, 300, 1000):
+        for branching in sorted({b for b in (2, 8, 32, 144, S) if b <= S}):
+            cost = costs(data_of(S, branching, BALL_VISITS), 0.2 if quick else 1.0, names=names)
+            plus = cost["SCAL+"]
+            sweep = " | ".join(f"{cost[name].per_sweep / plus.per_sweep:.1f}" for name in names[1:])
+            whole = " | ".join(f"{cost[name].total / plus.total:.1f}" for name in names[1:])
+            sweeps = ", ".join(str(cost[name].sweeps) for name in names)
+            cells = S, branching, time_of(plus.per_sweep), sweep, sweeps, time_of(plus.total), whole
+            print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
 # ---------------------------------------------------------------------- Kullback-Leibler balls
 
 
@@ -466,6 +490,7 @@ PARTS: dict[str, Callable[[bool, str | None], None]] = {
     "data": data,
     "inside": inside,
     "warm": warm,
+    "balls": balls,
     "kl": kl,
 }
 

@@ -83,12 +83,15 @@ class StudyRuns:
 
 
 def with_parameters(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with a column for each parameter of the agents and environments that it does not have yet."""
+    """The frame with a column for each parameter of agents and environments, `given_NAME` if there is one of that name.
+
+    `span`, for example, is the span of the problem, and `given_span` the c that the agent was given.
+    """
     texts = [str(text) for text in frame["parameters"].cat.categories]
     read = [json.loads(text) for text in texts]
     rows = pd.DataFrame([{**one["environment"], **one["agent"]} for one in read], index=texts)
-    new = [name for name in rows.columns if name not in frame.columns]
-    added = {name: frame["parameters"].astype(str).map(rows[name]) for name in new}
+    names = {name: f"given_{name}" if name in frame.columns else name for name in rows.columns}
+    added = {new: frame["parameters"].astype(str).map(rows[name]) for name, new in names.items()}
     return frame.assign(agent=frame["agent"].astype(str), environment=frame["environment"].astype(str), **added)
 
 
@@ -153,16 +156,16 @@ def growth(frame: pd.DataFrame, measure: str = "expected_regret", decades: float
 
 
 def number(x: float) -> str:
-    """A number with three digits that matter.
+    """A number with about three digits that matter, and no more than three decimals.
 
-    >>> number(197632.4), number(0.8234), number(12.3)
-    ('197,632', '0.823', '12.3')
+    >>> number(197632.4), number(0.8234), number(12.34), number(-0.0004)
+    ('197,632', '0.823', '12.3', '0.000')
     """
     if not math.isfinite(x):
         return "–"
-    if abs(x) >= 1000 or x == round(x):
-        return f"{x:,.0f}"
-    return f"{x:.{max(0, 2 - math.floor(math.log10(abs(x))))}f}" if x else "0"
+    decimals = 0 if abs(x) >= 100 or x == round(x) else 1 if abs(x) >= 10 else 2 if abs(x) >= 1 else 3
+    text = f"{x:,.{decimals}f}"
+    return text.removeprefix("-") if not float(text.replace(",", "")) else text.replace("-", "−")
 
 
 def shown(found: Interval, brackets: bool = True) -> str:
@@ -230,6 +233,12 @@ def draw_curves(ax: Axes, frame: pd.DataFrame, agents: Sequence[str], measure: s
         colour, dashes = look(i)
         ax.plot(curve.index, curve["mean"], color=colour, linestyle=dashes, linewidth=1.8, label=agent)
         ax.fill_between(curve.index, curve["min"], curve["max"], color=colour, alpha=0.15, linewidth=0)
+
+
+def legend_below(ax: Axes, columns: int = 2) -> None:
+    """A legend under the axes, where it hides nothing."""
+    style: dict[str, Any] = {"frameon": False, "fontsize": 9, "handlelength": 1.6, "columnspacing": 1.2}
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=columns, **style)
 
 
 def draw_slope(ax: Axes, x: Sequence[float], through: tuple[float, float], exponent: float, label: str) -> None:

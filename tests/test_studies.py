@@ -6,11 +6,17 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
+import gainful as gf
+from gainful.experiments.run_statistics import Interval
 from gainful.experiments.spec import read_spec
 from studies import STUDIES
+from studies.lifted_garnet import lifted_garnet
 from studies.make import INDEX_MARK, MARKS, PAGES, Study, between, make, smaller
+from studies.study import decide, power, ratio_of
 
 WORDS = ("holds", "does not hold with these constants", "not decided")
 
@@ -52,6 +58,34 @@ def test_there_is_no_study_without_specs() -> None:
 def test_a_smaller_spec_asks_for_less() -> None:
     text = 'horizon = 1e6\nseeds = [3, 4, 5]\n[[environments]]\nname = "riverswim"\nhorizon = 1_000\n'
     assert smaller(text) == 'horizon = 3000\nseeds = 2\n[[environments]]\nname = "riverswim"\nhorizon = 1000\n'
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "word"), [(0.2, 0.4, WORDS[0]), (0.6, 0.7, WORDS[1]), (0.4, 0.6, WORDS[2]), (0.0, 0.5, WORDS[0])]
+)
+def test_a_verdict_needs_the_whole_interval(low: float, high: float, word: str) -> None:
+    assert decide("", Interval((low + high) / 2, low, high), (-1.0, 0.5), "").word == word
+
+
+def test_exponents_and_ratios_are_those_of_exact_laws() -> None:
+    rows = [
+        {"instance": i, "x": x, "agent": agent, "expected_regret": (1 + i) * factor * x**1.5}
+        for i in range(3)
+        for x in (1, 2, 4)
+        for agent, factor in (("a", 1.0), ("b", 4.0))
+    ]
+    frame = pd.DataFrame(rows)
+    found = power(frame[frame["agent"] == "a"], "x", "instance")
+    assert (found.estimate, found.low, found.high) == pytest.approx((1.5, 1.5, 1.5), rel=0, abs=1e-12)
+    assert ratio_of(frame, {"agent": "b"}, {"agent": "a"}, "instance").estimate == pytest.approx(4.0, rel=1e-12, abs=0)
+
+
+def test_copies_twins_and_spread_change_nothing_but_the_sizes() -> None:
+    small, large = lifted_garnet(instance=3), lifted_garnet(4, 3, 2, instance=3)
+    assert (large.n_states, large.n_actions) == (20, 6)
+    assert np.diff(large.indptr).max() == 4
+    a, b = gf.solve(small), gf.solve(large)
+    assert (b.gain, b.span) == pytest.approx((a.gain, a.span), rel=0, abs=1e-8)
 
 
 @pytest.mark.slow
