@@ -46,7 +46,9 @@ def test_the_index_has_every_study_with_its_verdicts() -> None:
             assert line.split("**. ")[0] + "**" in text
 
 
-@pytest.mark.parametrize("spec", [spec for name in STUDIES for spec in Study(name).specs], ids=lambda spec: spec.stem)
+@pytest.mark.parametrize(
+    "spec", [spec for name in STUDIES for spec in Study(name).specs], ids=lambda spec: f"{spec.parent.name}-{spec.stem}"
+)
 def test_a_spec_can_be_run(spec: Path) -> None:
     assert read_spec(spec).title
 
