@@ -141,6 +141,11 @@ def test_scopt_on_copies_returned_a_bracket_wider_than_asked() -> None:
         gf.scopt(mdp, 5.0, augmented=True, precision=2e-10)
 
 
+@pytest.mark.slow
+def test_a_span_was_rounded_up_by_more_than_an_ulp() -> None:
+    assert check_problems(16847, 1)["problems"] == 1
+
+
 def river(n_states: int, right: float, left: float) -> gf.MDP:
     """Swim left surely, or right with a little more success than failure."""
     s = np.arange(n_states)

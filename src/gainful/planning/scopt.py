@@ -284,9 +284,7 @@ class _ScOpt:
                 found=self.span,
                 hint="raise span, or give the state an action of less reward",
             )
-        for _ in range(4):  # subtracting may have rounded the span up by an ulp
-            if np.ptp(v - v[0]) > self.span:
-                v = v.min() + (v - v.min()) * (1.0 - 2.0**-52)
+        v = _within_span(v, self.span)
         columns = A + partner if augmented else partner
         weights, policy, deterministic = constrained_greedy(w, ceiling, self.act, columns, m, A)
         classes, _ = recurrent_classes(chain_of(mdp, policy)[0])
@@ -302,3 +300,15 @@ class _ScOpt:
             method="ScOpt",
             details={"unichain": len(classes) == 1, "span_bound": self.span, "truncated": truncated},
         )
+
+
+def _within_span(v: NDArray[np.float64], span: float) -> NDArray[np.float64]:
+    """`v`, or values next to it in float64, such that v - v[0] has at most this span: subtracting rounds."""
+    for _ in range(4):  # mostly it is off by an ulp
+        if np.ptp(v - v[0]) > span:
+            v = v.min() + (v - v.min()) * (1.0 - 2.0**-52)
+    less = 2.0**-52
+    while np.ptp(v - v[0]) > span:  # by more if the values are larger than their span
+        v = (v - v.min()) * (1.0 - less)
+        less *= 2.0
+    return v
