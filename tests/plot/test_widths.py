@@ -39,8 +39,20 @@ def boxes_of(figure: Any) -> list[tuple[str, Any]]:
     return [(t.get_text(), Text.get_window_extent(t)) for t in texts]
 
 
-@pytest.mark.parametrize("width", ["column", "page", "slide"])
-@pytest.mark.parametrize("environments", [("RiverSwim",), ("RiverSwim", "four rooms")], ids=["one", "two"])
+ONE, TWO = ("RiverSwim",), ("RiverSwim", "four rooms")
+
+
+@pytest.mark.parametrize(
+    ("width", "environments"),
+    [
+        pytest.param("column", ONE, id="column-one"),
+        pytest.param("page", TWO, id="page-two"),
+        pytest.param("slide", ONE, id="slide-one", marks=pytest.mark.slow),
+        pytest.param("page", ONE, id="page-one", marks=pytest.mark.slow),
+        pytest.param("column", TWO, id="column-two", marks=pytest.mark.slow),
+        pytest.param("slide", TWO, id="slide-two", marks=pytest.mark.slow),
+    ],
+)
 def test_a_width_is_kept_and_no_text_touches_another_or_the_edge(width: Any, environments: tuple[str, ...]) -> None:
     figure = plot.regret(named(environments), width=width)
     assert figure.get_size_inches()[0] == WIDTHS[width]

@@ -101,6 +101,7 @@ def _tables(found: Report) -> list[Any]:
     from rich.table import Table
     from rich.text import Text
 
+    from gainful.report.ranking import leads
     from gainful.report.tables import about_measure, headline, subtitle
 
     parts: list[Any] = []
@@ -113,5 +114,6 @@ def _tables(found: Report) -> list[Any]:
             grid.add_row(*(Text(console.printable(c.texts[r])) for c in columns))
         name = Text(console.printable(f"{environment.label}: {subtitle(environment)}"), style="bold")
         why = about_measure(environment)
-        parts += [name, grid, *([Text(console.printable(why), style="dim")] if why else []), Text("")]
+        parts += [name, grid, *(Text(console.printable("".join(lead.sentence))) for lead in leads(environment))]
+        parts += [*([Text(console.printable(why), style="dim")] if why else []), Text("")]
     return parts[:-1]

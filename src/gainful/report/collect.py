@@ -40,7 +40,7 @@ SHOWN_RUN_STEPS = 40
 """Steps of a single run that are kept when curves are thinned."""
 SHOWN_EPISODES = 150
 """Episodes of a run that are shown, spread evenly over the logarithm of the step."""
-SHOWN_EPISODE_VALUES = 400_000
+SHOWN_EPISODE_VALUES = 200_000
 """Values kept of the episodes of all runs together; beyond that, fewer episodes are kept of each run."""
 FEWEST_EPISODES = 20
 """Episodes of a run below which none are kept, except of the run with the lowest seed."""

@@ -69,7 +69,7 @@ def _environment_data(report: Report, i: int, environment: Environment, grids: _
             "curves": {measure: _curve_data(c, grids) for measure, c in g.curves.items()},
             "bonus": _packed(list(g.bonus.values())) if g.bonus else None,
             "runs": _runs_data(g),
-            "finals": _final_values(environment, g),
+            "finals": _packed(_final_values(environment, g)),
         }
         for g in environment.groups
     ]
@@ -110,6 +110,7 @@ RUN_COLUMNS = ("expected_regret", "pseudo_regret", "regret", "reward_per_step", 
 
 
 def _runs_data(group: Group) -> dict[str, Any]:
+    steps = [r.steps for r in group.runs]
     values = [
         [*(r.regrets[name] for name in REGRETS), r.reward_per_step, r.planning_seconds, r.acting_seconds]
         for r in group.runs
@@ -117,10 +118,10 @@ def _runs_data(group: Group) -> dict[str, Any]:
     return {
         "ids": [r.run_id for r in group.runs],
         "seeds": [r.seed for r in group.runs],
-        "steps": [r.steps for r in group.runs],
+        "steps": steps[:1] if len(set(steps)) == 1 else steps,  # one for all
         "episodes": [r.episodes for r in group.runs],
         "values": _packed([[np.nan if x is None else x for x in row] for row in values]),
-        "plans": [_packed(list(r.plans.values())) if r.plans else None for r in group.runs],
+        "plans": {str(i): _packed(list(r.plans.values())) for i, r in enumerate(group.runs) if r.plans},
     }
 
 

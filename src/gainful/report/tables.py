@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gainful.report.content import Environment
+from gainful.report.ranking import leads
 from gainful.simulation.run import MEASURE_NAMES
 
 UNKNOWN = "unknown"
@@ -113,7 +114,8 @@ def markdown(environments: Sequence[Environment], title: str) -> str:
             if i == 0:
                 rules = ("-" * (w - 1) + (":" if c.numeric else "-") for c, w in zip(columns, widths, strict=True))
                 lines.append("| " + " | ".join(rules) + " |")
-        lines += ["", *([_inline(why), ""] if (why := about_measure(environment)) else [])]
+        said = " ".join("".join(lead.sentence) for lead in leads(environment))
+        lines += ["", *(part for text in (said, about_measure(environment)) if text for part in (_inline(text), ""))]
     return "\n".join(lines)
 
 

@@ -205,15 +205,16 @@
   // ------------------------------------------------------------------ final regret, profiles
 
   function distribution(node, env) {
-    const shown = env.order.map((j) => env.agents[j]).filter((agent) => agent.finals.length).reverse(), traces = [];
-    const all = shown.flatMap((agent) => agent.finals), least = Math.min(...all), most = Math.max(...all), log = least > 0 && most > 8 * least;
+    const finals = new Map(env.agents.map((agent) => [agent, Array.from(floats(agent.finals))])), traces = [];
+    const shown = env.order.map((j) => env.agents[j]).filter((agent) => finals.get(agent).length).reverse();
+    const all = shown.flatMap((agent) => finals.get(agent)), extreme = (pick) => all.reduce((a, b) => pick(a, b)), least = extreme(Math.min), most = extreme(Math.max), log = least > 0 && most > 8 * least;
     const most_letters = narrow(node) ? 20 : 30, name = (agent) => text(agent.name.length > most_letters ? agent.name.slice(0, most_letters - 2) + "…" : agent.name);
     shown.forEach((agent, k) => {
-      const many = agent.finals.length > 200, tint = colour(agent.index);
+      const values = finals.get(agent), many = values.length > 200, tint = colour(agent.index);
       traces.push({
-        type: "box", orientation: "h", x: agent.finals, y: agent.finals.map(() => k), name: name(agent), boxpoints: many ? "outliers" : "all", jitter: 0.6, pointpos: 0,
+        type: "box", orientation: "h", x: values, y: values.map(() => k), name: name(agent), boxpoints: many ? "outliers" : "all", jitter: 0.6, pointpos: 0,
         marker: { color: tint, size: many ? 4 : 6, opacity: 0.75 }, line: { color: tint, width: 1.4 }, fillcolor: faded(tint, 0.12), hoveron: many ? "boxes+points" : "points", showlegend: false,
-        customdata: agent.finals.map((v, i) => [agent.runs.ids[i], agent.runs.seeds[i], number(v)]),
+        customdata: values.map((v, i) => [agent.runs.ids[i], agent.runs.seeds[i], number(v)]),
         hovertemplate: "seed %{customdata[1]}<br>" + env.finals_name + " %{customdata[2]}<extra>%{fullData.name}</extra>",
       });
     });
@@ -614,7 +615,7 @@
       env.rows = env.agents.flatMap((agent) => {
         const packed = floats(agent.runs.values), names = ["expected_regret", "pseudo_regret", "regret", "reward_per_step", "planning_seconds", "acting_seconds"];
         return agent.runs.ids.map((id, number) => {
-          const row = { owner: agent, number, agent: agent.name, id, seed: agent.runs.seeds[number], steps: agent.runs.steps[number], episodes: agent.runs.episodes[number], plans: agent.runs.plans[number] };
+          const row = { owner: agent, number, agent: agent.name, id, seed: agent.runs.seeds[number], steps: agent.runs.steps[number] ?? agent.runs.steps[0], episodes: agent.runs.episodes[number], plans: agent.runs.plans[number] };
           names.forEach((name, j) => { row[name] = packed[number * names.length + j]; });
           return row;
         });
