@@ -36,7 +36,7 @@ nb_execution_mode = "off"  # notebooks come with their outputs; `make notebooks`
 copybutton_selector = "div[class*='highlight-']:not(.highlight-text):not(.highlight-none) pre"
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
-exclude_patterns = ["_build", "Thumbs.db", ".DS_Store"]
+exclude_patterns = ["_build", "jupyter_execute", "Thumbs.db", ".DS_Store"]
 suppress_warnings = [
     "myst.header",  # tables written by benchmarks have their own level of headings
     "ref.python",  # the words of a type, such as (n_states,), are also names of attributes

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 DOCS = Path(__file__).parent.parent / "docs"
-NOTEBOOKS = [DOCS / "tutorial.ipynb", *sorted((DOCS / "course").glob("*.ipynb"))]
+COURSE = sorted((DOCS / "course").glob("*.ipynb"))
+NOTEBOOKS = [DOCS / "own_process.ipynb", DOCS / "tutorial.ipynb", *COURSE]
 
 
 def tool() -> Any:
@@ -23,9 +24,8 @@ def tool() -> Any:
 
 
 def test_the_notebooks_of_the_course_have_exercises_with_answers() -> None:
-    course = NOTEBOOKS[1:]
-    assert len(course) == 4
-    for file in course:
+    assert len(COURSE) == 4
+    for file in COURSE:
         text = file.read_text(encoding="utf-8")
         assert [text.count(f'"**{number}.**') for number in (1, 2, 3)] == [1, 1, 1], file
         assert text.count("hide-cell") == 3, file
