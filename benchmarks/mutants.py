@@ -69,8 +69,11 @@ def one_run(mutant: Mutant) -> tuple[Mutant, dict[str, Any]]:
 
 def page(jobs: int) -> None:
     """Print docs/mutants.md."""
+    answers = []
     with ThreadPoolExecutor(jobs) as pool:
-        answers = list(pool.map(one_run, ALL))
+        for mutant, found in pool.map(one_run, ALL):
+            answers.append((mutant, found))
+            print(f"{len(answers)} of {len(ALL)}: {mutant.name}: {', '.join(violated(found))}", file=sys.stderr)
     caught = sum(set(mutant.noticed) <= set(violated(found)) for mutant, found in answers)
     print(HEAD.format(steps=Mutant.horizon, number=len(ALL), caught=caught))
     by_agent: dict[str, list[tuple[Mutant, dict[str, Any]]]] = defaultdict(list)

@@ -317,7 +317,7 @@ MUTANTS = (
     Mutant(
         "the whole ℓ₁ radius moves",
         "planning/l1.py",
-        (("free = 0.5 * radius[k]", "free = radius[k]"), ("free, moved = 0.5 * radius[k]", "free, moved = radius[k]")),
+        (("free = 0.5 * radius  #", "free = radius  #"), ("free, moved = 0.5 * radius[k]", "free, moved = radius[k]")),
         ("certificate",),
         "tests/planning/test_l1.py::test_the_best_row_of_the_ball_matches_a_linear_programme",
         (*RIVER, *UCRL2, *NARROW),
@@ -450,17 +450,21 @@ MUTANTS = (
 )
 
 
+def mistaken(mutant: Mutant, text: str) -> str:
+    """The text of a file with this mistake in it."""
+    for old, new in mutant.changes:
+        assert old in text, f"{mutant.name}: {mutant.file} no longer has {old!r}"
+        text = text.replace(old, new)
+    return text
+
+
 def copied(mutant: Mutant | None, folder: Path) -> dict[str, str]:
     """A copy of the library with this mistake in it; the environment variables by which Python finds it."""
     sources = folder / "src"
     shutil.copytree(SOURCES, sources, ignore=shutil.ignore_patterns("__pycache__"))
     if mutant is not None:
         file = sources / "gainful" / mutant.file
-        text = file.read_text(encoding="utf-8")
-        for old, new in mutant.changes:
-            assert old in text, f"{mutant.name}: {mutant.file} no longer has {old!r}"
-            text = text.replace(old, new)
-        file.write_text(text, encoding="utf-8")
+        file.write_text(mistaken(mutant, file.read_text(encoding="utf-8")), encoding="utf-8")
     return {**os.environ, "PYTHONPATH": str(sources), "NUMBA_CACHE_DIR": str(folder / "cache")}
 
 

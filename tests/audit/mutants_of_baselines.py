@@ -263,6 +263,19 @@ MUTANTS_OF_BASELINES = (
         (*RIVER, *MBIE_EB),
     ),
     Mutant(
+        "MBIE-EB: a clock that is four times slow",
+        _TABULAR,
+        (
+            (
+                "self.agent.t = self.steps_before + int(now[STEP])",
+                "self.agent.t = self.steps_before + int(now[STEP]) // 4",
+            ),
+        ),
+        ("clock",),
+        "",
+        (*RIVER, *MBIE_EB),
+    ),
+    Mutant(
         "UCBVI: the bonus halved",
         _UCBVI_BONUS,
         (("scale * 7.0 *", "scale * 3.5 *"),),
@@ -316,15 +329,10 @@ MUTANTS_OF_BASELINES = (
         (*RIVER, *UCBVI, *SMALL),
     ),
     Mutant(
-        "UCBVI: a clock that is four times slow",
-        _TABULAR,
-        (
-            (
-                "self.agent.t = self.steps_before + int(now[STEP])",
-                "self.agent.t = self.steps_before + int(now[STEP]) // 4",
-            ),
-        ),
-        ("clock",),
+        "UCBVI: half of every reward is lost",
+        _COUNTERS,
+        (("inner = reward - low", "inner = 0.5 * (reward - low)"),),
+        ("data",),
         "",
         (*RIVER, *UCBVI),
     ),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.audit.mutants import KL, LQG, MUTANTS, RIVER, UCRL2, Mutant, audited
+from tests.audit.mutants import KL, LQG, MUTANTS, RIVER, SOURCES, UCRL2, Mutant, audited, mistaken
 from tests.audit.mutants_of_baselines import MUTANTS_OF_BASELINES
 from tests.cli.conftest import Gainful
 from tests.cli.conftest import gainful as gainful
@@ -76,6 +76,12 @@ def test_without_a_mistake_nothing_is_violated_and_plain_python_is_the_compiled_
     assert found["exit_code"] == 0
     compiled = gainful("audit", *what, "--runs", "1", "--horizon", HORIZON, "--jobs", "1", "--json")
     assert json.loads(compiled.out)["audits"][0]["regret"] == found["regret"]
+
+
+def test_every_mistake_can_still_be_made() -> None:
+    for mutant in (*MUTANTS, *MUTANTS_OF_BASELINES):
+        text = (SOURCES / "gainful" / mutant.file).read_text(encoding="utf-8")
+        assert mistaken(mutant, text) != text
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

@@ -82,6 +82,7 @@ class Calibration:
         self._counts: NDArray[np.int64] = np.zeros((2 * KINDS, GRID), dtype=np.int64)
         self._batch: list[BetaDraws] = []
         self._at_places: list[BetaDraws] = []
+        self._ranks: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []
         self._waiting = 0
         self._last: Floats | None = None
         self._sum, self._pairs = 0.0, 0
@@ -103,9 +104,16 @@ class Calibration:
     def add_uniform(self, u: Floats, group: NDArray[np.int64]) -> None:
         """Count numbers that should be uniform as they are."""
         at = np.clip((np.nan_to_num(u) * GRID).astype(np.int64), 0, GRID - 1)
-        np.add.at(self._counts, (group, at), 1)
+        self._counts += np.bincount(group * GRID + at, minlength=self._counts.size).reshape(self._counts.shape)
 
-    def add_ranks(self, rank: NDArray[np.int64], number: NDArray[np.int64] | int, group: NDArray[np.int64]) -> Floats:
+    def add_ranks(self, rank: NDArray[np.int64], among: NDArray[np.int64], group: NDArray[np.int64]) -> None:
+        """Count places that should be uniform among so many, from 0."""
+        self._ranks.append((rank.copy(), among.copy(), group.copy()))
+        self._waiting += rank.size
+
+    def uniform_ranks(
+        self, rank: NDArray[np.int64], number: NDArray[np.int64] | int, group: NDArray[np.int64]
+    ) -> Floats:
         """Count places that should be uniform among `number`, from 0, and return a uniform number for each."""
         u = (rank + self._rng.random(rank.size)) / number
         self.add_uniform(u, group)
@@ -132,7 +140,9 @@ class Calibration:
         if self._at_places:
             for u in self._count(self._at_places).reshape(len(self._at_places), -1):
                 self.correlate(u)
-        self._batch, self._at_places, self._waiting = [], [], 0
+        if self._ranks:
+            self.uniform_ranks(*(np.concatenate(column) for column in zip(*self._ranks, strict=True)))
+        self._batch, self._at_places, self._ranks, self._waiting = [], [], [], 0
 
     def findings(self, episodes: int, step: int) -> dict[str, Finding]:
         """The two tests, at the end of a run of so many episodes, the last of which began at `step`."""

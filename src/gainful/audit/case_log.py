@@ -69,7 +69,7 @@ class CaseLog:
         """Keep the pair, among those in `which`, at which found less allowed is largest."""
         right = np.broadcast_to(np.asarray(allowed, dtype=np.float64), found.shape)
         above = found - right if which is None else np.where(which, found - right, -np.inf)
-        k = int(np.argmax(np.where(np.isnan(above), np.inf, above)))
+        k = int(np.argmax(above))  # the first NaN, if there is one
         if above[k] > -np.inf or np.isnan(above[k]):
             self.keep(name, found[k], right[k], rounding, pair=k)
 

@@ -131,7 +131,7 @@ class OptPSRLAuditor:
         if simple.size:
             chosen = (rows[simple] - lower[simple][:, None, :]).argmax(axis=2)
             group = np.repeat(group_of(UNSEEN_RANK, N[simple]), psi)
-            places[simple] = self._calibration.add_ranks(chosen.reshape(-1), S, group).reshape(chosen.shape)
+            places[simple] = self._calibration.uniform_ranks(chosen.reshape(-1), S, group).reshape(chosen.shape)
         self._calibration.correlate(places.reshape(-1))
 
     def _examine_plan(self, plan: EpisodePlan, t: int, rows: Floats, rewards: Floats) -> None:
