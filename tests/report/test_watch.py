@@ -95,6 +95,14 @@ def test_a_folder_without_an_experiment_and_a_taken_port_are_errors(tmp_path: Pa
         WatchServer(part, first.server_address[1])
 
 
+def test_the_command_waits_a_while_for_an_experiment_to_begin(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("gainful.cli.watch.WAIT_FOR_BEGINNING", 0.1)
+    assert run(["watch", str(tmp_path / "never")]) == 1
+    told = capsys.readouterr().err
+    assert f"waiting for an experiment in {tmp_path / 'never'}" in told
+    assert "there is no experiment here" in told
+
+
 def test_the_command_says_where_and_ends_with_the_experiment(folder: Path, capsys: Any) -> None:
     assert run(["watch", str(folder), "--port", "0", "--until-complete"]) == 0
     captured = capsys.readouterr()

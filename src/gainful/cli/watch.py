@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 LOOK_EVERY = 2.0
 """Seconds between looks at the folder, for the lines on the terminal."""
+WAIT_FOR_BEGINNING = 30.0
+"""Seconds to wait for a `gainful run` that has just been started to make the folder."""
 
 
 def watch(
@@ -43,6 +47,7 @@ def watch(
     """  # noqa: D301
     from gainful.report.watching import WatchServer
 
+    _wait_for_experiment(folder)
     with console.progress("reading the runs"):
         server = WatchServer(folder, port)
     answering = threading.Thread(target=server.serve_forever, name="gainful-watch", daemon=True)
@@ -59,6 +64,18 @@ def watch(
     finally:
         server.shutdown()
         server.server_close()
+
+
+def _wait_for_experiment(folder: Path) -> None:
+    """Give a sweep that is just beginning time to store its plan; whoever opens the store says if there is none."""
+    from gainful.experiments.store import STORE_FILE
+
+    store = folder if folder.is_file() else folder / STORE_FILE
+    pause, end = threading.Event(), time.monotonic() + WAIT_FOR_BEGINNING
+    if not store.exists():
+        _say(f"waiting for an experiment in {folder}")
+    while not store.exists() and time.monotonic() < end:
+        pause.wait(0.2)
 
 
 def _follow(server: WatchServer, until_complete: bool) -> None:

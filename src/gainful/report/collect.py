@@ -67,9 +67,10 @@ def collect(folder: str | Path) -> Report:
         If no run has finished yet.
     """
     with Store.read(folder) as store:
+        progress = store.progress()  # before the runs, of which more may be stored meanwhile
         labels, known = _group_labels(store)
         if not known:
-            planned = sum(row["planned"] for row in store.progress())
+            planned = sum(row["planned"] for row in progress)
             raise ExperimentError(
                 f"{folder}: no run has finished ({planned:,} planned), so there is nothing to report",
                 name=str(folder),
@@ -101,7 +102,7 @@ def collect(folder: str | Path) -> Report:
             text,
             agents,
             ordered,
-            store.progress(),
+            progress,
             store.failures(),
             facts.made_by,
             sorted(facts.seeds),

@@ -25,7 +25,7 @@ from gainful.report.writing import asset, escaped, head, page_policy
 LOCAL_HOST = "127.0.0.1"
 USUAL_PORT = 8765
 REST_FACTOR = 4.0
-"""A page is made at most once in this many times the time that making it took."""
+"""A page is made at most once in this many times the time that making it took, until the experiment is complete."""
 
 
 class WatchedFolder:
@@ -50,7 +50,7 @@ class WatchedFolder:
                 self._counts = sum(row["planned"] for row in rows), sum(row["finished"] for row in rows)
                 self._files = _fingerprint(self.folder / STORE_FILE)
             planned, finished = self._counts
-            rested = time.monotonic() - self._made_at >= REST_FACTOR * self._took
+            rested = finished >= planned or time.monotonic() - self._made_at >= REST_FACTOR * self._took
             version = f"{planned}-{finished}" if rested or not self._version else self._version
             return LiveNote(version, planned, finished, writer_of(self.folder) is not None)
 
