@@ -28,6 +28,8 @@ CONTINUOUS: tuple[tuple[str, dict[str, Any], float], ...] = (
     ("lqg", {"bins": 12}, 1e5),
     ("replacement", {"bins": 12}, 1e5),
     ("continuous-inventory", {"bins": 12}, 1e5),
+    ("rough-mixture", {"bins": 12}, 1e5),
+    ("planar-mixture", {"bins": 6}, 1e5),
 )
 SETS = ("ucrl2", "ucrl2b", "scal", "tucrl", "kl-ucrl")
 SET_ENVIRONMENTS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import shutil
 from pathlib import Path
@@ -88,6 +89,25 @@ def test_copies_twins_and_spread_change_nothing_but_the_sizes() -> None:
     assert np.diff(large.indptr).max() == 4
     a, b = gf.solve(small), gf.solve(large)
     assert (b.gain, b.span) == pytest.approx((a.gain, a.span), rel=0, abs=1e-8)
+
+
+def test_a_smaller_spec_keeps_different_horizons_different() -> None:
+    assert (
+        smaller("horizon = 1e5\n\nhorizon = 1e4\nhorizon = 1e5\n")
+        == "horizon = 6000\n\nhorizon = 3000\nhorizon = 6000\n"
+    )
+
+
+@pytest.mark.slow
+def test_the_agent_of_smooth_laws_is_scal_plus_without_smoothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Study("smooth_laws").specs[0].parent))
+    made, env = importlib.import_module("kernel_density").KernelScalPlus, gf.environments.lqg()
+    runs = []
+    for core, options in ((gf.SCALPlus, {}), (made, {}), (made, {"smoothing": 0.4})):
+        agent = gf.Discretized(core, gf.Partition.uniform(bins=10), n_actions=5, span=1.32, **options)
+        runs.append(gf.simulate(agent, env, 3000, seed=1, gain=0.0).rewards)
+    assert np.array_equal(runs[0], runs[1])
+    assert not np.array_equal(runs[0], runs[2])
 
 
 @pytest.mark.slow
