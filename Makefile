@@ -7,7 +7,7 @@ FLOOR_TESTS := tests/test_rng.py tests/mdp tests/agents/test_scal_plus.py tests/
   tests/experiments/test_store.py tests/live/test_agent.py tests/cli/test_solve.py tests/cli/test_learn.py tests/plot/test_curves.py
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: run test quick test-all floors soak lint docs notebooks dist benchmark studies clean
+.PHONY: run test quick test-all floors soak lint docs notebooks dist benchmark measure tables studies clean
 
 run: $(VENV)/.run-ready
 	@$(BIN)/gainful run quickstart
@@ -70,6 +70,17 @@ benchmark: $(VENV)/.test-ready
 	@$(PIP) install -e ".[benchmarks]"
 	@for name in planning planning_cost building learning replanning continuous experiments report audit tightness live serve; do \
 	  echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py || exit 1; done
+
+# Measure again what the docs' tables show, keep it in benchmarks/measured, and make the tables from it.
+measure: $(VENV)/.test-ready
+	@$(PIP) install -e ".[benchmarks]"
+	@for name in planning learning replanning continuous; do \
+	  echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py --record || exit 1; done
+	@$(BIN)/python benchmarks/psrl_priors.py --record
+	@$(BIN)/python benchmarks/tables.py
+
+tables: $(VENV)/.test-ready
+	@$(BIN)/python benchmarks/tables.py
 
 # The claims of the paper: runs, pictures and pages of docs/claims. What is stored is not made again.
 studies: $(VENV)/.test-ready
