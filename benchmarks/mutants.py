@@ -48,8 +48,7 @@ HEAD = """# Mistakes and the statements that notice them
 Each row introduces one deliberate mistake into a copy of the library, which then audits itself: one run, of {steps}
 steps unless another number is given, in plain Python. A cross says that the [audit](audit.md) found the statement
 violated. Made by `python benchmarks/mutants.py` from {number} mistakes; {caught} of them were noticed by the statement
-that names what is wrong, in bold (`tests/audit/test_mutations.py` asserts it). The same runs without a mistake violate
-nothing.
+that names what is wrong, in bold (`tests/audit/test_mutations.py` asserts it). Runs without a mistake violate nothing.
 """
 NOTHING_CAUGHT = """A statement that has caught nothing follows from others, cannot fail where it was asked, or is
 a bound in which these mistakes leave room.

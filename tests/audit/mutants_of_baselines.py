@@ -449,12 +449,12 @@ MUTANTS_OF_BASELINES = (
         (*LQG, *UCCRL),
     ),
     Mutant(
-        "UCCRL does not cut the span, c = 0.1",
+        "UCCRL does not cut the span",
         _UCCRL,
         (("t, span=self.span)", "t)"),),
         ("span",),
         "",
-        (*LQG, *UCCRL, "--span", "0.1"),
+        (*LQG, *UCCRL, "--span", "0.01"),
     ),
     Mutant(
         "UCCRL plays the worst action",
