@@ -144,7 +144,17 @@ class DeviceKernel:
         for kind, argument in zip(kernel.argument_types, arguments, strict=True):
             kernel._prepare_args(kind, argument, launch.stream, [], places)
         how = numba_launch.LaunchConfig(grid=launch.griddim, block=launch.blockdim, shmem_size=launch.sharedmem)
-        return lambda: numba_launch.launch(launch.stream, how, code, *places)
+        return _PreparedLaunch(lambda: numba_launch.launch(launch.stream, how, code, *places), arguments)
+
+
+class _PreparedLaunch:
+    """A launch with its arguments, whose arrays must live as long as it may be repeated: it knows their places alone."""
+
+    def __init__(self, launch: Callable[[], None], arguments: tuple[Any, ...]) -> None:
+        self._launch, self._arguments = launch, arguments
+
+    def __call__(self) -> None:
+        self._launch()
 
 
 def device_kernel(registers: int | None = None) -> Callable[[Callable[..., None]], DeviceKernel]:
