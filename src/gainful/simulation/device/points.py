@@ -26,10 +26,8 @@ from gainful.simulation.device.steps import StepRule, draw_number, steps_of_laun
 
 MOST_AXES = 4
 """Coordinates of a point at most."""
-POINT_REGISTERS = 128
+POINT_REGISTERS = 88
 """Registers of a thread that steps through points."""
-WALK_REALS, WALK_WORDS = 2, 3
-"""Of shared memory for each cell: the sums of rewards and of their squares; executions left, action, visits."""
 
 
 class PointWorldArrays(NamedTuple):
@@ -52,15 +50,14 @@ class Walk(NamedTuple):
 
     act: Any
     left: Any
-    visits: Any
-    """Since the launch began."""
     sums: Any
     squares: Any
+    """Empty if nobody needs them."""
 
 
-def shared_bytes_of_points(n_cells: int, block: int) -> int:
-    """Shared memory of a block, for the walk of each thread."""
-    return block * n_cells * (8 * WALK_REALS + 4 * WALK_WORDS)
+def shared_bytes_of_points(n_cells: int, block: int, squares: bool) -> int:
+    """Shared memory of a block, for the walk of each thread: two words and one or two numbers for each cell."""
+    return block * n_cells * (24 if squares else 16)
 
 
 @inlined
@@ -124,10 +121,10 @@ def walk_on(
             if counts.reward_squares.size > 0:
                 counts.reward_squares[run, pair] += inner * inner
         else:
-            walk.left[cell] = rest - 1 if rest != EVERY_LIMIT else rest
-            walk.visits[cell] += 1
+            walk.left[cell] = rest - 1
             walk.sums[cell] += inner
-            walk.squares[cell] += inner * inner
+            if walk.squares.size > 0:
+                walk.squares[cell] += inner * inner
         earned += reward
         for i in range(len(world.axes)):
             x[i] = out[i]
@@ -146,8 +143,8 @@ def begin_walk(counts: DeviceCounts, walk: Walk, run: int) -> None:
     for s in range(counts.act.shape[1]):
         action = np.int64(counts.act[run, s])
         pair = s * n_actions + action
-        walk.act[s], walk.left[s], walk.visits[s] = action, counts.left[run, s], 0
-        walk.sums[s], walk.squares[s] = counts.reward_sum[run, pair], 0.0
+        walk.act[s], walk.left[s] = action, counts.left[run, s]
+        walk.sums[s] = counts.reward_sum[run, pair]
         if counts.reward_squares.size > 0:
             walk.squares[s] = counts.reward_squares[run, pair]
 
@@ -157,10 +154,12 @@ def end_walk(counts: DeviceCounts, walk: Walk, run: int) -> None:
     """Give the agent what was counted."""
     n_actions = counts.visits.shape[1] // counts.act.shape[1]
     for s in range(counts.act.shape[1]):
-        if walk.visits[s] > 0:
+        done = np.int64(counts.left[run, s]) - np.int64(walk.left[s])
+        if done > 0:
             pair = s * n_actions + np.int64(walk.act[s])
-            counts.left[run, s] = walk.left[s]
-            counts.visits[run, pair] += walk.visits[s]
+            if counts.left[run, s] != EVERY_LIMIT:
+                counts.left[run, s] = walk.left[s]
+            counts.visits[run, pair] += done
             counts.reward_sum[run, pair] = walk.sums[s]
             if counts.reward_squares.size > 0:
                 counts.reward_squares[run, pair] = walk.squares[s]
@@ -188,18 +187,18 @@ def step_points(
         return
     size = n_cells * block
     if far.act.size > 0:
-        mine = Walk(far.act[run], far.left[run], far.visits[run], far.sums[run], far.squares[run])
+        mine = Walk(far.act[run], far.left[run], far.sums[run], far.squares[run])
         begin_walk(counts, mine, run)
         walk_on(world, runs, counts, curves, rule, mine, run)
         end_walk(counts, mine, run)
     else:
-        first = 2 * WALK_REALS * size
+        n_squares = size if counts.reward_squares.size > 0 else 0
+        first = 2 * (size + n_squares)
         near = Walk(
             words[first + x : first + size : block],
             words[first + size + x : first + 2 * size : block],
-            words[first + 2 * size + x : first + 3 * size : block],
             reals[x:size:block],
-            reals[size + x : 2 * size : block],
+            reals[size + x : size + n_squares : block],
         )
         begin_walk(counts, near, run)
         walk_on(world, runs, counts, curves, rule, near, run)

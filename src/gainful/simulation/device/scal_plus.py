@@ -129,9 +129,9 @@ def pair_model(rows: DeviceRows, visits: Any, space: TeamSpace, k: int) -> Estim
 def backup(c: DevicePlanConstants, rows: DeviceRows, visits: Any, space: TeamSpace, k: int) -> Any:
     """r̂ + p̂·v of pair k, with the Bernstein bonus if it is that."""
     if len(c.kind) != BERNSTEIN:
-        first, v = np.uint64(k), space.v
-        total = counted_values(space.counts, first, rows.next_state, first, rows.length[k], rows.stride, v, v[0])
-        return space.rewards[k] + total / (visits[k] + 1)
+        at, v = np.uint64(k), space.v
+        total = counted_values(space.counts, at, rows.next_state, at, rows.length[at], rows.stride, v, v[0])
+        return space.rewards[at] + total / (visits[at] + 1)
     if space.rewards[k] == -np.inf:
         return -np.inf
     model = pair_model(rows, visits, space, k)
@@ -148,8 +148,9 @@ def sweeps(
     `scale` also has the largest reward and the longest row. Returns the sweeps made in all, the range of T_c v - v, its
     slack, and whether the plan is finished; if not, v is where the next sweep begins.
     """
-    x, team, v, w, q = cuda.threadIdx.x, cuda.blockDim.x, space.v, space.w, space.q
-    n_states, n_actions, span = v.size, q.size // v.size, c.span
+    x, team, v, w, q = np.uint64(cuda.threadIdx.x), np.uint64(cuda.blockDim.x), space.v, space.w, space.q
+    n_states, n_pairs, span = np.uint64(v.size), np.uint64(q.size), c.span
+    n_actions = np.uint64(q.size // v.size)
     if scale[2] == 0:
         cut_by_team(space, span)
     done, finished = scale[2], False
@@ -157,8 +158,8 @@ def sweeps(
     while done < scale[2] + SWEEPS_PER_LAUNCH:
         cuda.syncthreads()
         k = x
-        while k < q.size:
-            q[k] = backup(c, rows, visits, space, k)
+        while k < n_pairs:
+            q[k] = backup(c, rows, visits, space, np.int64(k))
             k += team
         cuda.syncthreads()
         least, largest = np.inf, 0.0
@@ -225,6 +226,21 @@ def span_by_team(v: Any, parts: Any) -> float:
 
 
 @device_function
+def stage_counts(seen: Any, n_pairs: int, stride: Any, out: Any) -> None:
+    """Copy counts by pair into counts by rank: neighbouring threads read neighbours, without a division for each."""
+    width, team = np.uint64(seen.size // n_pairs), np.uint64(cuda.blockDim.x)
+    i, n = np.uint64(cuda.threadIdx.x), np.uint64(seen.size)
+    pair, further = i // width, team // width
+    rank, more = i - pair * width, team - further * width
+    while i < n:
+        out[rank * stride + pair] = seen[i]
+        i += team
+        rank, pair = rank + more, pair + further
+        if rank >= width:
+            rank, pair = rank - width, pair + np.uint64(1)
+
+
+@device_function
 def write_rewards(
     c: DevicePlanConstants, rows: DeviceRows, counts: DeviceCounts, run: int, t: int, space: TeamSpace
 ) -> tuple[bool, float, float]:
@@ -232,11 +248,12 @@ def write_rewards(
 
     That is the largest |r̂| of an allowed pair and the longest row seen.
     """
+    stage_counts(counts.seen[run], space.q.size, rows.stride, space.counts)
     log_term = log_at(c.paper, t)
-    n_pairs, seen = space.q.size, counts.seen[run]
-    width = seen.size // n_pairs
+    n_pairs, width = space.q.size, counts.seen.shape[1] // space.q.size
     k, wide = cuda.threadIdx.x, True
     max_reward, support = 0.0, 0.0
+    cuda.syncthreads()
     while k < n_pairs:
         space.rewards[k], length = -np.inf, 0
         if rows.allowed[k]:
@@ -249,10 +266,10 @@ def write_rewards(
             if n > 0:
                 write_reward(c, log_term, n, counts.reward_sum[run, k], k, space)
             max_reward = max(max_reward, abs(space.rewards[k]))
-        for j in range(width):
-            count = seen[k * width + j]
-            space.counts[j * np.int64(rows.stride) + k] = count
-            length += count > 0
+        at = np.uint64(k)
+        for _ in range(width):
+            length += space.counts[at] > 0
+            at += rows.stride
         support = max(support, np.float64(length))
         k += cuda.blockDim.x
     vacuous = cuda.syncthreads_and(np.int32(wide)) != 0

@@ -25,11 +25,19 @@ from gainful.simulation.device.runs import (
     on_device,
     rows_of,
 )
-from gainful.simulation.device.steps import StepRule, shared_bytes, step_far, step_runs
+from gainful.simulation.device.steps import (
+    HALF_LIMIT,
+    StepRule,
+    shared_bytes,
+    shared_bytes_of_policy,
+    step_far,
+    step_middle,
+    step_runs,
+)
 from gainful.simulation.optimum import known_gaps, optimal_gain
 from gainful.simulation.run import Run
 from gainful.simulation.tabular import check_fit
-from gainful.simulation.transition_table import RewardLaw, TransitionTable, first_draws
+from gainful.simulation.transition_table import TRANSITION, RewardLaw, TransitionTable, first_draws
 
 FAR_BLOCK = 128
 """Threads of a block that counts in global memory."""
@@ -116,6 +124,11 @@ class TabularWorld(DeviceWorld):
             if needed <= MOST_SHARED:
                 where = (*grid_for(n_runs, block), needed)
                 return step_runs.prepared(where, table, law, runs, counts, curves, rule, n_todo)
+        for block in STEPPING_BLOCKS if rule.cumulative.size == 0 and len(self.law.kind) != TRANSITION else ():
+            policy = shared_bytes_of_policy(self.law, self.n_states, block)
+            if policy <= MOST_SHARED and self.n_actions <= HALF_LIMIT:
+                where = (*grid_for(n_runs, block), policy)
+                return step_middle.prepared(where, table, law, runs, counts, curves, rule, n_todo)
         return step_far.prepared(grid_for(n_runs, FAR_BLOCK), table, law, runs, counts, curves, rule, n_todo)
 
     def run(self, **fields: Any) -> Run:
@@ -173,13 +186,13 @@ class PointWorld(DeviceWorld):
 
     def bytes_per_run(self) -> int:
         """Memory of the GPU that one run takes besides its counts."""
-        return 8 * self.dim + (0 if self._block else 28 * self.n_states)
+        return 8 * self.dim + (0 if self._block else 24 * self.n_states)
 
     @property
     def _block(self) -> int:
         """Threads of a block that counts in shared memory; 0 if none fits."""
-        fitting = (block for block in POINT_BLOCKS if shared_bytes_of_points(self.n_states, block) <= MOST_SHARED)
-        return next(fitting, 0)
+        needed = {block: shared_bytes_of_points(self.n_states, block, True) for block in POINT_BLOCKS}
+        return next((block for block in POINT_BLOCKS if needed[block] <= MOST_SHARED), 0)
 
     def prepared_steps(
         self, runs: DeviceRuns, counts: DeviceCounts, curves: DeviceCurves, rule: StepRule, n_todo: Any
@@ -197,10 +210,8 @@ class PointWorld(DeviceWorld):
         )
         block = self._block
         shape = (0 if block else n_runs, self.n_states)
-        far = Walk(
-            *(device_zeros(shape, np.uint32) for _ in range(3)), *(device_zeros(shape, np.float64) for _ in range(2))
-        )
-        shared = shared_bytes_of_points(self.n_states, block)
+        far = Walk(*(device_zeros(shape, kind) for kind in (np.uint32, np.uint32, np.float64, np.float64)))
+        shared = shared_bytes_of_points(self.n_states, block, counts.reward_squares.size > 0)
         where = (*grid_for(n_runs, block or FAR_BLOCK), shared)
         return step_points.prepared(where, world, runs, counts, curves, rule, n_todo, far)
 
