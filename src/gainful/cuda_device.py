@@ -39,6 +39,11 @@ SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 LISTING_BLOCK = 256
 WARP = 1 if SIMULATED else 32
 """Threads that run in step and can read each other's registers."""
+MOST_WARPS = 8
+"""Warps of a block whose threads compare their numbers, at most."""
+PARTS = 4 * MOST_WARPS
+"""Numbers that a block needs to compare those of its warps, twice two of each."""
+EVERY_LANE = 0xFFFFFFFF
 MOST_SHARED = 48 * 1024
 """Bytes of shared memory that a block can have on every GPU."""
 
@@ -52,6 +57,12 @@ def require_device() -> Any:
     except Exception as error:  # whatever a damaged driver raises
         reason = f"CUDA does not start: {error}"
     raise DeviceError(f'device is "cuda", but {reason}', name="device", found="cuda", hint="leave device out")
+
+
+def device_name() -> str:
+    """The name of the present GPU, such as "NVIDIA H200"."""
+    name = "simulated GPU" if SIMULATED else cuda.get_current_device().name
+    return name.decode() if isinstance(name, bytes) else str(name)
 
 
 def multiprocessors() -> int:
@@ -148,7 +159,7 @@ class DeviceKernel:
 
 
 class _PreparedLaunch:
-    """A launch with its arguments, whose arrays must live as long as it may be repeated: it knows their places alone."""
+    """A launch with its arguments, whose arrays must live as long as it: it knows their places alone."""
 
     def __init__(self, launch: Callable[[], None], arguments: tuple[Any, ...]) -> None:
         self._launch, self._arguments = launch, arguments
@@ -203,3 +214,24 @@ def list_where(status: Any, wanted: int, found: Any, n_found: Any) -> None:
     cuda.syncthreads()
     if mine:
         found[here[1] + rank] = i
+
+
+@device_function
+def together(low: float, high: float, parts: Any, half: int) -> tuple[float, float]:
+    """The least `low` and the largest `high` of all threads of a block.
+
+    All of them wait here for each other. `parts` has `PARTS` numbers. Two calls in turn take its two halves, so that
+    the second does not overwrite what some thread still reads for the first.
+    """
+    offset = WARP // 2
+    while offset > 0:
+        low = min(low, cuda.shfl_xor_sync(EVERY_LANE, low, offset))
+        high = max(high, cuda.shfl_xor_sync(EVERY_LANE, high, offset))
+        offset //= 2
+    x, at = cuda.threadIdx.x, 2 * MOST_WARPS * half
+    if x % WARP == 0:
+        parts[at + x // WARP], parts[at + MOST_WARPS + x // WARP] = low, high
+    cuda.syncthreads()
+    for i in range((cuda.blockDim.x + WARP - 1) // WARP):
+        low, high = min(low, parts[at + i]), max(high, parts[at + MOST_WARPS + i])
+    return low, high

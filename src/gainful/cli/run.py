@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -51,6 +51,13 @@ def run(
     checkpoint_every: Annotated[
         float, typer.Option(metavar="SECONDS", help="Time between checkpoints: the work that a killed run may lose.")
     ] = 15.0,
+    device: Annotated[
+        str,
+        typer.Option(
+            metavar="cpu|cuda|auto",
+            help="cuda: on this machine's GPU, all seeds at once; auto: what cannot run there on the CPU.",
+        ),
+    ] = "cpu",
     as_json: options.AsJson = False,
     max_memory: options.MaxMemory = None,  # noqa: ARG001
     debug: failures.Debug = False,  # noqa: ARG001
@@ -76,6 +83,7 @@ def run(
             fail_fast=fail_fast,
             checkpoint_every=checkpoint_every,
             watcher=watcher,
+            device=cast(Any, device),
         )
     finally:
         watcher.end()

@@ -189,8 +189,10 @@ def _same_folder(task: Task) -> bool:
         return False
 
 
-def packed(simulation: Any, factory: AgentFactory, task: Task, seconds: float, notice: str = "") -> bytes:
-    """What the store keeps of a finished run, as bytes; `notice` is for the user."""
+def packed(
+    simulation: Any, factory: AgentFactory, task: Task, seconds: float, notice: str = "", device: str = ""
+) -> bytes:
+    """What the store keeps of a finished run, as bytes; `notice` is for the user, `device` the name of a GPU."""
     run, agent = simulation.run(), simulation.agent
     episodes = run.episodes
     chosen = evenly_in_log(episodes["step"], MAX_STORED_EPISODES)
@@ -234,6 +236,8 @@ def packed(simulation: Any, factory: AgentFactory, task: Task, seconds: float, n
         "acting_seconds": run.acting_seconds,
         **provenance(),
     }
+    if device:
+        values["platform"] = f"{values['platform']}, {device}"
     if notice:
         values["notice"] = notice
     return pack(values, arrays)

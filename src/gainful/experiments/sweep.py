@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from gainful.atomic_files import make_folder
 from gainful.cards import card
@@ -191,6 +191,7 @@ def run_experiment(
     fail_fast: bool = False,
     checkpoint_every: float = CHECKPOINT_EVERY,
     watcher: SweepWatcher | None = None,
+    device: Literal["cpu", "cuda", "auto"] = "cpu",
 ) -> ExperimentOutcome:
     """Run an experiment: every run that `spec` asks for and the folder `out` does not hold yet.
 
@@ -219,6 +220,9 @@ def run_experiment(
         Seconds between checkpoints of a run: the work that a killed run may lose.
     watcher : SweepWatcher, optional
         Receives the progress.
+    device : {"cpu", "cuda", "auto"}
+        "cuda" makes all runs on the GPU of this machine, all seeds at once, with the ids and the traces of the CPU
+        (docs/gpu.md); one error names the agents and environments that cannot run there. "auto" makes these on the CPU.
 
     Returns
     -------
@@ -233,6 +237,8 @@ def run_experiment(
         If the folder holds runs that the spec does not ask for, or another process is running the experiment.
     StoreError
         If the folder cannot be read or written.
+    DeviceError
+        If `device` is "cuda", and there is no GPU, or some of the runs cannot be made on one.
 
     Examples
     --------
@@ -250,10 +256,15 @@ def run_experiment(
     for name, value in given.items():
         if value is not None and not value > 0:
             raise InvalidArgumentError(name, value, "a number above 0")
+    if device not in ("cpu", "cuda", "auto"):
+        raise InvalidArgumentError("device", device, '"cpu", "cuda" or "auto"')
+    if device != "cpu" and dask is not None:
+        raise InvalidArgumentError("device", device, '"cpu" with dask', "a GPU is used by this process alone")
     asked = spec if isinstance(spec, Spec) else read_spec(spec)
     folder = Path(out) if out is not None else Path("results") / asked.name
     with _locked(folder), Store.open(folder) as store:
         sweep = _SweepRunner(asked, folder, store, watcher or SilentWatcher(), tries, fail_fast, checkpoint_every)
+        sweep.device = device
         return sweep.run(jobs, dask, timeout)
 
 
@@ -298,7 +309,7 @@ class _SweepRunner:
         self.spec, self.folder, self.store, self.watcher = spec, folder, store, watcher
         self.tries, self.fail_fast, self.checkpoint_every = tries, fail_fast, checkpoint_every
         self.attempts: Counter[str] = Counter()
-        self.interrupted = False
+        self.interrupted, self.device = False, "cpu"
         self._environment_keys: dict[tuple[str, str], str] = {}
         self.unsolvable: list[tuple[Configuration, GainfulError]] = []
         """Environments that cannot be solved: the first run of each, and the error."""
@@ -319,6 +330,10 @@ class _SweepRunner:
             self._noticed(words)
         waiting = self._solvable(missing)
         self.kinds = {c.run_id: without_seed(c) for c in waiting}
+        if self.device == "cuda" and waiting:
+            from gainful.experiments.device_executor import check_all_on_device
+
+            check_all_on_device(self._one_task_per_kind(waiting))
         self.watcher.preparing("trying it out")
         estimate = probe(self._one_task_per_kind(waiting), self.watcher.preparing) if waiting else Estimate({}, 0, 0)
         for text in estimate.notices:
@@ -370,6 +385,10 @@ class _SweepRunner:
             self.watcher.failed(self.state, RunFailed(task, **described(error), lost=False), 1, again=False)
 
     def _run_all(self, waiting: list[Configuration], dask: str | None, timeout: float | None) -> None:
+        if self.device != "cpu":
+            waiting = self._run_on_device(waiting)
+            if not waiting or self.state.stopping:
+                return
         executor = self._executor(self.state.jobs, dask, timeout)
         self.state.jobs = executor.slots
         self.watcher.started(self.state)
@@ -378,6 +397,22 @@ class _SweepRunner:
                 self._execute(executor, deque(waiting))
         finally:
             executor.close()
+
+    def _run_on_device(self, waiting: list[Configuration]) -> list[Configuration]:
+        """Make the runs that a GPU can make; returns the others."""
+        from gainful.experiments.device_executor import DeviceExecutor, split
+
+        executor, jobs = DeviceExecutor(), self.state.jobs
+        kinds = split(self._one_task_per_kind(waiting))
+        there = [c for c in waiting if self.kinds[c.run_id] in kinds]
+        self.watcher.started(self.state)
+        try:
+            with self._interruptible():
+                self._execute(executor, deque(there))
+        finally:
+            executor.close()
+            self.state.jobs = jobs
+        return [c for c in waiting if self.kinds[c.run_id] not in kinds]
 
     def _solvable(self, missing: list[Configuration]) -> list[Configuration]:
         """The runs whose environment can be solved; the others have failed already."""

@@ -70,7 +70,8 @@ def _evaluated(
             gram[j, :kept] = gram[:kept, j] = dF[:kept] @ dF[j]
         last_h[:], last_f[:] = h, f
         if sweep % PERIOD == 0:
-            gamma = _combination(gram, dF, f, min(stored, MEMORY))
+            kept = min(stored, MEMORY)
+            gamma = combination(gram, dF[:kept] @ f, kept)
             if gamma is not None:
                 h -= gamma @ dH[: gamma.size]
                 f -= gamma @ dF[: gamma.size]
@@ -80,16 +81,17 @@ def _evaluated(
     return best, best_width, max_sweeps
 
 
-def _combination(
-    gram: NDArray[np.float64], dF: NDArray[np.float64], f: NDArray[np.float64], kept: int
-) -> NDArray[np.float64] | None:
-    """γ that minimises ‖f - ΔF γ‖₂, differences scaled to length 1 first; None if they have become too small."""
+def combination(gram: NDArray[np.float64], along: NDArray[np.float64], kept: int) -> NDArray[np.float64] | None:
+    """γ that minimises ‖f - ΔF γ‖₂, given ΔF·ΔF and ΔF·f; None if differences have become too small.
+
+    They are scaled to length 1 first.
+    """
     lengths = np.sqrt(np.diag(gram)[:kept])
     if not (np.all(lengths > 1e-140) and np.all(np.isfinite(gram[:kept, :kept]))):
         return None
     try:
         scaled = gram[:kept, :kept] / np.outer(lengths, lengths)
-        gamma = np.linalg.lstsq(scaled, dF[:kept] @ f / lengths, rcond=1e-14)[0] / lengths
+        gamma = np.linalg.lstsq(scaled, along / lengths, rcond=1e-14)[0] / lengths
     except np.linalg.LinAlgError:
         return None
     return gamma if np.all(np.isfinite(gamma)) else None

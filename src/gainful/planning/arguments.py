@@ -33,6 +33,13 @@ def checked_damping(damping: float) -> float:
     return damping
 
 
+def checked_device(device: str) -> str:
+    """Where to compute: "cpu" or "cuda"."""
+    if device not in ("cpu", "cuda"):
+        raise InvalidArgumentError("device", device, '"cpu" or "cuda"')
+    return device
+
+
 def checked_span(span: float) -> float:
     """A bound on a span: finite, at least 0."""
     if not (np.isfinite(span) and span >= 0.0):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any, Literal
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -9,12 +12,22 @@ from gainful._compiled import kernel
 from gainful.errors import MultichainError, NotConvergedError
 from gainful.mdp.model import MDP
 from gainful.mdp.structure import structure
-from gainful.planning.arguments import checked_damping, checked_precision, positive_cap, precision_error, start_vector
+from gainful.planning.arguments import (
+    checked_damping,
+    checked_device,
+    checked_precision,
+    positive_cap,
+    precision_error,
+    start_vector,
+)
 from gainful.planning.batches import sweeps_per_batch
 from gainful.planning.bellman import Floats, Ints, SparseModel, StoppingRule, sparse_model, sweep
 from gainful.planning.plan import Plan, make_plan
 from gainful.planning.policy_iteration import EXACT_UP_TO, policy_iteration
 from gainful.planning.rounding import is_narrow, reward_scale, roundoff, slack_at
+
+BATCH_THERE = 1024
+"""Sweeps of a GPU between two looks of the CPU."""
 
 
 @kernel
@@ -52,6 +65,7 @@ def relative_value_iteration(
     max_sweeps: int = 100_000,
     damping: float = 0.5,
     start_values: ArrayLike | None = None,
+    device: Literal["cpu", "cuda"] = "cpu",
 ) -> Plan:
     r"""Optimal gain and bias by damped relative value iteration.
 
@@ -71,6 +85,8 @@ def relative_value_iteration(
         τ, the weight of the new value in (0, 1]; below 1 periodic chains converge too.
     start_values : array_like, shape (S,), optional
         Where to start, for example the bias of an earlier plan.
+    device : {"cpu", "cuda"}
+        Where to sweep. "cuda" needs an NVIDIA GPU and the extra `gainful[cuda]`; the plan has the same bits.
 
     Returns
     -------
@@ -97,14 +113,21 @@ def relative_value_iteration(
     checked_damping(damping)
     positive_cap("max_sweeps", max_sweeps)
     v = start_vector(mdp, start_values)
-    w, act = np.empty(mdp.n_states), np.zeros(mdp.n_states, dtype=np.int64)
-    model = sparse_model(mdp)
     unit, largest = roundoff(int(np.diff(mdp.indptr).max())), reward_scale(mdp)
     batch = sweeps_per_batch(mdp.n_transitions)
+    sweep_on: Any
+    if checked_device(device) == "cuda":
+        from gainful.planning.device.sweeper import DeviceSweeper  # numba-cuda is an extra
+
+        on_device = DeviceSweeper(mdp, v)
+        v, act, sweep_on, batch = on_device.host_values, on_device.host_actions, on_device.damped, BATCH_THERE
+    else:
+        w, act = np.empty(mdp.n_states), np.zeros(mdp.n_states, dtype=np.int64)
+        sweep_on = partial(damped_sweeps, sparse_model(mdp), v, w, act)
     done = 0
     while True:
-        sweeps, low, high, slack, met = damped_sweeps(
-            model, v, w, act, StoppingRule(damping, target, unit, largest, min(batch, max_sweeps - done))
+        sweeps, low, high, slack, met = sweep_on(
+            StoppingRule(damping, target, unit, largest, min(batch, max_sweeps - done))
         )
         done += sweeps
         plan = None

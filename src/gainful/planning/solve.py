@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +14,7 @@ from gainful.errors import MultichainError, NotConvergedError, PrecisionError
 from gainful.mdp.model import MDP
 from gainful.mdp.structure import Structure, structure
 from gainful.planning.anderson import evaluate_by_anderson
-from gainful.planning.arguments import checked_precision, positive_cap, precision_error, start_vector
+from gainful.planning.arguments import checked_device, checked_precision, positive_cap, precision_error, start_vector
 from gainful.planning.batches import sweeps_per_batch
 from gainful.planning.bellman import StoppingRule, sparse_model
 from gainful.planning.evaluation import DENSE_STATES
@@ -63,6 +64,7 @@ def solve(
     start_values: ArrayLike | None = None,
     threads: int | None = None,
     progress: SearchProgress = None,
+    device: Literal["cpu", "cuda"] = "cpu",
 ) -> Plan:
     r"""Optimal gain, bias and policy, as fast as they can be certified.
 
@@ -90,6 +92,9 @@ def solve(
     progress : bool or callable, optional
         True shows the progress on stderr; a function `progress(sweeps, width)` is called now and then with the sweeps
         made and the width of the best bracket so far.
+    device : {"cpu", "cuda"}
+        Where to sweep. "cuda" needs an NVIDIA GPU and the extra `gainful[cuda]`, and pays off from about a million
+        transitions on (docs/gpu.md). It has no exact policy iteration.
 
     Returns
     -------
@@ -98,6 +103,8 @@ def solve(
 
     Raises
     ------
+    DeviceError
+        If `device` is "cuda" and there is no GPU.
     MultichainError
         If the gain depends on the start; it names the classes.
     NotConvergedError
@@ -116,8 +123,13 @@ def solve(
     if threads is not None:
         positive_cap("threads", threads)
     v = start_vector(mdp, start_values)
+    if checked_device(device) == "cuda":
+        from gainful.planning.device.solve import solve_on_device  # numba-cuda is an extra
+
+        with shown_search(progress, precision) as tell:
+            return solve_on_device(mdp, v, target, precision, positive_cap("max_sweeps", max_sweeps), tell)
     with Sweeper(mdp, threads) as sweeper, shown_search(progress, precision) as tell:
-        search = _SolveSearch(mdp, sweeper, target, precision, positive_cap("max_sweeps", max_sweeps))
+        search = SolveSearch(mdp, sweeper, target, precision, positive_cap("max_sweeps", max_sweeps))
         search.tell = tell
         plan = search.value_iteration(v) or search.exact_first()
         sweeps = DAMPED_SWEEPS
@@ -134,16 +146,17 @@ def solve(
     return plan
 
 
-class _SolveSearch:
+class SolveSearch:
     """The current v, the best one so far, and the stages of `solve`; each returns a Plan once the bracket is narrow."""
 
-    def __init__(self, mdp: MDP, sweeper: Sweeper, target: float, precision: float, max_sweeps: int) -> None:
+    def __init__(self, mdp: MDP, sweeper: Any, target: float, precision: float, max_sweeps: int) -> None:
         self.mdp, self.sweeper, self.target = mdp, sweeper, target
         self.precision, self.max_sweeps = precision, max_sweeps
         self.sweeps = 0
-        self.v: NDArray[np.float64] = np.zeros(mdp.n_states)
-        self.best = self.v
-        self.actions: NDArray[np.int64] = sweeper.act.copy()
+        self.v: Any = np.zeros(mdp.n_states)
+        self.best: Any
+        self.actions: Any
+        self.best, self.actions = self.v, np.argmax(mdp.allowed, axis=1).astype(np.int64)  # the lowest allowed
         self.bounds = (-np.inf, np.inf)  # at best, rounding included
         self.stage = "value iteration"
         self.structure: Structure | None = None
@@ -151,12 +164,13 @@ class _SolveSearch:
         self.howard: HowardSearch | None = None
         self.local: bool | None = None
         self.narrow: bool | None = None
-        self.damped_values: NDArray[np.float64] | None = None  # where damped value iteration stopped
-        self.slow = SlowSearch("solve", mdp, target, known=lambda: relaxation(mdp, self.sweeper.act, DAMPING_WHEN_SLOW))
+        self.damped_values: Any = None  # where damped value iteration stopped
+        self.slow = SlowSearch("solve", mdp, target, known=lambda: relaxation(mdp, self.greedy(), DAMPING_WHEN_SLOW))
         self.tell: Callable[[int, float], None] | None = None
 
     @property
     def width(self) -> float:
+        """The width of the best bracket."""
         return self.bounds[1] - self.bounds[0]
 
     def next(self) -> NDArray[np.float64]:
@@ -166,15 +180,22 @@ class _SolveSearch:
     def look(self, v: NDArray[np.float64]) -> bool:
         """One Bellman sweep at v; keep it as the best if its bracket is the narrowest; whether it is narrow enough."""
         low, high = self.sweeper.bellman(v)
-        slack = self.sweeper.slack
         self.v = v
+        return self.judge(low, high, self.sweeper.slack)
+
+    def keep_best(self) -> None:
+        """Keep the present v as the best one."""
+        self.best, self.actions = self.v, self.sweeper.act.copy()
+
+    def judge(self, low: float, high: float, slack: float) -> bool:
+        """Count a sweep at the present v, and keep v if its bracket is the narrowest; whether it is narrow enough."""
         self.sweeps += 1
         if self.tell is not None:
             self.tell(self.sweeps, self.width / self.mdp.units.step_duration)
         self.slow.look(self.sweeps, self.width)
         if high - low + 2 * slack <= self.width:
             self.bounds = (low - slack, high + slack)
-            self.best, self.actions = v, self.sweeper.act.copy()
+            self.keep_best()
             if self.width <= self.target:
                 return True
             if high - low <= 2 * slack:
@@ -192,6 +213,7 @@ class _SolveSearch:
         return False
 
     def plan(self) -> Plan:
+        """The plan at the best v."""
         low, high = self.bounds
         return make_plan(
             self.mdp, low=low, high=high, values=self.best, actions=self.actions, sweeps=self.sweeps, method=self.stage
@@ -212,7 +234,7 @@ class _SolveSearch:
             unchanged = unchanged + 1 if np.array_equal(actions, self.sweeper.act) else 0
             settled = unchanged >= 3 * PATIENCE or len(widths) > cheap
             settled = settled or (len(widths) * self.mdp.n_transitions > WORK_BEFORE_EXACT and self.is_narrow())
-            if len(widths) > PATIENCE and settled and self._is_slow(widths):
+            if len(widths) > PATIENCE and settled and self.is_slow(widths):
                 return None
             actions[:] = self.sweeper.act
             v = self.next()
@@ -227,7 +249,13 @@ class _SolveSearch:
         """Sweeps of accelerated policy iteration in its first turn: any number where sweeps are cheap."""
         return max(EVALUATION_SWEEPS, CHEAP_WORK_ON_CHAINS // self.mdp.n_transitions)
 
-    def _is_slow(self, widths: list[float]) -> bool:
+    def greedy(self) -> NDArray[np.int64]:
+        """(S,) the greedy actions of the last sweep."""
+        found: NDArray[np.int64] = self.sweeper.act
+        return found
+
+    def is_slow(self, widths: list[float]) -> bool:
+        """Whether brackets of these widths narrow too slowly."""
         rate: float = float(widths[-1] / widths[-PATIENCE]) ** (1 / (PATIENCE - 1))
         if not 0.0 < rate < 1.0:
             return rate != 0.0

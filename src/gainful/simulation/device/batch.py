@@ -53,6 +53,8 @@ class BatchResult:
     """(E, R) step, low, high, span and sweeps; of length 0 if they were not kept."""
     seconds: float
     """Wall time."""
+    steps_made: int
+    """Of each run."""
 
     def episodes(self, run: int) -> NDArray[Any]:
         """The records of the episodes of one run."""
@@ -62,6 +64,24 @@ class BatchResult:
         found["step"], found["gain_low"], found["gain_high"], found["span"] = step, low, high, span
         found["gain"], found["sweeps"] = low + (high - low) / 2, sweeps
         return found
+
+
+@dataclass(frozen=True)
+class LearnedCounts:
+    """What R agents have counted, and the plans that they followed last."""
+
+    seen: NDArray[np.uint32]
+    """(R, pairs * width) by the rank of the next state in the row of the world."""
+    visits: NDArray[np.uint32]
+    """(R, pairs)."""
+    reward_sum: NDArray[np.float64]
+    """(R, pairs)."""
+    reward_squares: NDArray[np.float64]
+    """(R, pairs), or (R, 0) if nobody needed them."""
+    actions: NDArray[np.uint32]
+    """(R, S)."""
+    values: NDArray[np.float64]
+    """(R, S) in units of reward."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +177,18 @@ class Batch:
         steps = many.world.prepared_steps(self.runs, self.counts, self.curves, self.rule, self.todo.n)
         return listing, many.planner.prepared(planned), steps
 
+    def learned(self) -> LearnedCounts:
+        """What all agents have counted, and their last plans."""
+        scale = self.many.planner.value_scale
+        return LearnedCounts(
+            seen=self.counts.seen.copy_to_host(),
+            visits=self.counts.visits.copy_to_host(),
+            reward_sum=self.counts.reward_sum.copy_to_host(),
+            reward_squares=self.counts.reward_squares.copy_to_host(),
+            actions=self.counts.act.copy_to_host(),
+            values=scale * self.values.copy_to_host(),
+        )
+
     def _make_room(self) -> bool:
         """Make room for the episodes that may begin before the next look; whether arrays were replaced."""
         room = self.episodes.step.shape[0]
@@ -204,4 +236,5 @@ class Batch:
             vacuous=self.episodes.vacuous.copy_to_host(),
             records=tuple(array[:most].copy_to_host() for array in self.episodes[1:6]),
             seconds=seconds,
+            steps_made=int(self.many.checkpoints[-1]),
         )

@@ -13,7 +13,7 @@ from gainful.agents.empirical import EmpiricalRows
 from gainful.agents.sets import SIMPLEX, Balls, EntryIntervals, SetConstants, Sums
 from gainful.agents.ucrl2 import write_ball
 from gainful.agents.ucrl2b import write_intervals
-from gainful.cuda_device import cuda, device_function, device_kernel
+from gainful.cuda_device import PARTS, cuda, device_function, device_kernel, together
 from gainful.optimism.ucrl2 import reward_log, transition_log
 from gainful.planning.improvement import relaxed
 from gainful.planning.intervals import IntervalSet, interval_value
@@ -22,14 +22,12 @@ from gainful.planning.ordering import Ranking, rank_level, sort_row
 from gainful.planning.rounding import UNIT_ROUNDOFF, is_narrow, slack_at
 from gainful.simulation.device.runs import DeviceCounts, DeviceEpisodes, DeviceRows, DeviceRuns
 from gainful.simulation.device.teams import (
-    PARTS,
     SWEEPS_PER_LAUNCH,
     PlanResult,
     TodoList,
     adopt,
     fail,
     record_episode,
-    together,
 )
 
 BALLS, INTERVALS = 0, 1

@@ -45,15 +45,21 @@ def same_agent(agent_factory: AgentFactoryFunction, seeds: NDArray[np.uint64]) -
             "new agents",
             problem=f"the agent of seed {seeds[0]} has observed {first.t} steps",
         )
-    if isinstance(first, PartitionedAgent) and first.log is not None:
+    check_agent(first)
+    return first
+
+
+def check_agent(agent: Any) -> None:
+    """Raise an error if an agent is of no kind that runs on a GPU, or changes its cells."""
+    _settings(agent)
+    if isinstance(agent, PartitionedAgent) and agent.log is not None:
         raise DeviceError(
-            f"{type(first).__name__} cannot run on a GPU: its cells become finer during a run",
+            f"{type(agent).__name__} cannot run on a GPU: its cells become finer during a run",
             name="device",
             found="cuda",
             expected="a partition, or a horizon",
             hint="give it one of them, or leave device out",
         )
-    return first
 
 
 def _settings(agent: Any) -> dict[str, Any]:
@@ -102,6 +108,13 @@ class DeviceSweep:
             batch = Batch(self.many, part)
             yield part, batch, batch.run(heard)
             made += int(self.checkpoints[-1]) * part.size
+
+    def next_states(self) -> NDArray[np.int64]:
+        """(pairs, width) the next state that each counter of a pair belongs to; -1 for none."""
+        rows = self.world.rows(self.many.planner.agent.allowed)
+        n_pairs, stride = rows.length.size, int(rows.stride)
+        lists = rows.next_state.reshape(-1, stride).T[:n_pairs].astype(np.int64)
+        return np.where(np.arange(lists.shape[1]) < rows.length[:, None], lists, -1)
 
     def run(self, found: BatchResult, i: int, seed: int) -> Run:
         """Run i of a batch."""

@@ -18,7 +18,7 @@ from gainful.agents.scal_plus_bonuses import BONUSES, sharp_constants
 from gainful.agents.sets import SetConstants
 from gainful.agents.ucrl2 import UCRL2
 from gainful.agents.ucrl2b import UCRL2B
-from gainful.cuda_device import MOST_SHARED, SIMULATED, WARP, cuda, grid_for, multiprocessors
+from gainful.cuda_device import MOST_SHARED, MOST_WARPS, SIMULATED, WARP, cuda, grid_for, multiprocessors
 from gainful.errors import DeviceError
 from gainful.optimism.bernstein_scal_plus import BernsteinConstants
 from gainful.optimism.kl_scal_plus import KLConstants
@@ -41,7 +41,7 @@ from gainful.simulation.device.scal_plus import (
     plan_scal_plus,
     space_size,
 )
-from gainful.simulation.device.teams import MOST_WARPS, TodoList, plan_fixed
+from gainful.simulation.device.teams import TodoList, plan_fixed
 
 ON_DEVICE = "SCALPlus, KLSCALPlus, UCRL2, UCRL2B, Fixed, and these on cells (CSCALPlus, CKLSCALPlus, Discretized)"
 """The agents that run on a GPU, for messages."""

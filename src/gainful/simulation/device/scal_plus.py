@@ -9,7 +9,7 @@ import numpy as np
 from numba import float64, uint32
 
 from gainful._compiled import inlined
-from gainful.cuda_device import cuda, device_function, device_kernel
+from gainful.cuda_device import PARTS, cuda, device_function, device_kernel, together
 from gainful.optimism.bernstein_scal_plus import BernsteinConstants, bernstein_level, bernstein_reward
 from gainful.optimism.scal_plus import BonusConstants, log_at, optimistic_reward
 from gainful.optimism.sharp import SharpConstants, sharp_reward
@@ -20,7 +20,6 @@ from gainful.planning.scopt_on_counts import damped
 from gainful.planning.truncation import ceiling_of, truncate
 from gainful.simulation.device.runs import DeviceCounts, DeviceEpisodes, DeviceRows, DeviceRuns
 from gainful.simulation.device.teams import (
-    PARTS,
     PLANNING_REGISTERS,
     SWEEPS_PER_LAUNCH,
     PlanResult,
@@ -28,7 +27,6 @@ from gainful.simulation.device.teams import (
     adopt,
     fail,
     record_episode,
-    together,
 )
 
 PAPERS, SHARP, BERNSTEIN = 0, 1, 2
@@ -159,15 +157,15 @@ def sweeps(
         cuda.syncthreads()
         k = x
         while k < n_pairs:
-            q[k] = backup(c, rows, visits, space, np.int64(k))
+            q[k] = backup(c, rows, visits, space, int(k))
             k += team
         cuda.syncthreads()
         least, largest = np.inf, 0.0
         s = x
         while s < n_states:
             best = -np.inf
-            for k in range(s * n_actions, s * n_actions + n_actions):
-                best = max(best, q[k])
+            for pair in range(s * n_actions, s * n_actions + n_actions):
+                best = max(best, q[pair])
             w[s] = best
             least, largest = min(least, best), max(largest, abs(v[s]))
             s += team

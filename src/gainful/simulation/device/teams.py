@@ -12,18 +12,13 @@ import numpy as np
 
 from gainful._compiled import inlined
 from gainful.agents.statistics import execution_limit
-from gainful.cuda_device import WARP, cuda, device_function, device_kernel
+from gainful.cuda_device import cuda, device_kernel
 from gainful.simulation.device.runs import EVERY_LIMIT, PLAN_FAILED, RUNNING, DeviceCounts, DeviceEpisodes, DeviceRuns
 
 SWEEPS_PER_LAUNCH = 128
 """Sweeps of a plan in one launch; a plan that needs more goes on in the next one, and no other waits for it."""
 PLANNING_REGISTERS = 80
 """Registers of a thread that plans."""
-MOST_WARPS = 8
-"""Warps of a block that plans, at most."""
-PARTS = 4 * MOST_WARPS
-"""Numbers that a block needs to compare those of its warps, twice two of each."""
-EVERY_LANE = 0xFFFFFFFF
 
 
 class TodoList(NamedTuple):
@@ -31,27 +26,6 @@ class TodoList(NamedTuple):
 
     run: Any
     n: Any
-
-
-@device_function
-def together(low: float, high: float, parts: Any, half: int) -> tuple[float, float]:
-    """The least `low` and the largest `high` of all threads of a block.
-
-    All of them wait here for each other. `parts` has `PARTS` numbers. Two calls in turn take its two halves, so that
-    the second does not overwrite what some thread still reads for the first.
-    """
-    offset = WARP // 2
-    while offset > 0:
-        low = min(low, cuda.shfl_xor_sync(EVERY_LANE, low, offset))
-        high = max(high, cuda.shfl_xor_sync(EVERY_LANE, high, offset))
-        offset //= 2
-    x, at = cuda.threadIdx.x, 2 * MOST_WARPS * half
-    if x % WARP == 0:
-        parts[at + x // WARP], parts[at + MOST_WARPS + x // WARP] = low, high
-    cuda.syncthreads()
-    for i in range((cuda.blockDim.x + WARP - 1) // WARP):
-        low, high = min(low, parts[at + i]), max(high, parts[at + MOST_WARPS + i])
-    return low, high
 
 
 class PlanResult(NamedTuple):

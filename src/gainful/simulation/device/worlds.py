@@ -144,14 +144,7 @@ class PointWorld(DeviceWorld):
     def __init__(self, env: ContinuousEnvironment, agent: Any) -> None:
         self.env = env
         check_points_fit(agent, env)
-        if env.kind == EnvironmentKind.USER or env.dim > MOST_AXES:
-            raise DeviceError(
-                f"{env.name} cannot run on a GPU: its step function is the user's own",
-                name="device",
-                found="cuda",
-                expected="an MDP, or a continuous environment of gf.environments",
-                hint="leave device out",
-            )
+        check_environment(env)
         self.partition, self.own_units = agent.partition, uses_user_units(agent)
         self.n_states, self.n_actions, self.dim = self.partition.n_cells, env.n_actions, env.dim
         self.width = self.n_states
@@ -186,13 +179,16 @@ class PointWorld(DeviceWorld):
 
     def bytes_per_run(self) -> int:
         """Memory of the GPU that one run takes besides its counts."""
-        return 8 * self.dim + (0 if self._block else 24 * self.n_states)
+        return 8 * self.dim + (0 if self._block[0] else 24 * self.n_states)
 
     @property
-    def _block(self) -> int:
-        """Threads of a block that counts in shared memory; 0 if none fits."""
-        needed = {block: shared_bytes_of_points(self.n_states, block, True) for block in POINT_BLOCKS}
-        return next((block for block in POINT_BLOCKS if needed[block] <= MOST_SHARED), 0)
+    def _block(self) -> tuple[int, bool]:
+        """Threads of a block that counts in shared memory, 0 if none fits, and whether it counts transitions there."""
+        for transitions in (True, False):
+            for block in POINT_BLOCKS:
+                if shared_bytes_of_points(self.n_states, block, True, transitions) <= MOST_SHARED:
+                    return block, transitions
+        return 0, False
 
     def prepared_steps(
         self, runs: DeviceRuns, counts: DeviceCounts, curves: DeviceCurves, rule: StepRule, n_todo: Any
@@ -208,12 +204,18 @@ class PointWorld(DeviceWorld):
             low=cuda.to_device(env.low.copy()),
             high=cuda.to_device(env.high.copy()),
         )
-        block = self._block
+        block, transitions = self._block
         shape = (0 if block else n_runs, self.n_states)
-        far = Walk(*(device_zeros(shape, kind) for kind in (np.uint32, np.uint32, np.float64, np.float64)))
-        shared = shared_bytes_of_points(self.n_states, block, counts.reward_squares.size > 0)
+        far = Walk(
+            act=device_zeros(shape, np.uint32),
+            left=device_zeros(shape, np.uint32),
+            sums=device_zeros(shape, np.float64),
+            squares=device_zeros(shape, np.float64),
+            seen=device_zeros((shape[0], 0), np.uint16),
+        )
+        shared = shared_bytes_of_points(self.n_states, block, counts.reward_squares.size > 0, transitions)
         where = (*grid_for(n_runs, block or FAR_BLOCK), shared)
-        return step_points.prepared(where, world, runs, counts, curves, rule, n_todo, far)
+        return step_points.prepared(where, world, runs, counts, curves, rule, n_todo, far, transitions)
 
     def run(self, **fields: Any) -> ContinuousRun:
         """The result of one run."""
@@ -224,16 +226,25 @@ class PointWorld(DeviceWorld):
         )
 
 
-def device_world(environment: Any, agent: Any) -> DeviceWorld:
-    """The environment on a GPU, as this agent sees it."""
+def check_environment(environment: Any) -> None:
+    """Raise an error if an environment is of no kind that runs on a GPU."""
     if isinstance(environment, MDP):
-        return TabularWorld(environment)
+        return
+    name, reason = f"a {type(environment).__name__}", ""
     if isinstance(environment, ContinuousEnvironment):
-        return PointWorld(environment, agent)
+        if environment.kind != EnvironmentKind.USER and environment.dim <= MOST_AXES:
+            return
+        name, reason = environment.name, ": its step function is the user's own"
     raise DeviceError(
-        f"a {type(environment).__name__} cannot run on a GPU",
+        f"{name} cannot run on a GPU{reason}",
         name="device",
         found="cuda",
         expected="an MDP, or a continuous environment of gf.environments",
         hint="leave device out",
     )
+
+
+def device_world(environment: Any, agent: Any) -> DeviceWorld:
+    """The environment on a GPU, as this agent sees it."""
+    check_environment(environment)
+    return TabularWorld(environment) if isinstance(environment, MDP) else PointWorld(environment, agent)

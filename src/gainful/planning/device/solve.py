@@ -1,0 +1,169 @@
+"""`solve` on a GPU: value iteration, accelerated policy iteration, damped value iteration, all vectors on the GPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gainful.mdp.model import MDP
+from gainful.planning.anderson import DAMPING, MEMORY, PERIOD, combination
+from gainful.planning.device.sweeper import DeviceSweeper
+from gainful.planning.plan import Plan, make_plan
+from gainful.planning.solve import (
+    DAMPED_SWEEPS,
+    DAMPING_WHEN_SLOW,
+    EVALUATION_SWEEPS,
+    IDLE_ROUNDS,
+    PATIENCE,
+    ROUNDS_AT_MOST,
+    ROUNDS_SHARE,
+    SolveSearch,
+)
+
+
+def solve_on_device(
+    mdp: MDP,
+    start: NDArray[np.float64],
+    target: float,
+    precision: float,
+    max_sweeps: int,
+    tell: Callable[[int, float], None] | None,
+) -> Plan:
+    """What `solve` does, on a GPU and without exact policy iteration."""
+    search = DeviceSearch(mdp, DeviceSweeper(mdp, start), target, precision, max_sweeps)
+    search.tell = tell
+    plan = search.value_iteration_there()
+    sweeps = DAMPED_SWEEPS
+    while plan is None:  # turn and turn about: each way continues where it stopped
+        first = sweeps == DAMPED_SWEEPS
+        plan = search.policy_rounds(search.first_rounds if first else min(sweeps // ROUNDS_SHARE, ROUNDS_AT_MOST))
+        if plan is None:
+            search.check_structure()
+            plan = search.damped(sweeps)
+            sweeps *= 4
+    return plan
+
+
+class DeviceSearch(SolveSearch):
+    """The stages of `solve` with vectors on a GPU: v, the best one so far, and its actions are arrays there."""
+
+    sweeper: Any
+    v: Any
+    best: Any
+    actions: Any
+    damped_values: Any
+
+    def __init__(self, mdp: MDP, sweeper: DeviceSweeper, target: float, precision: float, max_sweeps: int) -> None:
+        super().__init__(mdp, sweeper, target, precision, max_sweeps)
+        self.there = sweeper
+        self.v, self.best, self.actions = sweeper.v, sweeper.copy(sweeper.v), sweeper.copy(sweeper.act)
+        self._vectors = sweeper.new_vectors(0)
+
+    def look(self, v: Any) -> bool:
+        """One Bellman sweep at v; keep it as the best if its bracket is the narrowest; whether it is narrow enough."""
+        low, high = self.there.bellman(v)
+        self.v = v
+        return self.judge(low, high, self.there.slack)
+
+    def keep_best(self) -> None:
+        """Keep the present v as the best one."""
+        self.best.copy_to_device(self.v)
+        self.actions.copy_to_device(self.there.act)
+
+    def plan(self) -> Plan:
+        """The plan at the best v."""
+        low, high = self.bounds
+        actions = self.actions.copy_to_host().astype(np.int64)
+        return make_plan(
+            self.mdp,
+            low=low,
+            high=high,
+            values=self.best.copy_to_host(),
+            actions=actions,
+            sweeps=self.sweeps,
+            method=self.stage,
+        )
+
+    def value_iteration_there(self) -> Plan | None:
+        """Plain value iteration for as long as it contracts fast, or still changes the policy."""
+        widths: list[float] = []
+        unchanged, v = 0, self.there.v
+        while not self.look(v):
+            widths.append(self.width)
+            unchanged = 0 if self.there.changed else unchanged + 1
+            settled = unchanged >= 3 * PATIENCE or len(widths) > 3 * PATIENCE
+            if len(widths) > PATIENCE and settled and self.is_slow(widths):
+                return None
+            v = self.there.pinned(self.there.w, v)
+        return self.plan()
+
+    def greedy(self) -> NDArray[np.int64]:
+        """(S,) the greedy actions of the last sweep."""
+        return np.asarray(self.there.act.copy_to_host(), dtype=np.int64)
+
+    def policy_rounds(self, most: int) -> Plan | None:
+        """Inexact policy iteration, see `SolveSearch.policy_rounds`."""
+        self.stage = "accelerated policy iteration"
+        if self._vectors.moves.shape[0] == 0:
+            self._vectors = self.there.new_vectors(MEMORY)
+        idle, width, end = 0, self.width, self.sweeps + most
+        while idle < IDLE_ROUNDS and self.sweeps < end:
+            tolerance = max(0.1 * width, 0.4 * self.target)
+            before = self.width
+            self.sweeps += self._evaluate(tolerance)
+            if self.look(self.there.v):
+                return self.plan()
+            low, high = self.range_of_last
+            width = high - low
+            idle = 0 if self.width < 0.9 * before else idle + 1
+        return None
+
+    def judge(self, low: float, high: float, slack: float) -> bool:
+        """See `SolveSearch.judge`; the range is kept for the next round."""
+        self.range_of_last = low, high
+        return super().judge(low, high, slack)
+
+    def _evaluate(self, tolerance: float) -> int:
+        """What `evaluate_by_anderson` does, from Lv of the present v on; the best vector seen is left in v."""
+        there, a = self.there, self._vectors
+        there.pinned(there.w, a.h)
+        best, best_width, stored = there.v, math.inf, 0
+        gram = np.zeros((MEMORY, MEMORY))
+        for sweep in range(1, EVALUATION_SWEEPS + 1):
+            low, high, mean = there.residual(a)
+            width = high - low
+            if width < best_width:
+                best_width = width
+                best.copy_to_device(a.h)
+            if width <= tolerance or not width <= 1e3 * best_width:
+                return sweep
+            j = stored % MEMORY if sweep > 1 else -1
+            there.note_difference(a, mean, j)
+            along = np.zeros(0)
+            if sweep > 1:
+                stored += 1
+                kept = min(stored, MEMORY)
+                squares, along = there.products(a, j, kept)
+                gram[j, :kept] = gram[:kept, j] = squares
+            gamma = combination(gram, along, along.size) if sweep % PERIOD == 0 else None
+            there.step(a, np.zeros(0) if gamma is None else gamma, DAMPING)
+        return EVALUATION_SWEEPS
+
+    def damped(self, sweeps: int) -> Plan | None:
+        """Damped value iteration, from the best v on, or from where it stopped the last time."""
+        self.stage = "damped value iteration"
+        there, v = self.there, self.there.v
+        v.copy_to_device(self.best if self.damped_values is None else self.damped_values)
+        for _ in range(sweeps):
+            if self.look(v):
+                return self.plan()
+            there.damped_move(v, DAMPING_WHEN_SLOW)
+        if self.damped_values is None:
+            self.damped_values = there.copy(v)
+        else:
+            self.damped_values.copy_to_device(v)
+        return None
