@@ -311,7 +311,8 @@ class SolveSearch:
         Howard's iteration may change one state at a time as long as news of a reward has not reached the others.
         """
         if self.mdp.n_states > EXACT_FIRST and not self.is_narrow():
-            return self.actions.copy()
+            found: NDArray[np.int64] = self.actions.copy()
+            return found
         goal = towards_the_largest_reward(self.mdp, self.actions)
         return better_policy(self.mdp, self.actions, goal, local=self.is_narrow())
 
