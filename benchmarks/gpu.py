@@ -140,8 +140,8 @@ def compare(i: int, pool: Any) -> None:
     regrets = [np.array([trace.regret for trace in runs]) for runs in (there, here)]
     means = " and ".join(f"{r.mean():.2f} ± {r.std(ddof=1) / np.sqrt(n):.2f}" for r in regrets)
     print(
-        f"{subject.title}: of {n:,} runs of {horizon:.0e} steps {traces:,} have the CPU's rewards and episodes, {bits:,} "
-        f"all bits of its plans; regret {means}; CPU {seconds[0]:.1f} s, GPU {seconds[1]:.1f} s",
+        f"{subject.title}: of {n:,} runs of {horizon:.0e} steps {traces:,} have the CPU's rewards and episodes, "
+        f"{bits:,} all bits of its plans; regret {means}; CPU {seconds[0]:.1f} s, GPU {seconds[1]:.1f} s",
         flush=True,
     )
 
@@ -177,8 +177,8 @@ def planners(n_states: int, window: int, precision: float) -> None:
         print(
             f"{function.__name__}, {n_states:.0e} states, {mdp.n_transitions:.1e} transitions"
             f"{f' in windows of {window}' if window else ''}: GPU {seconds:.2f} s ({there.sweeps} sweeps), CPU "
-            f"{on_the_cpu:.2f} s ({here.sweeps} sweeps), {on_the_cpu / seconds:.1f} times; gain {there.gain_bounds} and "
-            f"{here.gain_bounds}, {'the same bits' if same else 'other bits'}",
+            f"{on_the_cpu:.2f} s ({here.sweeps} sweeps), {on_the_cpu / seconds:.1f} times; gain "
+            f"{there.gain_bounds} and {here.gain_bounds}, {'the same bits' if same else 'other bits'}",
             flush=True,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import float64, uint16, uint32
+from numba import float64, uint32
 
 from gainful._compiled import inlined
 from gainful.agents.episodic import choose
@@ -22,11 +22,11 @@ from gainful.simulation.device.runs import (
     DeviceCurves,
     DeviceRuns,
 )
-from gainful.simulation.device.steps import HALF_LIMIT, StepRule, draw_number, steps_of_launch
+from gainful.simulation.device.steps import StepRule, draw_number, steps_of_launch
 
 MOST_AXES = 4
 """Coordinates of a point at most."""
-POINT_REGISTERS = 128
+POINT_REGISTERS = 88
 """Registers of a thread that steps through points."""
 
 
@@ -53,13 +53,11 @@ class Walk(NamedTuple):
     sums: Any
     squares: Any
     """Empty if nobody needs them."""
-    seen: Any
-    """(cells * cells,) transitions since the launch began, by cell; empty if they are counted in global memory."""
 
 
-def shared_bytes_of_points(n_cells: int, block: int, squares: bool, transitions: bool) -> int:
-    """Shared memory of a block: two words, one or two numbers and half words for transitions for each cell."""
-    return block * n_cells * ((24 if squares else 16) + (2 * n_cells if transitions else 0))
+def shared_bytes_of_points(n_cells: int, block: int, squares: bool) -> int:
+    """Shared memory of a block, for the walk of each thread: two words and one or two numbers for each cell."""
+    return block * n_cells * (24 if squares else 16)
 
 
 @inlined
@@ -102,7 +100,7 @@ def walk_on(
     for i in range(len(world.axes)):
         x[i] = runs.point[run, i]
     t, earned, key, low = runs.step[run], runs.earned[run], runs.key[run], rule.low
-    until = t + min(steps_of_launch(t, curves.checkpoints[np.int64(runs.passed[run])], rule.part), HALF_LIMIT)
+    until = t + steps_of_launch(t, curves.checkpoints[np.int64(runs.passed[run])], rule.part)
     n_cells, n_actions = counts.act.shape[1], counts.visits.shape[1] // counts.act.shape[1]
     cell, over, mixed = cell_at(world, x), False, rule.cumulative.size > 0
     while t < until:
@@ -116,10 +114,7 @@ def walk_on(
         inner = reward - low
         to = cell_at(world, out)
         pair = cell * n_actions + action
-        if walk.seen.size > 0 and not mixed:
-            walk.seen[cell * n_cells + to] += 1
-        else:
-            cuda.atomic.add(counts.seen, (run, pair * n_cells + to), np.uint32(1))
+        cuda.atomic.add(counts.seen, (run, pair * n_cells + to), np.uint32(1))
         if mixed:
             counts.visits[run, pair] += 1
             counts.reward_sum[run, pair] += inner
@@ -152,8 +147,6 @@ def begin_walk(counts: DeviceCounts, walk: Walk, run: int) -> None:
         walk.sums[s] = counts.reward_sum[run, pair]
         if counts.reward_squares.size > 0:
             walk.squares[s] = counts.reward_squares[run, pair]
-    for i in range(walk.seen.size):
-        walk.seen[i] = 0
 
 
 @inlined
@@ -170,11 +163,6 @@ def end_walk(counts: DeviceCounts, walk: Walk, run: int) -> None:
             counts.reward_sum[run, pair] = walk.sums[s]
             if counts.reward_squares.size > 0:
                 counts.reward_squares[run, pair] = walk.squares[s]
-            if walk.seen.size > 0:
-                n_cells = counts.act.shape[1]
-                for to in range(n_cells):
-                    if walk.seen[s * n_cells + to] > 0:
-                        counts.seen[run, pair * n_cells + to] += walk.seen[s * n_cells + to]
 
 
 @device_kernel(registers=POINT_REGISTERS)
@@ -186,13 +174,12 @@ def step_points(
     rule: StepRule,
     n_todo: Any,
     far: Walk,
-    transitions: bool,
 ) -> None:
     """Steps of every run that has a plan; it counts in shared memory, or in `far` (R, cells) if that is not empty.
 
-    With `transitions` it counts them in shared memory too. `n_todo` is set to 0 for the next list.
+    `n_todo` is set to 0 for the next list.
     """
-    reals, words, halves = cuda.shared.array(0, float64), cuda.shared.array(0, uint32), cuda.shared.array(0, uint16)
+    reals, words = cuda.shared.array(0, float64), cuda.shared.array(0, uint32)
     x, block, run, n_cells = cuda.threadIdx.x, cuda.blockDim.x, cuda.grid(1), counts.act.shape[1]
     if run == 0:
         n_todo[0] = 0
@@ -200,19 +187,18 @@ def step_points(
         return
     size = n_cells * block
     if far.act.size > 0:
-        mine = Walk(far.act[run], far.left[run], far.sums[run], far.squares[run], far.seen[run])
+        mine = Walk(far.act[run], far.left[run], far.sums[run], far.squares[run])
         begin_walk(counts, mine, run)
         walk_on(world, runs, counts, curves, rule, mine, run)
         end_walk(counts, mine, run)
     else:
         n_squares = size if counts.reward_squares.size > 0 else 0
-        first, n_seen = 2 * (size + n_squares), size * n_cells if transitions else 0
+        first = 2 * (size + n_squares)
         near = Walk(
             words[first + x : first + size : block],
             words[first + size + x : first + 2 * size : block],
             reals[x:size:block],
             reals[size + x : size + n_squares : block],
-            halves[2 * (first + 2 * size) + x : 2 * (first + 2 * size) + n_seen : block],
         )
         begin_walk(counts, near, run)
         walk_on(world, runs, counts, curves, rule, near, run)

@@ -179,16 +179,13 @@ class PointWorld(DeviceWorld):
 
     def bytes_per_run(self) -> int:
         """Memory of the GPU that one run takes besides its counts."""
-        return 8 * self.dim + (0 if self._block[0] else 24 * self.n_states)
+        return 8 * self.dim + (0 if self._block else 24 * self.n_states)
 
     @property
-    def _block(self) -> tuple[int, bool]:
-        """Threads of a block that counts in shared memory, 0 if none fits, and whether it counts transitions there."""
-        for transitions in (True, False):
-            for block in POINT_BLOCKS:
-                if shared_bytes_of_points(self.n_states, block, True, transitions) <= MOST_SHARED:
-                    return block, transitions
-        return 0, False
+    def _block(self) -> int:
+        """Threads of a block that counts in shared memory; 0 if none fits."""
+        needed = {block: shared_bytes_of_points(self.n_states, block, True) for block in POINT_BLOCKS}
+        return next((block for block in POINT_BLOCKS if needed[block] <= MOST_SHARED), 0)
 
     def prepared_steps(
         self, runs: DeviceRuns, counts: DeviceCounts, curves: DeviceCurves, rule: StepRule, n_todo: Any
@@ -204,18 +201,17 @@ class PointWorld(DeviceWorld):
             low=cuda.to_device(env.low.copy()),
             high=cuda.to_device(env.high.copy()),
         )
-        block, transitions = self._block
+        block = self._block
         shape = (0 if block else n_runs, self.n_states)
         far = Walk(
             act=device_zeros(shape, np.uint32),
             left=device_zeros(shape, np.uint32),
             sums=device_zeros(shape, np.float64),
             squares=device_zeros(shape, np.float64),
-            seen=device_zeros((shape[0], 0), np.uint16),
         )
-        shared = shared_bytes_of_points(self.n_states, block, counts.reward_squares.size > 0, transitions)
+        shared = shared_bytes_of_points(self.n_states, block, counts.reward_squares.size > 0)
         where = (*grid_for(n_runs, block or FAR_BLOCK), shared)
-        return step_points.prepared(where, world, runs, counts, curves, rule, n_todo, far, transitions)
+        return step_points.prepared(where, world, runs, counts, curves, rule, n_todo, far)
 
     def run(self, **fields: Any) -> ContinuousRun:
         """The result of one run."""
