@@ -116,7 +116,7 @@ def test_a_small_study_goes_from_its_specs_to_its_page(tmp_path: Path) -> None:
     shutil.copytree(PAGES, pages)
     (pages / "unreachable.png").unlink()
     make(["unreachable"], tmp_path / "results", pages, ["--jobs", "1"], stored=False, small=True)
-    assert "3,000" in between(pages / "unreachable.md", "runs")
+    assert "3·10³" in between(pages / "unreachable.md", "runs")
     assert (pages / "unreachable.png").exists()
     before = (pages / "unreachable.md").read_text("utf-8")
     make(["unreachable"], tmp_path / "results", pages, [], stored=True, small=True)
