@@ -128,7 +128,7 @@ def runs_table(study: Study, folder: Path) -> str:
     return (
         f"`make studies STUDY={study.name}` makes the runs, the tables and the picture; one spec alone is run by "
         f"`gainful run studies/specs/{study.name}/{study.specs[0].name}`.\n\n{table(heads, rows)}\n\n"
-        f"All of it took {duration(total)} of one core."
+        f"All runs took {duration(total)} of one core."
     )
 
 
@@ -152,13 +152,16 @@ def write_page(study: Study, results: Path, pages: Path) -> None:
 
 
 def write_index(pages: Path) -> None:
-    """The gallery: one section per study, with its verdicts and its picture."""
+    """The gallery: one section per study, with its verdicts, what its runs took, and its picture."""
     sections = []
     for i, study in enumerate(map(Study, STUDIES), start=1):
         verdicts = between(pages / f"{study.name}.md", "verdict")
         short = re.sub(r"^(- .*?\*\*.*?\*\*).*$", r"\1", verdicts, flags=re.MULTILINE)
+        took = between(pages / f"{study.name}.md", "runs").splitlines()[-1:]
         link, picture = f"{study.name}.md", f"{study.name}.png"
-        sections.append(f"### {i}. [{study.title}]({link})\n\n{short}\n\n[![{study.title}]({picture})]({link})")
+        sections.append(
+            f"### {i}. [{study.title}]({link})\n\n{short}\n\n{''.join(took)}\n\n[![{study.title}]({picture})]({link})"
+        )
     put(pages / "index.md", INDEX_MARK, "\n\n".join(sections))
 
 
