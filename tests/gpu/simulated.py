@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import gainful as gf
+from gainful.experiments.spec import read_spec
 
 FIELDS = ("step", "gain", "gain_low", "gain_high", "span", "sweeps")
 CURVES = ("rewards", "regret", "pseudo_regret", "expected_regret")
@@ -81,10 +82,44 @@ def simulated(cases: list[Case], folder: Path) -> list[dict[str, Any]]:
     return [dict(np.load(folder / f"{i}.npz")) for i in range(len(cases))]
 
 
+def models() -> list[gf.MDP]:
+    """Small models for planners."""
+    return [made("garnet", '{"n_states": 7, "n_actions": 3, "branching": 3}'), made("riverswim", '{"n_states": 5}')]
+
+
+def plans(**where: Any) -> dict[str, Any]:
+    """The plans of both planners for the small models."""
+    found: dict[str, Any] = {}
+    for i, mdp in enumerate(models()):
+        by_sweeps = gf.relative_value_iteration(mdp, precision=1e-3, **where)
+        found[f"{i} sweeps"] = np.array([*by_sweeps.gain_bounds, by_sweeps.sweeps])
+        found[f"{i} bias"], found[f"{i} actions"] = by_sweeps.bias, by_sweeps.actions
+        solved = gf.solve(mdp, precision=1e-6, **where)
+        found[f"{i} solved"], found[f"{i} policy"] = np.array(solved.gain_bounds), solved.actions
+    return found
+
+
+SPEC = {
+    "horizon": 30,
+    "seeds": 2,
+    "environments": [{"name": "riverswim", "parameters": {"n_states": 4}}],
+    "agents": [
+        {"name": "scal-plus", "parameters": {"span": 3.0, "bonus": "bernstein"}},
+        {"name": "ucrl2b", "parameters": {"width_scale": 0.2}},
+        {"name": "fixed"},
+    ],
+}
+"""An experiment that a GPU can make."""
+
+
 def main(folder: Path) -> None:
-    """Make the runs of `cases.json` and write their arrays beside it."""
+    """Make the runs of `cases.json`, write their arrays beside it, and make the plans and the experiment."""
     warnings.simplefilter("ignore")  # whole numbers that wrap around, as they are meant to
     with np.errstate(over="ignore"):
+        if not json.loads((folder / "cases.json").read_text()):
+            there: dict[str, Any] = plans(device="cuda")
+            np.savez(folder / "plans.npz", **there)
+            gf.run_experiment(read_spec(SPEC), folder / "experiment", jobs=1, device="cuda")
         for i, case in enumerate(json.loads((folder / "cases.json").read_text())):
             arrays: dict[str, Any] = arrays_of(Case(**case).runs(device="cuda"))
             np.savez(folder / f"{i}.npz", **arrays)

@@ -38,6 +38,38 @@ def test_the_traces_are_those_of_the_cpu(bonus: str) -> None:
     assert sum(same) >= 62  # a last bit of a logarithm may break a tie otherwise
 
 
+@pytest.mark.parametrize("agent", ["UCRL2", "UCRL2B", "KLSCALPlus", "Fixed"])
+def test_other_agents_have_the_regret_of_the_cpu(agent: str) -> None:
+    mdp = gf.environments.riverswim(6, reward_law="bernoulli")
+
+    def make(seed: int) -> Any:
+        return getattr(gf, agent)(6, 2, seed=seed)
+
+    there, here = (gf.simulate_many(make, mdp, 10**4, range(64), **where) for where in ({"device": "cuda"}, {}))
+    same = [np.array_equal(a.rewards, b.rewards) for a, b in zip(there, here, strict=True)]
+    assert sum(same) >= 60  # a last bit of a logarithm may break a tie otherwise
+
+
+def test_cells_have_the_traces_of_the_cpu() -> None:
+    env = gf.environments.lqg()
+
+    def make(seed: int) -> Any:
+        return gf.CSCALPlus(partition=gf.Partition.uniform(bins=20), n_actions=5, span=2.0, seed=seed)
+
+    there = gf.simulate_many(make, env, 10**4, range(16), device="cuda")
+    here = gf.simulate_many(make, env, 10**4, range(16))
+    assert sum(np.array_equal(a.rewards, b.rewards) for a, b in zip(there, here, strict=True)) >= 14
+
+
+def test_planners_have_the_bits_of_the_cpu() -> None:
+    mdp = gf.environments.garnet(2000, 4, 8)
+    there, here = (gf.relative_value_iteration(mdp, **where) for where in ({"device": "cuda"}, {}))
+    assert there.gain_bounds == here.gain_bounds
+    np.testing.assert_array_equal(there.bias, here.bias)
+    solved = gf.solve(mdp, device="cuda")
+    assert max(solved.gain_bounds[0], here.gain_bounds[0]) <= min(solved.gain_bounds[1], here.gain_bounds[1])
+
+
 def test_counters_in_global_memory_give_the_traces_of_the_cpu() -> None:
     mdp = gf.environments.garnet(200, 4, 8)
     make = scal_plus(mdp)

@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 import gainful as gf
-from tests.gpu.simulated import Case, arrays_of, simulated
+from gainful.experiments.spec import read_spec
+from gainful.experiments.store import Store
+from gainful.experiments.wire_format import unpack
+from tests.gpu.simulated import SPEC, Case, arrays_of, plans, simulated
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is an extra")
 SPAN = {"span": 7.0}
@@ -46,6 +49,37 @@ def check(cases: list[Case], folder: Path) -> None:
 @pytest.mark.slow
 def test_the_simulator_gives_the_traces_of_the_cpu(tmp_path: Path) -> None:
     check(CASES, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_simulator_plans_and_stores_what_the_cpu_does(tmp_path: Path) -> None:
+    simulated([], tmp_path)
+    found, expected = dict(np.load(tmp_path / "plans.npz")), plans()
+    for name, array in expected.items():
+        if name.endswith("solved"):  # another way to the same gain
+            assert max(found[name][0], array[0]) <= min(found[name][1], array[1])
+            assert np.ptp(found[name]) <= 1e-6
+        else:
+            np.testing.assert_array_equal(found[name], array, err_msg=name)
+    gf.run_experiment(read_spec(SPEC), tmp_path / "here", jobs=1)
+    there, here = (stored(tmp_path / name) for name in ("experiment", "here"))
+    assert there.keys() == here.keys()
+    for run_id, arrays in here.items():
+        assert arrays.keys() == there[run_id].keys()
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(there[run_id][name], array, err_msg=name)
+
+
+def stored(folder: Path) -> dict[str, dict[str, Any]]:
+    """What the store of an experiment has of each run: curves, episodes, visits, policy, values, bonus."""
+    with Store.read(folder) as store:
+        return {run["run_id"]: unpack(run["data"])[1] for run in store.runs()}
+
+
+def test_what_cannot_run_on_a_gpu_is_named(tmp_path: Path) -> None:
+    spec = read_spec({**SPEC, "agents": [{"name": "fixed"}, {"name": "psrl"}]})
+    with pytest.raises(gf.errors.DeviceError, match="psrl in riverswim"):
+        gf.run_experiment(spec, tmp_path, device="cuda")
 
 
 def test_without_a_gpu_the_error_says_so() -> None:

@@ -93,8 +93,8 @@ def solve(
         True shows the progress on stderr; a function `progress(sweeps, width)` is called now and then with the sweeps
         made and the width of the best bracket so far.
     device : {"cpu", "cuda"}
-        Where to sweep. "cuda" needs an NVIDIA GPU and the extra `gainful[cuda]`, and pays off from about a million
-        transitions on (docs/gpu.md). It has no exact policy iteration.
+        Where to sweep. "cuda" needs an NVIDIA GPU and the extra `gainful[cuda]`, and pays off where there are
+        tens of millions of transitions (docs/gpu.md). It has no exact policy iteration.
 
     Returns
     -------
