@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import statistics
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -186,6 +187,21 @@ def continuous() -> str:
     )
 
 
+def priors() -> str:
+    """Expected regret of PSRL: mean ± one standard error, and the largest."""
+
+    def cell(lost: list[float]) -> str:
+        mean, error = statistics.fmean(lost), statistics.stdev(lost) / len(lost) ** 0.5
+        worst = max(lost)
+        text = f"{mean:,.{0 if mean >= 10 else 1}f} ± {error:,.{0 if error >= 1 else 1}f}"
+        return f"{text} ({worst:,.{0 if worst >= 10 else 1}f})"
+
+    values = recorded("psrl_priors_regret")["values"]
+    columns = list(next(iter(values.values())))
+    rows = [[problem, *(cell(found[prior]) for prior in columns)] for problem, found in values.items()]
+    return f"{table(['problem', *columns], rows)}\n\n{origin('psrl_priors_regret').replace('.py regret`', '.py`')}"
+
+
 # ---------------------------------------------------------------------- claims
 
 
@@ -231,6 +247,7 @@ def claims() -> str:
 
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "speed.md": {"peers": peers, "memory": memory, "sweep": sweep, "learning": learning, "continuous": continuous},
+    "reference/agents.md": {"priors": priors},
     "reference/performance.md": {"claims": claims},
 }
 """What is between which marks of which page."""
