@@ -146,3 +146,19 @@ def test_progress_counts_the_steps_of_all_runs() -> None:
     calls: list[tuple[int, int]] = []
     gf.simulate_many(factory(mdp), mdp, 100, range(3), threads=1, progress=lambda a, b: calls.append((a, b)))
     assert calls[-1] == (300, 300)
+
+
+@pytest.mark.slow
+def test_many_runs_in_a_continuous_environment_are_those_of_simulate() -> None:
+    env = gf.environments.lqg()
+
+    def agent(seed: int) -> gf.CSCALPlus:
+        return gf.CSCALPlus(partition=gf.Partition.uniform(bins=5), n_actions=5, span=2.0, seed=seed)
+
+    for run in gf.simulate_many(agent, env, 200, range(2), threads=2):
+        alone = gf.simulate(agent(run.seed), env, 200, seed=run.seed)
+        np.testing.assert_array_equal(run.rewards, alone.rewards)
+        assert run.gain == alone.gain
+    summary = gf.simulate_many(agent, env, 200, range(2), keep="summary")
+    assert summary.n_runs == 2
+    assert np.isnan(summary.expected_regret.mean).all()

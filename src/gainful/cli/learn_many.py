@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from gainful.cli import console
+from gainful.environments.continuous.environment import ContinuousEnvironment
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
 from gainful.simulation.many import simulate_many
+from gainful.simulation.run import MEASURE_NAMES
 from gainful.simulation.summary import RunSummary
 
 QUANTILES = {"5 %": 0.05, "median": 0.5, "95 %": 0.95, "99.9 %": 0.999}
@@ -32,9 +34,14 @@ class ManyLearned:
     seconds: float
 
     @property
+    def measure(self) -> str:
+        """What is shown: expected regret, or realised regret where there are no optimality gaps."""
+        return "regret" if np.isnan(self.summary.expected_regret.mean[-1]) else "expected_regret"
+
+    @property
     def rows(self) -> list[dict[str, Any]]:
         """One row for each checkpoint."""
-        measure, steps = self.summary.expected_regret, self.summary.steps
+        measure, steps = getattr(self.summary, self.measure), self.summary.steps
         columns = {"mean": measure.mean, "standard error": measure.standard_error}
         columns |= {name: measure.quantile(q) for name, q in QUANTILES.items()} | {"largest": measure.maximum}
         return [
@@ -52,16 +59,16 @@ class ManyLearned:
             "horizon": int(self.summary.steps[-1]),
             "gain": self.summary.gain,
             "seconds": self.seconds,
-            "expected_regret": self.rows,
+            self.measure: self.rows,
         }
         return json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def learn_many(source: str, environment: Any, factory: Any, seeds: range, horizon: int, device: Any) -> ManyLearned:
     """Make the runs; `factory` is that of the first seed."""
-    if not isinstance(environment, MDP):
+    if not isinstance(environment, MDP | ContinuousEnvironment):
         raise InvalidArgumentError(
-            "--runs", len(seeds), "1 unless the environment is an MDP", problem=f"--runs {len(seeds)} in {source}"
+            "--runs", len(seeds), "1 in an environment of Gymnasium", problem=f"--runs {len(seeds)} in {source}"
         )
 
     def agent(seed: int) -> Any:
@@ -88,7 +95,8 @@ def show_many(found: ManyLearned) -> None:
     """Print a table of expected regret."""
     from rich.table import Table
 
-    table = Table(title=f"{found.agent} in {found.source}: expected regret over {found.summary.n_runs:,} runs")
+    regret = MEASURE_NAMES[found.measure]
+    table = Table(title=f"{found.agent} in {found.source}: {regret} over {found.summary.n_runs:,} runs")
     for name in found.rows[0]:
         table.add_column(name, justify="right")
     for row in found.rows:
