@@ -18,23 +18,21 @@ pytest.importorskip("numba_cuda", reason="numba-cuda is an extra")
 SPAN = {"span": 7.0}
 BERNOULLI = {"reward_law": "bernoulli"}
 CASES = [
-    Case("riverswim", "SCALPlus", 100, (0, 3), {}, SPAN),
-    Case("riverswim", "SCALPlus", 100, (1,), BERNOULLI, {**SPAN, "bonus": "main text"}),
-    Case("riverswim", "SCALPlus", 100, (2,), BERNOULLI, {**SPAN, "bonus": "sharp"}),
-    Case("riverswim", "SCALPlus", 100, (4,), {}, {**SPAN, "bonus": "bernstein"}),
-    Case("riverswim", "SCALPlus", 100, (5,), BERNOULLI, {**SPAN, "bonus": "authors"}),
-    Case("riverswim", "Fixed", 100, (0, 5), {}, {"policy": [1] * 6}),
-    Case("riverswim", "Fixed", 100, (0, 5), BERNOULLI, {}),
-    Case("riverswim", "UCRL2", 200, (0, 1), BERNOULLI, {"width_scale": 0.3}),
-    Case("riverswim", "UCRL2B", 200, (0, 1), BERNOULLI, {"width_scale": 0.2}),
+    Case("riverswim", "SCALPlus", 60, (3,), {}, SPAN),
+    Case("riverswim", "SCALPlus", 60, (1,), BERNOULLI, {**SPAN, "bonus": "main text"}),
+    Case("riverswim", "SCALPlus", 60, (2,), BERNOULLI, {**SPAN, "bonus": "sharp"}),
+    Case("riverswim", "SCALPlus", 60, (4,), {}, {**SPAN, "bonus": "bernstein"}),
+    Case("riverswim", "SCALPlus", 60, (5,), BERNOULLI, {**SPAN, "bonus": "authors"}),
+    Case("riverswim", "Fixed", 60, (5,), {}, {"policy": [1] * 6}),
+    Case("riverswim", "Fixed", 60, (5,), BERNOULLI, {}),
+    Case("riverswim", "UCRL2", 120, (0,), BERNOULLI, {"width_scale": 0.3}),
+    Case("riverswim", "UCRL2B", 120, (0,), BERNOULLI, {"width_scale": 0.2}),
     Case("garnet", "UCRL2B", 80, (0,), {"n_states": 12, "n_actions": 2, "branching": 9}, {"width_scale": 0.05}),
-    Case("garnet", "UCRL2", 80, (0,), {"n_states": 12, "n_actions": 2, "branching": 9}, {"width_scale": 0.05}),
-    Case("garnet", "SCALPlus", 80, (0,), {"n_states": 40, "n_actions": 3, "branching": 4}, {"span": 1.0}),
-    Case("riverswim", "KLSCALPlus", 100, (0, 2), BERNOULLI, SPAN),
-    Case("lqg", "CSCALPlus", 100, (0, 1), {}, {"span": 2.0}, cells=8),
-    Case("lqg", "UCRL2B", 60, (0, 1), {}, {"width_scale": 0.2}, cells=5),
-    Case("lqg", "KLSCALPlus", 60, (3,), {}, {"span": 2.0}, cells=3),
-    Case("lqg", "Fixed", 60, (3,), {}, {}, cells=5),
+    Case("garnet", "SCALPlus", 80, (0,), {"n_states": 20, "n_actions": 2, "branching": 4}, {"span": 1.0}),
+    Case("riverswim", "KLSCALPlus", 60, (2,), BERNOULLI, SPAN),
+    Case("lqg", "CSCALPlus", 60, (1,), {}, {"span": 2.0}, cells=6),
+    Case("lqg", "UCRL2B", 40, (0,), {}, {"width_scale": 0.2}, cells=5),
+    Case("lqg", "Fixed", 40, (3,), {}, {}, cells=5),
 ]
 
 
