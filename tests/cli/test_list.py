@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import gainful as gf
+from gainful.about import commit
 from gainful.cli.source import read_settings
 from tests.cli.conftest import Gainful
 
@@ -38,8 +39,9 @@ def test_environments_for_people(gainful: Gainful) -> None:
 
 
 def test_version_and_help(gainful: Gainful) -> None:
-    version = gainful("--version")
-    assert (version.code, version.out, version.err) == (0, f"gainful {gf.__version__}\n", "")
+    version, built_from = gainful("--version"), commit()
+    expected = f"gainful {gf.__version__}" + (f" (commit {built_from})" if built_from else "")
+    assert (version.code, version.out, version.err) == (0, f"{expected}\n", "")
     for line in ((), ("solve",), ("list",), ("list", "environments")):
         for word in ("-h", "--help"):
             result = gainful(*line, word)
