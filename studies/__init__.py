@@ -6,5 +6,15 @@ the title, and its function `findings` turns the stored runs into tables, verdic
 (`studies.study.Findings`). The text of the page is written by hand; everything measured stands between marks.
 """
 
-STUDIES = ("growth", "wide_span", "unreachable", "over_exploration", "planning", "continuous", "smooth_laws")
+STUDIES = (
+    "growth",
+    "wide_span",
+    "unreachable",
+    "over_exploration",
+    "planning",
+    "horizon",
+    "count_bonus",
+    "continuous",
+    "smooth_laws",
+)
 """In the order of docs/claims/index.md."""
