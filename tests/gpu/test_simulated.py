@@ -29,6 +29,7 @@ CASES = [
     Case("riverswim", "UCRL2B", 120, (0,), BERNOULLI, {"width_scale": 0.2}),
     Case("garnet", "UCRL2B", 80, (0,), {"n_states": 12, "n_actions": 2, "branching": 9}, {"width_scale": 0.05}),
     Case("garnet", "SCALPlus", 80, (0,), {"n_states": 20, "n_actions": 2, "branching": 4}, {"span": 1.0}),
+    Case("garnet", "SCALPlus", 20, (1,), {"n_states": 120, "n_actions": 2, "branching": 4}, {"span": 1.0}),
     Case("riverswim", "KLSCALPlus", 60, (2,), BERNOULLI, SPAN),
     Case("lqg", "CSCALPlus", 60, (1,), {}, {"span": 2.0}, cells=6),
     Case("lqg", "UCRL2B", 40, (0,), {}, {"width_scale": 0.2}, cells=5),
