@@ -35,6 +35,7 @@ def test_importing_gainful_is_silent_and_loads_nothing_heavy() -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_importing_every_planner_compiles_nothing() -> None:
     result = run(
         "from gainful._compiled import announce_compilation; announce_compilation(lambda: print('compiled')); "
@@ -45,6 +46,7 @@ def test_importing_every_planner_compiles_nothing() -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_compiling_is_announced_once_and_a_cached_load_is_silent(tmp_path: Path) -> None:
     code = (
         "from gainful._compiled import announce_compilation; announce_compilation(lambda: print('compiled')); "

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import gainful as gf
-from gainful.agents.episodic import EpisodeView, EpisodicAgent
+from gainful.agents.episodic import EpisodePlan, EpisodeView, EpisodicAgent
 from gainful.audit.run import audit_run
 from gainful.audit.scal_plus import ScalPlusAuditor
 from gainful.audit.truth import Truth
@@ -264,6 +264,9 @@ def test_an_agent_that_is_not_new_is_refused() -> None:
 
 class _OnesOwn(EpisodicAgent):
     """An agent about which nothing is known."""
+
+    def plan(self, statistics: Any, t: int) -> EpisodePlan:
+        raise NotImplementedError
 
 
 def test_an_agent_without_a_theorem_is_refused_and_told_what_can_be_done() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import gainful as gf
+from gainful.about import commit
 
 COMMAND = (sys.executable, "-m", "gainful")
 posix = pytest.mark.skipif(os.name != "posix", reason="pipes and signals of POSIX")
@@ -36,7 +37,9 @@ def test_the_installed_command() -> None:
     script = Path(sys.executable).with_name("gainful.exe" if os.name == "nt" else "gainful")
     assert script.exists(), "the command is not installed beside this interpreter: pip install -e ."
     result = subprocess.run([script, "--version"], capture_output=True, text=True, timeout=60)
-    assert (result.returncode, result.stdout, result.stderr) == (0, f"gainful {gf.__version__}\n", "")
+    built_from = commit()
+    expected = f"gainful {gf.__version__}" + (f" (commit {built_from})" if built_from else "")
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"{expected}\n", "")
 
 
 def test_bad_input_as_a_process(tmp_path: Path) -> None:

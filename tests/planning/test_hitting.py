@@ -97,7 +97,7 @@ def test_agrees_with_the_linear_programme(mdp: MDP) -> None:
     assert high - low <= 1e-9 * max(high, 1)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(mdps(disallowed=True))
 def test_optimality_equation_and_reachability_on_any_mdp(mdp: MDP) -> None:
     times = hitting_times(mdp)

@@ -55,6 +55,7 @@ def test_nothing_is_wider_than_the_window(audited: Path, look: Look, width: int)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.slow
 def test_the_json_and_the_page_say_the_same(audited: Path, reporter: Reporter) -> None:
     found = reporter(audited, "--json")
     assert found.code == 0

@@ -108,6 +108,7 @@ def test_kills_and_retries_lose_and_double_nothing(fsync: str, tmp_path: Path) -
     assert sum(retries for client in clients for retries in client.lines("retries")) >= KILLS
 
 
+@pytest.mark.slow
 def test_a_request_answered_before_a_kill_has_the_same_answer_after_it(tmp_path: Path) -> None:
     folder = tmp_path / "agents"
     with served(folder) as running:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
 
 import gainful as gf
@@ -22,12 +23,13 @@ def test_each_mdp_is_solved_once_and_equal_ones_apart() -> None:
 
 
 def test_an_mdp_is_not_kept_alive_and_its_number_may_be_used_again() -> None:
-    gains = set()
+    gains, references = set(), []
     for n in range(2, 30):
         mdp = gf.environments.riverswim(n)
         gains.add(optimal_gain(mdp))
         assert known_gaps(mdp).size == 2 * n
-        reference = weakref.ref(mdp)
+        references.append(weakref.ref(mdp))
         del mdp
-        assert reference() is None
+    gc.collect()
+    assert [reference() for reference in references] == [None] * 28
     assert len(gains) > 10
