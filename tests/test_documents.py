@@ -13,7 +13,7 @@ PAGES = [ROOT / "README.md", *sorted(page for page in (ROOT / "docs").rglob("*.m
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 
 
-LONG = ("tune.md", "choosing_c.md", "own_environment.md", "audit.md")
+LONG = ("tune.md", "choosing_c.md", "own_environment.md", "audit.md", "follow_a_run.md", "mixtures.md")
 
 
 @pytest.mark.parametrize(

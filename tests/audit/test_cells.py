@@ -277,7 +277,7 @@ def test_the_audited_run_is_that_of_simulate_to_the_bit() -> None:
             assert watched.log.n == plain.log.n == horizon
 
 
-@pytest.mark.parametrize("name", ["lqg", "replacement"])
+@pytest.mark.parametrize("name", [pytest.param("lqg", marks=pytest.mark.slow), "replacement"])
 def test_cells_refined_in_life_are_audited(name: str) -> None:
     truth = truth_for(name)
     agent = learner(truth.environment, None)

@@ -119,7 +119,9 @@ class SlowAudit:
 
 
 @pytest.mark.parametrize("scale", [pytest.param(1.0, marks=pytest.mark.slow), 0.02])
-@pytest.mark.parametrize("name", [*NAMES, "TUCRL ucrl2b"])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "SCAL" else pytest.mark.slow) for name in [*NAMES, "TUCRL ucrl2b"]]
+)
 def test_the_nearest_miss_is_that_of_a_slow_dense_audit(name: str, scale: float) -> None:
     mdp = garnet()
     name, *bounds = name.split()

@@ -263,6 +263,7 @@ def test_points_on_given_cells(planning: Any, tmp_path: Path) -> None:
             again.act(1.5)
 
 
+@pytest.mark.slow
 def test_an_agent_on_cells_of_a_tabular_one(tmp_path: Path) -> None:
     agent = gf.Discretized(gf.UCRL2B, gf.Partition.uniform(bins=4), n_actions=2)
     with opened(tmp_path / "a", agent) as live:

@@ -102,6 +102,7 @@ def test_the_duration_of_a_step_is_kept() -> None:
         MDP.from_table(mdp.to_table(), step_duration=0.0)
 
 
+@pytest.mark.slow
 def test_a_million_lines_take_seconds() -> None:
     """No Python loop over lines: 10⁶ lines in a frame take well under a second, a loop takes tens of seconds."""
 

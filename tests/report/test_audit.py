@@ -79,6 +79,7 @@ def test_a_page_of_its_own_runs_no_script_and_asks_for_nothing(
     page.close()
 
 
+@pytest.mark.slow
 def test_a_violation_is_told_in_words(audits: Audits) -> None:
     told = audits.to_dict()
     told["audits"][0]["ok"] = False

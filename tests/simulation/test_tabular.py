@@ -77,7 +77,7 @@ def mdp_of_width(n: int, law: str) -> gf.MDP:
 
 
 WIDTHS_AND_LAWS = list(product((1, 3, 4, 5, 8, 9, 100), ("deterministic", "bernoulli", "transition")))
-IN_EVERY_TEST = {(4, "deterministic"), (5, "bernoulli"), (9, "transition")}
+IN_EVERY_TEST = {(4, "deterministic")}
 """One law for each of the three layouts: every combination of layout, law and learning rule is compiled by itself."""
 
 
