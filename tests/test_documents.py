@@ -8,17 +8,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.name != "gallery.md")]
+MADE_BY_A_BUILD = ("_build", "api", "jupyter_execute")
+FOUND = (page for page in sorted((ROOT / "docs").rglob("*.md")) if not set(page.parts) & set(MADE_BY_A_BUILD))
+PAGES = [ROOT / "README.md", *(page for page in FOUND if page.name != "gallery.md")]
 """The gallery is executed by `tests/test_gallery.py`, which looks at its figures too."""
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 
 
-LONG = ("tune.md", "choosing_c.md", "own_environment.md", "audit.md", "follow_a_run.md", "mixtures.md")
-
-
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=pytest.mark.slow if page.name in LONG else ()) for page in PAGES],
+    [pytest.param(page, marks=() if page.name == "README.md" else pytest.mark.slow) for page in PAGES],
     ids=lambda page: page.name,
 )
 def test_the_examples_of_a_page_work_as_written(page: Path) -> None:
