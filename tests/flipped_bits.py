@@ -111,6 +111,7 @@ class FlippedFolder:
     def _looked(self, name: str) -> tuple[Any, list[str]]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
+            warnings.simplefilter("ignore", ResourceWarning)  # of what is collected meanwhile; it tells a user nothing
             found, notices = self.kind.look(self.path, name)
         return found, notices + [str(one.message) for one in caught]
 

@@ -90,8 +90,10 @@ def test_every_local_plan_is_confirmed_by_a_full_sweep(problem: str, scale: floa
     agent.on_episode = judge = Judge(agent)
     gf.simulate(agent, mdp, 800 if problem == "taxi" else 4_000, seed=1)
     assert judge.episodes == len(agent.records) > 5
-    assert judge.widest <= 1.0
-    assert judge.widest > 0.0 or bonus == "authors"  # at a small scale its plans may be exact
+    if (problem, bonus) == ("taxi", "authors") and scale < 1:
+        assert judge.widest < 1e-12  # most values are at the cut, where T_c v - v is one number
+    else:
+        assert 0 < judge.widest <= 1.0
 
 
 def test_most_plans_are_repairs_of_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,13 +7,14 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from gainful.experiments.store import STORE_FILE, Store
+from gainful.experiments.store_checksum import drop_checksum
 from gainful.experiments.store_schema import seal
 from gainful.experiments.wire_format import unpack
 
@@ -92,7 +93,8 @@ def workers_of(driver: subprocess.Popen[str]) -> list[psutil.Process]:
 
 @contextmanager
 def edited(folder: Path) -> Iterator[sqlite3.Connection]:
-    """Change a store by hand; its checksums are those of the changed rows afterwards."""
-    with sqlite3.connect(folder / STORE_FILE) as connection:
+    """Change a store by hand; its checksums are those of the changed rows afterwards, and the whole file has none."""
+    drop_checksum(folder / STORE_FILE)
+    with closing(sqlite3.connect(folder / STORE_FILE)) as connection, connection:
         yield connection
         seal(connection)

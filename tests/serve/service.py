@@ -29,6 +29,8 @@ class Running:
     admin: str
     client: httpx.Client
     said: list[str] = field(default_factory=list)
+    listener: threading.Thread | None = None
+    """Adds what the process writes to its standard error to `said`."""
 
     def ask(self, method: str, path: str, key: str | None = None, **options: Any) -> httpx.Response:
         """Send one request, with the admin key unless another one is given."""
@@ -61,6 +63,17 @@ class Running:
         self.process.send_signal(number)
         return self.process.wait(timeout=60)
 
+    def close(self) -> None:
+        """End the process if it still runs, and close its pipes."""
+        self.client.close()
+        if self.process.poll() is None:
+            self.kill()
+        if self.listener is not None:
+            self.listener.join(timeout=60)
+        for pipe in (self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
+
 
 def start(folder: Path, *options: str) -> Running:
     """Start `gainful serve` on a free port and wait until it listens."""
@@ -77,7 +90,8 @@ def start(folder: Path, *options: str) -> Running:
     running = Running(
         process, folder, facts["url"], Path(facts["admin_key"]).read_text().strip(), httpx.Client(timeout=60.0)
     )
-    threading.Thread(target=lambda: running.said.extend(process.stderr or ()), daemon=True).start()
+    running.listener = threading.Thread(target=lambda: running.said.extend(process.stderr or ()), daemon=True)
+    running.listener.start()
     return running
 
 
@@ -88,6 +102,4 @@ def served(folder: Path, *options: str) -> Iterator[Running]:
     try:
         yield running
     finally:
-        running.client.close()
-        if running.process.poll() is None:
-            running.kill()
+        running.close()
