@@ -22,12 +22,12 @@ from gainful.audit.trace import (
     Tally,
     TraceErrors,
     cell_at,
+    mdp_step,
     tally_step,
 )
 from gainful.environments.continuous.dispatch import continuous_step, user_step
 from gainful.rng import Key, draw, uniform
 from gainful.simulation.tabular import TabularSimulation
-from gainful.simulation.transition_table import BERNOULLI, DETERMINISTIC
 
 OPTIMISTIC_RULE, DIFFERENTIAL_RULE = 1, 2
 
@@ -104,20 +104,8 @@ def learn_in_mdp(
     law, tables, tally = MDPLaw(*law), LearnedTables(*tables), Tally(*tally)
     for step in range(t, until):
         pair = state * law.n_actions + chosen_action(tables, state, step)
-        bits = draw(key, np.uint64(step))
-        u, j = np.int64(bits >> np.uint64(32)), law.indptr[pair]
-        while u > law.bounds[j]:
-            j += 1
-        if law.kind == DETERMINISTIC:
-            reward = law.means[pair]
-        elif law.kind == BERNOULLI:
-            reward = law.success if (bits & np.uint64(0xFFFFFFFF)) < law.chances[pair] else 0.0
-        else:
-            reward = law.entry_rewards[j]
-        tally_step(tally, pair, reward - least)
-        tally.transitions[j] += 1
-        state = int(law.indices[j])
-        apply_rule(tables, pair, reward - least, state, tally.visits[pair], step + 1)
+        state, reward = mdp_step(law, tally, pair, draw(key, np.uint64(step)), least)
+        apply_rule(tables, pair, reward, state, tally.visits[pair], step + 1)
     return state
 
 

@@ -108,6 +108,26 @@ def entry_bounds_of(indptr: Any, probabilities: Any, out: Any) -> None:
             out[indptr[k + 1] - 1] = (1 << 32) - 1
 
 
+@inlined
+def mdp_step(law: MDPLaw, tally: Tally, pair: int, bits: Any, least: float) -> Any:
+    """Make and count one step: the high 32 bits choose the next state, the low ones a random reward.
+
+    Returns the next state and the reward, from 0.
+    """
+    u, j = np.int64(bits >> np.uint64(32)), law.indptr[pair]
+    while u > law.bounds[j]:
+        j += 1
+    if law.kind == DETERMINISTIC:
+        reward = law.means[pair]
+    elif law.kind == BERNOULLI:
+        reward = law.success if (bits & np.uint64(0xFFFFFFFF)) < law.chances[pair] else 0.0
+    else:
+        reward = law.entry_rewards[j]
+    tally_step(tally, pair, reward - least)
+    tally.transitions[j] += 1
+    return int(law.indices[j]), reward - least
+
+
 @kernel
 def replay_mdp(
     law: MDPLaw, policy: PlayedPolicy, tally: Tally, key: Key, least: float, state: int, t: int, until: int
@@ -116,19 +136,7 @@ def replay_mdp(
     law, policy, tally = MDPLaw(*law), PlayedPolicy(*policy), Tally(*tally)
     for step in range(t, until):
         pair = state * law.n_actions + played_action(policy, state, step)
-        bits = draw(key, np.uint64(step))
-        u, j = np.int64(bits >> np.uint64(32)), law.indptr[pair]
-        while u > law.bounds[j]:
-            j += 1
-        if law.kind == DETERMINISTIC:
-            reward = law.means[pair]
-        elif law.kind == BERNOULLI:
-            reward = law.success if (bits & np.uint64(0xFFFFFFFF)) < law.chances[pair] else 0.0
-        else:
-            reward = law.entry_rewards[j]
-        tally_step(tally, pair, reward - least)
-        tally.transitions[j] += 1
-        state = int(law.indices[j])
+        state, _ = mdp_step(law, tally, pair, draw(key, np.uint64(step)), least)
     return state
 
 
