@@ -55,7 +55,8 @@ def run(
         str,
         typer.Option(
             metavar="cpu|cuda|auto",
-            help="cuda: on this machine's GPU, all seeds at once; auto: what cannot run there on the CPU.",
+            help="cuda: on this machine's GPU, or with --dask on those of the workers, all seeds at once; auto: what "
+            "cannot run there on the CPU.",
         ),
     ] = "cpu",
     as_json: options.AsJson = False,

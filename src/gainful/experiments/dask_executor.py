@@ -54,7 +54,7 @@ def execute_text(text: str, timeout: float | None, sweep: str) -> bytes:
     """
     task, began = Task.from_json(text), time.monotonic()
     seen: list[int] = []
-    resumed, left = Path(task.checkpoint_file or "").is_file(), _left_alone()
+    resumed, left = Path(task.checkpoint_file or "").is_file(), left_alone()
 
     def late() -> bool:
         return timeout is not None and time.monotonic() - began > timeout
@@ -82,7 +82,7 @@ def execute_text(text: str, timeout: float | None, sweep: str) -> bytes:
     return MESSAGE_RESULT + struct.pack("<q", first) + data
 
 
-def _left_alone() -> Callable[[], bool]:
+def left_alone() -> Callable[[], bool]:
     """Make a function that tells whether the run in this thread is no longer wanted (cancelled, or worker closing)."""
     from distributed import get_worker
 
@@ -102,6 +102,11 @@ def _left_alone() -> Callable[[], bool]:
 def halt(sweep: str) -> None:
     """Stop the runs of a sweep on this worker, active ones and later ones."""
     _halted.add(sweep)
+
+
+def halted(sweep: str) -> bool:
+    """Whether the driver of a sweep has asked to stop."""
+    return sweep in _halted
 
 
 # ---------------------------------------------------------------------- here
@@ -149,14 +154,14 @@ class DaskExecutor:
                 self._cluster or address, timeout=CONNECT_SECONDS, set_as_default=False
             )
             self._client.wait_for_workers(1, timeout=CONNECT_SECONDS)
-            self.slots = max(1, sum(self._client.nthreads().values()))
+            self.slots = self.slots_for(sum(self._client.nthreads().values()))
         except BaseException as error:
             connected = self._client is not None
             self.close()
             if not isinstance(error, Exception):
                 raise
             raise _unreachable(address, connected, error) from error
-        self._ended: SimpleQueue[tuple[Task, Any, bytes, BaseException | None]] = SimpleQueue()
+        self._ended: SimpleQueue[tuple[Any, Any, bytes, BaseException | None]] = SimpleQueue()
         self._under_way: dict[str, Any] = {}
         self._submitted = 0
         self._counted = self._worked = time.monotonic()
@@ -164,25 +169,33 @@ class DaskExecutor:
         self._lost = ""
         """Why the scheduler is considered lost; empty while it is not."""
 
+    def slots_for(self, threads: int) -> int:
+        """Runs at a time on a cluster with so many threads."""
+        return max(1, threads)
+
     def submit(self, task: Task) -> None:
         """Hand a task to the scheduler."""
+        self._hand_over(task, execute_text, task.to_json(), self._timeout, self._sweep)
+
+    def _hand_over(self, work: Any, function: Callable[..., bytes], *arguments: Any, **where: Any) -> None:
+        """Let the cluster call a function; `work`, a task or several with one `run_id`, is what it works on."""
         self._submitted += 1
         # the number comes second, so that Dask groups all runs under one prefix
-        key = f"gainful-{self._submitted}-{task.run_id}-{self._sweep}"
+        key = f"gainful-{self._submitted}-{work.run_id}-{self._sweep}"
         try:
-            future = self._client.submit(execute_text, task.to_json(), self._timeout, self._sweep, key=key, pure=False)
+            future = self._client.submit(function, *arguments, key=key, pure=False, **where)
         except Exception as error:  # the client has closed; `wait` reports it
             self._lost = self._lost or str(error)
             return
-        self._under_way[task.run_id] = future
-        self._client.loop.add_callback(self._follow, task, future)
+        self._under_way[work.run_id] = future
+        self._client.loop.add_callback(self._follow, work, future)
 
-    async def _follow(self, task: Task, future: Any) -> None:
+    async def _follow(self, work: Any, future: Any) -> None:
         """On the event loop: fetch the result as soon as there is one."""
         try:
-            self._ended.put((task, future, await future, None))
+            self._ended.put((work, future, await future, None))
         except (Exception, asyncio.CancelledError) as error:
-            self._ended.put((task, future, b"", error))
+            self._ended.put((work, future, b"", error))
 
     def wait(self, seconds: float) -> list[Event]:
         """The results that have arrived; ExperimentError if the scheduler, or every worker, is gone."""
@@ -217,26 +230,35 @@ class DaskExecutor:
     async def _count(self) -> None:
         """On the event loop: count the workers, as clusters change size; without an answer the scheduler is gone."""
         try:
-            threads = sum((await asyncio.wait_for(self._client.nthreads(), CONNECT_SECONDS)).values())
+            workers = await asyncio.wait_for(self._client.nthreads(), CONNECT_SECONDS)
+            await self._met(list(workers))
         except (Exception, asyncio.CancelledError) as error:
             self._lost = str(error) or type(error).__name__
             return
-        self.slots = max(1, threads)
+        threads = sum(workers.values())
+        self.slots = self.slots_for(threads)
         self._counted = time.monotonic()
         if threads:
             self._worked = self._counted
         self._counting = False
 
-    def _heard(self, task: Task, future: Any, answer: bytes, error: BaseException | None) -> Iterator[Event]:
-        if task.run_id not in self._under_way or self._under_way[task.run_id] is not future:
+    async def _met(self, workers: list[str]) -> None:
+        """On the event loop: these are the workers now."""
+
+    def _heard(self, work: Any, future: Any, answer: bytes, error: BaseException | None) -> Iterator[Event]:
+        if work.run_id not in self._under_way or self._under_way[work.run_id] is not future:
             return  # of an earlier try
         if self._client.status != "running" and error is not None:
             return  # cancelled with the connection; it stays under way
         if isinstance(error, OSError):  # a finished run could not be fetched from the scheduler
             self._lost = self._lost or str(error)
             return
-        del self._under_way[task.run_id]
+        del self._under_way[work.run_id]
         future.release()
+        yield from self._events_of(work, answer, error)
+
+    def _events_of(self, task: Any, answer: bytes, error: BaseException | None) -> Iterator[Event]:
+        """What an answer of the cluster, or an error in place of one, says about a task."""
         kind, rest = answer[:1], answer[1:]
         if error is not None:
             yield _failed(task, error)
@@ -266,6 +288,13 @@ class DaskExecutor:
                         part.close(timeout=seconds)
 
 
+def was_lost(error: BaseException) -> bool:
+    """Whether a run has no answer because its worker is gone, or because the cluster took it back."""
+    from distributed import KilledWorker
+
+    return isinstance(error, KilledWorker) or "Cancelled" in type(error).__name__
+
+
 def _failed(task: Task, error: BaseException) -> RunFailed:
     """What Dask reports about a run that returned no answer."""
     from distributed import KilledWorker
@@ -277,7 +306,7 @@ def _failed(task: Task, error: BaseException) -> RunFailed:
             words = f"{error.allowed_failures + 1} workers died with it, the last of them {last} (out of memory?)"
         return RunFailed(task, "WorkerLost", words, "", lost=True)
     failure = described(error)
-    if "Cancelled" in failure["kind"]:
+    if was_lost(error):
         return RunFailed(task, "WorkerLost", f"taken back by the cluster: {failure['message']}", "", lost=True)
     failure["message"] += "; install the same gainful on the scheduler and on every worker"
     return RunFailed(task, **failure, lost=False)

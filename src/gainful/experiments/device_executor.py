@@ -1,18 +1,18 @@
-"""Runs of an experiment on one GPU: all seeds of an agent in an environment at once, stored like those of the CPU."""
+"""Runs of an experiment on a GPU: all seeds of an agent in an environment at once, stored like those of the CPU."""
 
 from __future__ import annotations
 
 import json
 import math
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from gainful.errors import DeviceError, GainfulError
 from gainful.experiments.configuration import Configuration
 from gainful.experiments.execution import RunStoppedError, Task, agent_factory_of, environment_of, packed
-from gainful.experiments.pool import Event, RunFailed, RunFinished, RunProgress, RunStopped
+from gainful.experiments.pool import Event, Executor, RunFailed, RunFinished, RunProgress, RunStopped
 from gainful.experiments.worker import described
 from gainful.simulation.many import checked_seeds
 from gainful.simulation.run import checked_checkpoints
@@ -45,8 +45,12 @@ def why_not_on_device(task: Task) -> str:
     return ""
 
 
-def check_all_on_device(tasks: Iterable[tuple[str, Task]]) -> None:
-    """Raise one error for all kinds of runs that cannot be made on a GPU."""
+def check_all_on_device(tasks: Iterable[tuple[str, Task]], here: bool) -> None:
+    """Raise one error for all kinds of runs that cannot be made on a GPU.
+
+    Runs that are made `here` need the GPU of this machine.
+    """
+    from gainful.cuda_device import require_device
     from gainful.simulation.device.planners import ON_DEVICE
 
     problems = []
@@ -62,6 +66,8 @@ def check_all_on_device(tasks: Iterable[tuple[str, Task]]) -> None:
             expected=ON_DEVICE,
             hint='device "auto" makes these on the CPU and the others on the GPU',
         )
+    if here:
+        require_device()
 
 
 class DeviceExecutor:
@@ -170,6 +176,18 @@ class FinishedOnDevice:
     def run(self) -> Any:
         """The result."""
         return self._run
+
+
+def executor_on_device(dask: str | None, jobs: int, tell: Callable[[str], None]) -> Executor:
+    """The executor for the GPU of this machine, or for those of a Dask cluster; `tell` hears who has none."""
+    if dask is None:
+        return DeviceExecutor()
+    from gainful.experiments.dask_device_executor import DaskDeviceExecutor
+
+    found = DaskDeviceExecutor(dask, jobs)
+    for words in found.notices:
+        tell(words)
+    return found
 
 
 def split(tasks: Iterable[tuple[str, Task]]) -> set[str]:

@@ -221,8 +221,9 @@ def run_experiment(
     watcher : SweepWatcher, optional
         Receives the progress.
     device : {"cpu", "cuda", "auto"}
-        "cuda" makes all runs on the GPU of this machine, all seeds at once, with the ids and the traces of the CPU
-        (docs/gpu.md); one error names the agents and environments that cannot run there. "auto" makes these on the CPU.
+        "cuda" makes all runs on the GPU of this machine, with `dask` on those of the workers: all seeds at once, with
+        the ids and the traces of the CPU (docs/gpu.md). One error names the agents and environments that cannot run
+        there; "auto" makes these on the CPU.
 
     Returns
     -------
@@ -258,8 +259,6 @@ def run_experiment(
             raise InvalidArgumentError(name, value, "a number above 0")
     if device not in ("cpu", "cuda", "auto"):
         raise InvalidArgumentError("device", device, '"cpu", "cuda" or "auto"')
-    if device != "cpu" and dask is not None:
-        raise InvalidArgumentError("device", device, '"cpu" with dask', "a GPU is used by this process alone")
     asked = spec if isinstance(spec, Spec) else read_spec(spec)
     folder = Path(out) if out is not None else Path("results") / asked.name
     with _locked(folder), Store.open(folder) as store:
@@ -333,7 +332,7 @@ class _SweepRunner:
         if self.device == "cuda" and waiting:
             from gainful.experiments.device_executor import check_all_on_device
 
-            check_all_on_device(self._one_task_per_kind(waiting))
+            check_all_on_device(self._one_task_per_kind(waiting), here=dask is None)
         self.watcher.preparing("trying it out")
         estimate = probe(self._one_task_per_kind(waiting), self.watcher.preparing) if waiting else Estimate({}, 0, 0)
         for text in estimate.notices:
@@ -386,7 +385,7 @@ class _SweepRunner:
 
     def _run_all(self, waiting: list[Configuration], dask: str | None, timeout: float | None) -> None:
         if self.device != "cpu":
-            waiting = self._run_on_device(waiting)
+            waiting = self._run_on_device(waiting, dask)
             if not waiting or self.state.stopping:
                 return
         executor = self._executor(self.state.jobs, dask, timeout)
@@ -398,13 +397,16 @@ class _SweepRunner:
         finally:
             executor.close()
 
-    def _run_on_device(self, waiting: list[Configuration]) -> list[Configuration]:
-        """Make the runs that a GPU can make; returns the others."""
-        from gainful.experiments.device_executor import DeviceExecutor, split
+    def _run_on_device(self, waiting: list[Configuration], dask: str | None) -> list[Configuration]:
+        """Make the runs that a GPU can make, of this machine or of a cluster; returns the others."""
+        from gainful.experiments.device_executor import executor_on_device, split
 
-        executor, jobs = DeviceExecutor(), self.state.jobs
-        kinds = split(self._one_task_per_kind(waiting))
+        jobs, kinds = self.state.jobs, split(self._one_task_per_kind(waiting))
         there = [c for c in waiting if self.kinds[c.run_id] in kinds]
+        if not there:
+            return waiting
+        executor = executor_on_device(dask, jobs, self._noticed)
+        self.state.jobs = min(executor.slots, len(there))
         self.watcher.started(self.state)
         try:
             with self._interruptible():
