@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.partitioned import SmoothAgent
+from gainful.agents.planning_agent import Episodes
 from gainful.agents.refinement import RefiningPartition, TransitionLog, count_again
 from gainful.agents.scal_plus import Bonus, Mixture, Replanning, SCALPlus
 from gainful.agents.smoothness import Ends, Smoothness, box_to_cut, checked_horizon, checked_partition
-from gainful.arguments import whole
+from gainful.arguments import AddedLater, whole
 from gainful.errors import InvalidArgumentError
 from gainful.optimism.c_scal_plus import holder_term, regret_exponent
 from gainful.partition import Outside, Partition
@@ -63,6 +64,8 @@ class CSCALPlus(SmoothAgent):
         `Partition.from_box`.
     stage : int
         The stage of the doubling horizon to begin with; for files.
+    episodes : {"doubling", "vanishing", "vanishing-sqrt"}
+        The rule that ends episodes, as for `KLSCALPlus`.
 
     Raises
     ------
@@ -106,6 +109,7 @@ class CSCALPlus(SmoothAgent):
         box: Any = None,
         outside: Outside | None = None,
         stage: int = 0,
+        episodes: Annotated[Episodes, AddedLater("doubling")] = "doubling",
     ) -> None:
         self.smoothness, self.horizon = Smoothness(lipschitz, holder), checked_horizon(horizon)
         stage = whole("stage", stage, 0, 50)
@@ -120,6 +124,7 @@ class CSCALPlus(SmoothAgent):
             "bonus_scale": bonus_scale,
             "mixture": mixture,
             "replanning": replanning,
+            "episodes": episodes,
         }
         if bonus == "authors":
             raise InvalidArgumentError(
@@ -250,13 +255,15 @@ class CSCALPlus(SmoothAgent):
         return Guarantee(
             bound=self._bound(self.holder or 1.0, self.dim),
             assumptions=self.assumptions(),
-            source=source,
+            source=self.core.source_with_episodes(source),
             reason_void=self._reason_void(),
         )
 
     def _bound(self, alpha: float, d: int) -> str:
         power = "(α+2)/(2α+2)" if d == 1 else "(2d+α)/(2d+2α)"
         rate = f"Õ(T^({power})) = Õ(T^{regret_exponent(alpha, d):.4g})"
+        if self.core.episode_rule == "vanishing-sqrt":
+            rate += " + Õ(c·S·A·sqrt(T))"
         failures = 3 if self.core.bonus == "sharp" else 1
         chance = f"with probability {1 - failures * self.delta:g}"
         if self.space is not None:

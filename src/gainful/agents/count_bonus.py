@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gainful.agents.episodic import EpisodePlan, EpisodicAgent
+from gainful.agents.episodic import EpisodePlan
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.planning_agent import Episodes, PlanningAgent
 from gainful.agents.saved_arrays import check_saved
 from gainful.agents.statistics import Statistics
-from gainful.arguments import real
+from gainful.arguments import AddedLater, real
 from gainful.optimism.count_bonus import CountBonusRewards, count_bonus
 from gainful.planning.scopt_on_counts import FullScOpt
 from gainful.pseudo_counts.named import EXACT
@@ -22,7 +23,7 @@ COUNT_BONUS_DAMPING = 0.9
 """θ of v ← (1-θ)v + θTv, with which periodic MDPs need no more sweeps than others."""
 
 
-class CountBonus(EpisodicAgent):
+class CountBonus(PlanningAgent):
     r"""SCAL+ without the span: a count-based bonus β/√N̂, with exact counts or pseudo-counts.
 
     At the beginning of an episode it plans the largest gain, to precision r_max/√t_k, of the model of SCAL+,
@@ -45,6 +46,8 @@ class CountBonus(EpisodicAgent):
         As for `SCALPlus`.
     delta : float
         Unused; every agent accepts it.
+    episodes : {"doubling", "vanishing", "vanishing-sqrt"}
+        The rule that ends episodes, as for `KLSCALPlus`.
 
     Examples
     --------
@@ -69,9 +72,17 @@ class CountBonus(EpisodicAgent):
         delta: float = 0.05,
         seed: int = 0,
         allowed: ArrayLike | None = None,
+        episodes: Annotated[Episodes, AddedLater("doubling")] = "doubling",
     ) -> None:
         super().__init__(
-            n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
+            n_states,
+            n_actions,
+            reward_max=reward_max,
+            reward_min=reward_min,
+            delta=delta,
+            seed=seed,
+            allowed=allowed,
+            episodes=episodes,
         )
         self.beta = real("beta", beta, 0.0)
         self.bonus_counts = BonusCounts(counts, self.n_states, self.n_actions)
@@ -90,6 +101,7 @@ class CountBonus(EpisodicAgent):
             values=found.values,
             sweeps=found.sweeps,
             span=found.span,
+            multiplier=self.multiplier(t, found.span),
             details={"bonus": rewards.bonus.reshape(self.allowed.shape), "rewards": self._planner.rewards.copy()},
         )
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gainful.agents.empirical import EmpiricalRows, empirical_rows
-from gainful.agents.episodic import EpisodePlan, EpisodicAgent
+from gainful.agents.episodic import EpisodePlan
+from gainful.agents.planning_agent import Episodes, PlanningAgent
 from gainful.agents.sets import SIMPLEX, Balls, EntryIntervals
 from gainful.agents.statistics import Statistics
-from gainful.arguments import positive_scale
+from gainful.arguments import AddedLater, positive_scale
 from gainful.errors import NotConvergedError
 from gainful.mdp.model import MDP
 from gainful.planning.confidence import Confidence, Intervals, L1Ball
@@ -34,7 +35,7 @@ class PlausibleModels:
     """(S*A,) the pairs whose set is the whole simplex."""
 
 
-class ExtendedAgent(EpisodicAgent):
+class ExtendedAgent(PlanningAgent):
     """An agent that plans by extended value iteration, to ε_k = r_max/√t_k, over sets around p̄ and r̄.
 
     Optimistic rewards are min{r_max, r̄ + width}. A pair never visited has reward r_max and may move anywhere,
@@ -52,9 +53,17 @@ class ExtendedAgent(EpisodicAgent):
         seed: int = 0,
         allowed: ArrayLike | None = None,
         width_scale: float = 1.0,
+        episodes: Annotated[Episodes, AddedLater("doubling")] = "doubling",
     ) -> None:
         super().__init__(
-            n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
+            n_states,
+            n_actions,
+            reward_max=reward_max,
+            reward_min=reward_min,
+            delta=delta,
+            seed=seed,
+            allowed=allowed,
+            episodes=episodes,
         )
         self.width_scale = positive_scale("width_scale", width_scale)
         self._values = np.zeros(self.n_states)  # the last plan's v: a warm start
@@ -185,6 +194,7 @@ class ExtendedAgent(EpisodicAgent):
             gain_bounds=(low + self.reward_min, high + self.reward_min),
             values=self._values.copy(),
             sweeps=plan.sweeps,
+            multiplier=self.multiplier(t, float(np.ptp(self._values))),
             stop_on_new_state=stop_on_new_state,
             details={
                 "rewards": rewards,

@@ -8,16 +8,17 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gainful.agents.episodic import EpisodePlan, EpisodicAgent
+from gainful.agents.episodic import EpisodePlan
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.planning_agent import Episodes as Episodes
+from gainful.agents.planning_agent import PlanningAgent, episode_multiplier
 from gainful.agents.statistics import Statistics
 from gainful.agents.tucrl import truncated_pairs
-from gainful.arguments import choice, finite, positive_scale
+from gainful.arguments import finite, positive_scale
 from gainful.errors import InvalidArgumentError, NotConvergedError
 from gainful.optimism.kl_scal_plus import kl_scal_plus_sets
 from gainful.planning.kl_on_counts import KLPlanner
 
-Episodes: TypeAlias = Literal["doubling", "vanishing", "vanishing-sqrt"]
 Unreachable: TypeAlias = Literal["tucrl"]
 
 KL_UNINFORMATIVE = 2.0
@@ -26,7 +27,7 @@ KL_MAX_SWEEPS = 10_000_000
 """Sweeps after which a plan is given up; Ctrl-C is heard between batches."""
 
 
-class KLSCALPlus(EpisodicAgent):
+class KLSCALPlus(PlanningAgent):
     r"""KL-SCAL+: optimism at the optimal bias alone, by Kullback-Leibler balls; needs no bound on the span.
 
     For a pair with n ≥ 1 visits, ι_n = ln(S(S+1)/δ) + ½ ln n + ln 2, ρ = ι_n/n and r̃ = klup(r̄, ρ), the largest y with
@@ -88,14 +89,20 @@ class KLSCALPlus(EpisodicAgent):
         width_scale: float = 1.0,
     ) -> None:
         super().__init__(
-            n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
+            n_states,
+            n_actions,
+            reward_max=reward_max,
+            reward_min=reward_min,
+            delta=delta,
+            seed=seed,
+            allowed=allowed,
+            episodes=episodes,
         )
         if span is not None and not (finite(span) and span >= 0.0):
             raise InvalidArgumentError("span", span, "a finite number of at least 0, or None for no bound")
         if unreachable not in (None, "tucrl"):
             raise InvalidArgumentError("unreachable", unreachable, "'tucrl' or None")
         self.span = None if span is None else float(span)
-        self.episode_rule = choice("episodes", episodes, ("doubling", "vanishing", "vanishing-sqrt"))
         self.unreachable: Unreachable | None = unreachable
         self.width_scale = positive_scale("width_scale", width_scale)
         self.model_error = 0.0
@@ -136,7 +143,7 @@ class KLSCALPlus(EpisodicAgent):
             gain_bounds=(base + r_max * found.low, base + r_max * found.high),
             values=r_max * found.values,
             sweeps=found.sweeps,
-            multiplier=self._multiplier(t),
+            multiplier=episode_multiplier(self.episode_rule, t, self._possible.size, self._most_span),
             stop_on_new_state=self.unreachable is not None,
             span=r_max * found.span,
             details=self._details(),
@@ -166,14 +173,6 @@ class KLSCALPlus(EpisodicAgent):
         pairs.level[:] = marks
         reachable[:] = self.visited
 
-    def _multiplier(self, t: int) -> float:
-        """f_k of the episode that begins at step t."""
-        if self.episode_rule == "doubling" or t < 2:
-            return 1.0
-        if self.episode_rule == "vanishing-sqrt":
-            return math.sqrt(math.log(t) / t)
-        return min(1.0, math.sqrt(self.n_states * self.n_actions * max(1.0, self._most_span) / t))
-
     def _details(self) -> dict[str, Any]:
         """For `on_episode`: r̃ (S*A,), in [0, r_max] and -inf if not allowed, and ρ (S*A,)."""
         if self.on_episode is None:
@@ -196,8 +195,7 @@ class KLSCALPlus(EpisodicAgent):
         if self.span is not None:
             order, per_episode = "sqrt(r_max·min{c, r_max·D}·Γ·S·A·T)", "min{c, r_max·D}"
             assumption = f"the MDP is weakly communicating and the optimal bias has span at most c = {self.span:g}"
-        if self.episode_rule == "vanishing-sqrt":
-            order += f" + {per_episode}·S·A·sqrt(T)"  # what so many episodes may cost: larger than the first term
+        order = self.order_with_episodes(order, per_episode)
         return Guarantee(
             bound=f"regret Õ({order}) with probability {1 - 3 * self.delta:g}, all T at once, and optimism of every "
             f"plan with probability {1 - self.delta:g}",
@@ -222,7 +220,6 @@ class KLSCALPlus(EpisodicAgent):
         return {
             **super().settings(),
             "span": self.span,
-            "episodes": self.episode_rule,
             "unreachable": self.unreachable,
             "width_scale": self.width_scale,
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,9 +12,10 @@ from gainful.agents.empirical import empirical_rows
 from gainful.agents.episodic import EpisodePlan
 from gainful.agents.extended import ExtendedAgent, PlausibleModels
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.planning_agent import Episodes
 from gainful.agents.sets import Balls, SetConstants, Sums, capped_reward, empty_balls, sums_of
 from gainful.agents.statistics import Statistics
-from gainful.arguments import number_of
+from gainful.arguments import AddedLater, number_of
 from gainful.optimism.kl import reward_constant, reward_width, transition_constant, transition_radius
 from gainful.planning.confidence import KLBall
 
@@ -55,6 +56,8 @@ class KLUCRL(ExtendedAgent):
         As for `SCALPlus`.
     width_scale : float
         Multiplies the KL radius and the width of rewards. The guarantee holds for 1 only.
+    episodes : {"doubling", "vanishing", "vanishing-sqrt"}
+        The rule that ends episodes, as for `KLSCALPlus`.
 
     Examples
     --------
@@ -76,6 +79,7 @@ class KLUCRL(ExtendedAgent):
         seed: int = 0,
         allowed: ArrayLike | None = None,
         width_scale: float = 1.0,
+        episodes: Annotated[Episodes, AddedLater("doubling")] = "doubling",
     ) -> None:
         super().__init__(
             n_states,
@@ -86,6 +90,7 @@ class KLUCRL(ExtendedAgent):
             seed=seed,
             allowed=allowed,
             width_scale=width_scale,
+            episodes=episodes,
         )
         self.horizon = number_of("steps", "horizon", horizon, 2)
 
@@ -97,10 +102,11 @@ class KLUCRL(ExtendedAgent):
     def guarantee(self) -> Guarantee:
         """The guarantee of the theorem, void if the constants were changed or the horizon has passed."""
         late = f"{self.t} steps observed, more than the horizon of {self.horizon}" if self.t > self.horizon else ""
+        order = self.order_with_episodes("r_max·D·S·sqrt(A·T)", "r_max·D")
         return Guarantee(
-            bound=f"regret Õ(r_max·D·S·sqrt(A·T)) with probability {1 - self.delta:g} at T = {self.horizon}",
+            bound=f"regret Õ({order}) with probability {1 - self.delta:g} at T = {self.horizon}",
             assumptions=("the MDP is communicating, of finite diameter D",),
-            source="Filippi, Cappé & Garivier 2010, theorem on KL-UCRL",
+            source=self.source_with_episodes("Filippi, Cappé & Garivier 2010, theorem on KL-UCRL"),
             reason_void=self.scaled or late,
         )
 

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from gainful._compiled import kernel
 from gainful.agents.empirical import empirical_rows
-from gainful.agents.episodic import EpisodePlan, EpisodicAgent
+from gainful.agents.episodic import EpisodePlan
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.planning_agent import Episodes, PlanningAgent
 from gainful.agents.sets import SetConstants, Sums, sums_of
 from gainful.agents.statistics import Statistics
 from gainful.arguments import AddedLater, number_of, positive_scale, real
@@ -38,7 +39,7 @@ def rewards_with_bonus(
         out[k] = bonuses[k] + (sums.rewards[k] / n if n > 0 else c.reward_max)
 
 
-class MBIEEB(EpisodicAgent):
+class MBIEEB(PlanningAgent):
     r"""MBIE-EB (Strehl & Littman 2008): discounted planning with a bonus β/√N.
 
     It plans Q(s,a) = r̄ + β/√N + γ·p̄·max_a' Q, β = r_max/(1-γ)·sqrt(ln(2SAm/δ)/2), to precision r_max/√t_k in the
@@ -65,6 +66,8 @@ class MBIEEB(EpisodicAgent):
     counts : str or object
         What stands for N in the bonus: the visits ("exact"), or pseudo-counts as for `CountBonus`. A pair that was
         never visited stays worth the most, whatever its pseudo-count.
+    episodes : {"doubling", "vanishing", "vanishing-sqrt"}
+        The rule that ends episodes, as for `KLSCALPlus`.
 
     Examples
     --------
@@ -90,9 +93,17 @@ class MBIEEB(EpisodicAgent):
         allowed: ArrayLike | None = None,
         bonus_scale: float = 1.0,
         counts: Annotated[Counts, AddedLater(EXACT)] = EXACT,
+        episodes: Annotated[Episodes, AddedLater("doubling")] = "doubling",
     ) -> None:
         super().__init__(
-            n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
+            n_states,
+            n_actions,
+            reward_max=reward_max,
+            reward_min=reward_min,
+            delta=delta,
+            seed=seed,
+            allowed=allowed,
+            episodes=episodes,
         )
         self.discount = real("discount", discount, 0.0, 1.0, high_open=True)
         self.m, self.bonus_scale = number_of("visits", "m", m), positive_scale("bonus_scale", bonus_scale)
@@ -166,5 +177,6 @@ class MBIEEB(EpisodicAgent):
             gain_bounds=(low + self.reward_min, high + self.reward_min),
             values=found.values[:S].copy(),
             sweeps=found.sweeps,
+            multiplier=self.multiplier(t, float(np.ptp(found.values[:S]))),
             details={"bonus": bonuses.reshape(S, A), "rewards": r},
         )

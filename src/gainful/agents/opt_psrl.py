@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gainful._compiled import inlined, kernel
-from gainful.agents.episodic import EpisodePlan, EpisodicAgent
+from gainful.agents.episodic import EpisodePlan
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.planning_agent import Episodes, PlanningAgent
 from gainful.agents.psrl import PSRL_MAX_SWEEPS, check_size, dense_counts, sample_transitions
 from gainful.agents.sets import SetConstants, Sums, sums_of
 from gainful.agents.statistics import Statistics
-from gainful.arguments import number_of
+from gainful.arguments import AddedLater, number_of
 from gainful.errors import MultichainError
 from gainful.mdp.model import MDP
 from gainful.planning.solve import solve
@@ -69,7 +70,7 @@ def optimistic_means(sums: Sums, horizon: int, constants: SetConstants, out: NDA
         out[k] = min(upper, c.reward_max) if sums.visits[k] > 0 else c.reward_max
 
 
-class OptPSRL(EpisodicAgent):
+class OptPSRL(PlanningAgent):
     r"""Opt-PSRL (Agrawal & Jia 2017): the best policy over many posterior samples per pair.
 
     Each doubling episode draws ψ = ⌈S·ln(SA/δ)⌉ rows for every pair and plans, to precision r_max/√t_k, on the MDP
@@ -98,6 +99,8 @@ class OptPSRL(EpisodicAgent):
         As for `SCALPlus`.
     samples : int, optional
         ψ, the rows drawn for each pair; by default ⌈S·ln(SA/δ)⌉.
+    episodes : {"doubling", "vanishing", "vanishing-sqrt"}
+        The rule that ends episodes, as for `KLSCALPlus`.
 
     Examples
     --------
@@ -119,9 +122,17 @@ class OptPSRL(EpisodicAgent):
         seed: int = 0,
         allowed: ArrayLike | None = None,
         samples: int | None = None,
+        episodes: Annotated[Episodes, AddedLater("doubling")] = "doubling",
     ) -> None:
         super().__init__(
-            n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
+            n_states,
+            n_actions,
+            reward_max=reward_max,
+            reward_min=reward_min,
+            delta=delta,
+            seed=seed,
+            allowed=allowed,
+            episodes=episodes,
         )
         self.horizon = number_of("steps", "horizon", horizon)
         formula = max(1, n_samples(self.n_states, self.n_actions, self.delta))
@@ -197,6 +208,7 @@ class OptPSRL(EpisodicAgent):
             gain_bounds=(low + self.reward_min, high + self.reward_min),
             values=found.bias,
             sweeps=found.sweeps,
+            multiplier=self.multiplier(t, float(np.ptp(found.bias))),
             details={"rewards": r, "samples": found.actions % psi, **shown},
         )
 

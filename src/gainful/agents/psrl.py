@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gainful.agents.episodic import EpisodePlan, EpisodicAgent
+from gainful.agents.episodic import EpisodePlan
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.planning_agent import Episodes, PlanningAgent
 from gainful.agents.posterior_planning import DrawnModel, empty_model, plan_on_sample, write_rows
 from gainful.agents.statistics import Statistics
 from gainful.arguments import AddedLater, DefaultWas, choice, finite
@@ -76,7 +77,7 @@ def sample_mean_rewards(
     return reward_max * rng.beta(prior + successes, prior + (visits - successes))
 
 
-class PSRL(EpisodicAgent):
+class PSRL(PlanningAgent):
     r"""PSRL in the episodes of TSDE (Ouyang et al. 2017): plans in one MDP drawn from the posterior.
 
     Episode k plans in one MDP drawn from the posterior, to precision r_max/√t_k: rows from
@@ -108,6 +109,8 @@ class PSRL(EpisodicAgent):
     sampler : {"compiled", "numpy"}
         "numpy" draws complete models with NumPy, as all versions without this parameter did: the same law, other bits,
         and much slower.
+    episodes : {"doubling", "vanishing", "vanishing-sqrt"}
+        The rule that ends episodes, as for `KLSCALPlus`.
 
     Examples
     --------
@@ -130,9 +133,17 @@ class PSRL(EpisodicAgent):
         transition_prior: Annotated[float | None, DefaultWas(1.0)] = None,
         reward_prior: float = 1.0,
         sampler: Annotated[Sampler, AddedLater("numpy")] = "compiled",
+        episodes: Annotated[Episodes, AddedLater("doubling")] = "doubling",
     ) -> None:
         super().__init__(
-            n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
+            n_states,
+            n_actions,
+            reward_max=reward_max,
+            reward_min=reward_min,
+            delta=delta,
+            seed=seed,
+            allowed=allowed,
+            episodes=episodes,
         )
         prior = 1.0 / self.n_states if transition_prior is None else transition_prior
         if not (finite(prior) and prior > 0.0):
@@ -157,12 +168,13 @@ class PSRL(EpisodicAgent):
     @property
     def guarantee(self) -> Guarantee:
         """TSDE's theorem, and why it does not quite cover this agent."""
+        shorter = "" if self.is_doubling else "; nor is the number of shorter episodes of order sqrt(T)"
         return Guarantee(
             bound="Bayesian regret Õ(H·S·sqrt(A·T)), in expectation over the prior",
             assumptions=("the MDP is a draw from the prior", "every MDP of the prior has sp(h*) at most H"),
             source="Ouyang, Gagrani, Nayyar & Jain 2017, theorem 1",
             reason_void="TSDE's theorem needs a prior whose MDPs all have bias spans below one bound; "
-            "Dirichlet rows have none",
+            f"Dirichlet rows have none{shorter}",
         )
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
@@ -257,6 +269,7 @@ class PSRL(EpisodicAgent):
             gain_bounds=(bounds[0] + self.reward_min, bounds[1] + self.reward_min),
             values=values,
             sweeps=sweeps,
+            multiplier=self.multiplier(t, float(np.ptp(values))),
             last_step=t + (t - previous),
             details=details,
         )

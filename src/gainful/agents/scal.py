@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from numpy.typing import ArrayLike
 
@@ -11,6 +11,7 @@ from gainful.agents.empirical import EmpiricalRows, empirical_rows
 from gainful.agents.episodic import EpisodePlan
 from gainful.agents.extended import ExtendedAgent
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.planning_agent import Episodes
 from gainful.agents.sets import (
     EntryIntervals,
     SetConstants,
@@ -22,7 +23,7 @@ from gainful.agents.sets import (
     sums_of,
 )
 from gainful.agents.statistics import Statistics
-from gainful.arguments import real
+from gainful.arguments import AddedLater, real
 from gainful.optimism.bernstein import entry_variance, reward_variance
 from gainful.optimism.scal import log_term, perturbation, width
 
@@ -81,6 +82,8 @@ class SCAL(ExtendedAgent):
         As for `SCALPlus`.
     width_scale : float
         Multiplies every radius and width. The guarantee holds for 1 only.
+    episodes : {"doubling", "vanishing", "vanishing-sqrt"}
+        The rule that ends episodes, as for `KLSCALPlus`.
 
     Examples
     --------
@@ -102,6 +105,7 @@ class SCAL(ExtendedAgent):
         seed: int = 0,
         allowed: ArrayLike | None = None,
         width_scale: float = 1.0,
+        episodes: Annotated[Episodes, AddedLater("doubling")] = "doubling",
     ) -> None:
         super().__init__(
             n_states,
@@ -112,6 +116,7 @@ class SCAL(ExtendedAgent):
             seed=seed,
             allowed=allowed,
             width_scale=width_scale,
+            episodes=episodes,
         )
         self.span = real("span", span, 0.0, low_open=True)
 
@@ -122,10 +127,11 @@ class SCAL(ExtendedAgent):
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of the theorem, void if the constants were changed."""
+        order = self.order_with_episodes("max{r_max, min{r_max·D, c}}·sqrt(Γ·S·A·T)", "c")
         return Guarantee(
-            bound=f"regret Õ(max{{r_max, min{{r_max·D, c}}}}·sqrt(Γ·S·A·T)) with probability {1 - self.delta:g}",
+            bound=f"regret Õ({order}) with probability {1 - self.delta:g}",
             assumptions=(f"the optimal bias has span at most c = {self.span:g}", "the MDP is weakly communicating"),
-            source="Fruit, Pirotta, Lazaric & Ortner 2018, theorem on SCAL",
+            source=self.source_with_episodes("Fruit, Pirotta, Lazaric & Ortner 2018, theorem on SCAL"),
             reason_void=self.scaled,
         )
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gainful.agents.episodic import EpisodePlan, EpisodicAgent
+from gainful.agents.episodic import EpisodePlan
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.planning_agent import Episodes, PlanningAgent
 from gainful.agents.saved_arrays import check_saved
 from gainful.agents.scal_plus_bonuses import BONUSES, OptimisticRewards
 from gainful.agents.scal_plus_bonuses import Bonus as Bonus
 from gainful.agents.statistics import Statistics
-from gainful.arguments import finite
+from gainful.arguments import AddedLater, finite
 from gainful.errors import InvalidArgumentError
 from gainful.optimism.bernstein_scal_plus import BernsteinRewards
 from gainful.optimism.scal_plus import BonusConstants
@@ -26,7 +27,7 @@ from gainful.planning.scopt_on_counts import FullScOpt, ScOptPlan
 Replanning: TypeAlias = Literal["full", "local"]
 
 
-class SCALPlus(EpisodicAgent):
+class SCALPlus(PlanningAgent):
     r"""SCAL+ (Qian, Fruit, Pirotta & Lazaric, sec. 3): an exploration bonus under a bound on the span of the bias.
 
     At the beginning of episode k it plans by ScOpt(c), to precision ε_k = r_max/√t_k, on the MDP with
@@ -81,6 +82,8 @@ class SCALPlus(EpisodicAgent):
         (`gainful.planning.local_scopt`), to the same certified ε_k: the rows not visited since keep the bonus of an
         earlier step, and the bracket is widened by the most that the logarithm can have moved it. By default the
         number of pairs S·A decides.
+    episodes : {"doubling", "vanishing", "vanishing-sqrt"}
+        The rule that ends episodes, as for `KLSCALPlus`.
 
     Examples
     --------
@@ -104,9 +107,17 @@ class SCALPlus(EpisodicAgent):
         bonus_scale: float = 1.0,
         mixture: Mixture = "copy",
         replanning: Replanning | None = None,
+        episodes: Annotated[Episodes, AddedLater("doubling")] = "doubling",
     ) -> None:
         super().__init__(
-            n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
+            n_states,
+            n_actions,
+            reward_max=reward_max,
+            reward_min=reward_min,
+            delta=delta,
+            seed=seed,
+            allowed=allowed,
+            episodes=episodes,
         )
         if not (finite(span) and span >= 0.0):
             raise InvalidArgumentError("span", span, "a finite number of at least 0")
@@ -165,6 +176,7 @@ class SCALPlus(EpisodicAgent):
             values=found.values,
             sweeps=found.sweeps,
             probabilities=found.probabilities,
+            multiplier=self.multiplier(t, found.span),
             span=found.span,
             details=self._details(statistics, t, found),
         )
@@ -228,7 +240,7 @@ class SCALPlus(EpisodicAgent):
         """The guarantee of the theorem, void if the constants were changed."""
         bound, source = self._variant.theorem(self)
         assumed = f"the optimal bias has span at most c = {self.span:g}", "the MDP is weakly communicating"
-        return Guarantee(bound, assumed, source, self.reason_void)
+        return Guarantee(bound, assumed, self.source_with_episodes(source), self.reason_void)
 
     @property
     def reason_void(self) -> str:

@@ -20,7 +20,7 @@ Bonus: TypeAlias = Literal["appendix", "main text", "sharp", "bernstein", "autho
 OptimisticRewards: TypeAlias = BonusRewards | SharpRewards | BernsteinRewards
 SHARP_DAMPING = 0.9
 """θ of v ← (1-θ)v + θT_c v if the bonus is not the paper's: periodic MDPs then need no more sweeps than others."""
-REGRET = "regret Õ(max{c, r_max}·sqrt(Γ·S·A·T)) with probability"
+ORDER = "max{c, r_max}·sqrt(Γ·S·A·T)"
 
 
 class PaperBonus:
@@ -57,7 +57,8 @@ class PaperBonus:
 
     def theorem(self, agent: SCALPlus) -> tuple[str, str]:
         """The bound and where it is proven."""
-        bound = f"{REGRET} {1 - self.failures * agent.delta:g}, all T at once"
+        order = agent.order_with_episodes(ORDER, "c")
+        bound = f"regret Õ({order}) with probability {1 - self.failures * agent.delta:g}, all T at once"
         return bound, "Qian, Fruit, Pirotta & Lazaric, theorem on SCAL+"
 
     def reason_void(self, agent: SCALPlus) -> str:

@@ -12,6 +12,7 @@ from gainful.agents.empirical import EmpiricalRows, empirical_rows
 from gainful.agents.episodic import EpisodePlan
 from gainful.agents.extended import PlausibleModels
 from gainful.agents.guarantee import Guarantee
+from gainful.agents.planning_agent import Episodes
 from gainful.agents.scal import scal_sets
 from gainful.agents.sets import SIMPLEX, SetConstants, empty_intervals, sums_of
 from gainful.agents.statistics import Statistics
@@ -73,6 +74,8 @@ class TUCRL(UCRL2B):
         As for `SCALPlus`.
     width_scale : float
         Multiplies every radius and width. The guarantee holds for 1 only.
+    episodes : {"doubling", "vanishing", "vanishing-sqrt"}
+        The rule that ends episodes, as for `KLSCALPlus`.
     bounds : {"published", "ucrl2b"}
         The sets: those of the published algorithm, or the intervals of UCRL2B, without a guarantee.
 
@@ -95,6 +98,7 @@ class TUCRL(UCRL2B):
         seed: int = 0,
         allowed: ArrayLike | None = None,
         width_scale: float = 1.0,
+        episodes: Annotated[Episodes, AddedLater("doubling")] = "doubling",
         bounds: Annotated[TUCRLBounds, AddedLater("ucrl2b")] = "published",
     ) -> None:
         super().__init__(
@@ -106,6 +110,7 @@ class TUCRL(UCRL2B):
             seed=seed,
             allowed=allowed,
             width_scale=width_scale,
+            episodes=episodes,
         )
         self.bounds = choice("bounds", bounds, ("published", "ucrl2b"))
 
@@ -117,10 +122,11 @@ class TUCRL(UCRL2B):
     def guarantee(self) -> Guarantee:
         """The guarantee of the theorem, void if its sets or constants were changed."""
         other = "bounds are UCRL2B's, which are narrower than the theorem's" if self.bounds == "ucrl2b" else ""
+        order = self.order_with_episodes("r_max·D_C·sqrt(Γ_C·S_C·A·T)", "r_max·D_C")
         return Guarantee(
-            bound=f"regret Õ(r_max·D_C·sqrt(Γ_C·S_C·A·T)) with probability {1 - self.delta:g}",
+            bound=f"regret Õ({order}) with probability {1 - self.delta:g}",
             assumptions=("the MDP is weakly communicating", "the start lies in its communicating part C"),
-            source="Fruit, Pirotta & Lazaric 2018, theorem on TUCRL",
+            source=self.source_with_episodes("Fruit, Pirotta & Lazaric 2018, theorem on TUCRL"),
             reason_void=other or self.scaled,
         )
 

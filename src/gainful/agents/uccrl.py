@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from numpy.typing import ArrayLike
 
@@ -11,10 +11,11 @@ from gainful.agents.episodic import EpisodePlan
 from gainful.agents.extended import ExtendedAgent
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.partitioned import SmoothAgent
+from gainful.agents.planning_agent import Episodes
 from gainful.agents.sets import SIMPLEX, Balls, SetConstants, Sums, capped_reward, empty_balls, sums_of
 from gainful.agents.smoothness import Ends, Smoothness, box_to_cut, checked_horizon, checked_partition
 from gainful.agents.statistics import Statistics
-from gainful.arguments import real
+from gainful.arguments import AddedLater, real
 from gainful.errors import InvalidArgumentError
 from gainful.optimism.c_scal_plus import regret_exponent
 from gainful.optimism.uccrl import cell_widening, reward_log, reward_width, transition_log, transition_radius
@@ -100,6 +101,8 @@ class UCCRL(SmoothAgent):
     dim, low, high, box, outside
         The box to cut: [low, high] in `dim` dimensions, by default [0, 1]^dim, or a Gymnasium `box`; see
         `Partition.from_box`.
+    episodes : {"doubling", "vanishing", "vanishing-sqrt"}
+        The rule that ends episodes, as for `KLSCALPlus`.
 
     Examples
     --------
@@ -131,6 +134,7 @@ class UCCRL(SmoothAgent):
         high: Ends = None,
         box: Any = None,
         outside: Outside | None = None,
+        episodes: Annotated[Episodes, AddedLater("doubling")] = "doubling",
     ) -> None:
         self.smoothness, self.horizon = Smoothness(lipschitz, holder), checked_horizon(horizon)
         options: dict[str, Any] = {
@@ -141,6 +145,7 @@ class UCCRL(SmoothAgent):
             "delta": delta,
             "seed": seed,
             "width_scale": width_scale,
+            "episodes": episodes,
         }
         TabularUCCRL(1, widening=0.0, **options)  # its errors come before those of the cells
         if partition is not None:

@@ -46,6 +46,8 @@ class UCRL2(ExtendedAgent):
         As for `SCALPlus`.
     width_scale : float
         Multiplies every radius and width. The guarantee holds for 1 only.
+    episodes : {"doubling", "vanishing", "vanishing-sqrt"}
+        The rule that ends episodes, as for `KLSCALPlus`.
 
     Examples
     --------
@@ -57,11 +59,14 @@ class UCRL2(ExtendedAgent):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee of the theorem, void if the constants were changed."""
+        """The guarantee of the theorem, void if the constants were changed; its order only if episodes are shorter."""
+        bound = "at most 34·r_max·D·S·sqrt(A·T·ln(T/δ))"
+        if not self.is_doubling:
+            bound = f"Õ({self.order_with_episodes('r_max·D·S·sqrt(A·T)', 'r_max·D')})"
         return Guarantee(
-            bound=f"regret at most 34·r_max·D·S·sqrt(A·T·ln(T/δ)) with probability {1 - self.delta:g}",
+            bound=f"regret {bound} with probability {1 - self.delta:g}",
             assumptions=("the MDP is communicating, of finite diameter D",),
-            source="Jaksch, Ortner & Auer 2010, theorem 2",
+            source=self.source_with_episodes("Jaksch, Ortner & Auer 2010, theorem 2"),
             reason_void=self.scaled,
         )
 

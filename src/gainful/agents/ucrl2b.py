@@ -58,6 +58,8 @@ class UCRL2B(ExtendedAgent):
         As for `SCALPlus`.
     width_scale : float
         Multiplies every radius and width. The guarantee holds for 1 only.
+    episodes : {"doubling", "vanishing", "vanishing-sqrt"}
+        The rule that ends episodes, as for `KLSCALPlus`.
 
     Examples
     --------
@@ -70,10 +72,11 @@ class UCRL2B(ExtendedAgent):
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of the theorem, void if the constants were changed."""
+        order = self.order_with_episodes("r_max·sqrt(D·Γ·S·A·T)", "r_max·D")
         return Guarantee(
-            bound=f"regret Õ(r_max·sqrt(D·Γ·S·A·T)) with probability {1 - self.delta:g}",
+            bound=f"regret Õ({order}) with probability {1 - self.delta:g}",
             assumptions=("the MDP is communicating, of finite diameter D",),
-            source="Fruit, Pirotta & Lazaric 2020, theorem on UCRL2B",
+            source=self.source_with_episodes("Fruit, Pirotta & Lazaric 2020, theorem on UCRL2B"),
             reason_void=self.scaled,
         )
 

@@ -20,7 +20,7 @@ from gainful.agents.episodic import EpisodeView
 from gainful.agents.refinement import TransitionLog
 from gainful.audit.cell_tables import CellTables, PointCounter
 from gainful.audit.cells import CellsTruth, exact_edges, grid_of, right_closed_edges
-from gainful.audit.episodes import episode_rule
+from gainful.audit.episodes import EpisodeFactors, episode_rule
 from gainful.audit.findings import Cases, Finding, Floats, compared, joined, not_applicable
 from gainful.audit.interval_law import IntervalCounter
 from gainful.audit.planned import (
@@ -273,6 +273,8 @@ class _Beginning:
     earned: float
     """Rewards before it."""
     pairs: int
+    factor: float
+    """f_k of the rule that ends it."""
     number: int
     """Its number among those on the same cells, from 1."""
     cells_wrong: int
@@ -311,6 +313,7 @@ class CellsAuditor:
         self._counted = 0
         """LoggedTransitions of the agent's own log that have been counted."""
         self._beginnings: list[_Beginning] = []
+        self._factors = EpisodeFactors(agent.core)
         self._ends: list[float] = []
         """v_k at the last point of episode k."""
         self._drifts: list[float] = []
@@ -371,7 +374,8 @@ class CellsAuditor:
                 step=view.step,
                 value=float(self._values[stage.cell(self.simulation.point)]),
                 earned=self.simulation.total,
-                pairs=stage.partition.n_cells * self.agent.n_actions,
+                pairs=view.statistics.visits.size,
+                factor=self._factors.begin(view, view.statistics.visits.size),
                 number=stage.episodes,
                 cells_wrong=int(np.abs(stage.sums.counts - view.statistics.visits).sum()),
             )
@@ -398,9 +402,10 @@ class CellsAuditor:
                 self._cases[name].append(case)
                 self._places[name].append(places)
             self._excess.append(optimism_excess(sampled))
-        nu, ratio, pair, full = executions(visits)
-        full[-1] |= refined
         last = slice(len(self._ends) - e.step.size, len(self._ends))
+        factors = np.array([beginning.factor for beginning in self._beginnings[last]])
+        nu, ratio, pair, full = executions(visits, factors)
+        full[-1] |= refined
         begun = [beginning.value for beginning in self._beginnings[last]]
         self._sums.append(
             EpisodeSums(
@@ -549,10 +554,12 @@ class CellsAuditor:
             reward_luck=np.zeros_like(step),  # r_t = r(x_t,a_t)
             constants=self._stage.constants,
             mixture=agent.core.mixture,
+            episodes=self._factors.rule,
             least_reward=agent.reward_min,
         )
         T = np.maximum(totals.after, 1.0)
-        most = [episodes_at(T[i : i + 1], beginning.pairs)[0] for i, beginning in enumerate(self._beginnings)]
+        rule = self._factors.rule
+        most = [episodes_at(T[i : i + 1], begun.pairs, rule)[0] for i, begun in enumerate(self._beginnings)]
         found = totals.findings(step, self._law_error if self._law_known else 0.0)
         found["episode-rule"] = episode_rule(step, sums.ratio, sums.pair, sums.full, agent.n_actions)
         found["episode-count"] = compared([beginning.number for beginning in self._beginnings], most, step)

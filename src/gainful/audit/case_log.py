@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gainful.audit.episodes import execution_limits
 from gainful.audit.findings import Finding, Floats, compared
 
 NO_PAIR = -1
@@ -97,13 +98,13 @@ class ExecutionLog:
     def __init__(self, n_pairs: int) -> None:
         self._before: NDArray[np.int64] = np.zeros(n_pairs, dtype=np.int64)
         self._kept: list[tuple[float, int, bool, int]] = []
-        self._begun = 0
+        self._begun, self._factor = 0, 1.0
 
-    def begin(self, visits: NDArray[np.int64]) -> None:
-        """Begin an episode; the one before, if there is one, is over."""
+    def begin(self, visits: NDArray[np.int64], factor: float = 1.0) -> None:
+        """Begin an episode with the limits max{1, ⌊f_k·N_k⌋}; the one before, if there is one, is over."""
         if self._begun:
             self._close(visits)
-        self._before = visits.copy()
+        self._before, self._factor = visits.copy(), factor
         self._begun += 1
 
     def end(self, visits: NDArray[np.int64]) -> None:
@@ -112,13 +113,13 @@ class ExecutionLog:
             self._close(visits)
 
     def _close(self, visits: NDArray[np.int64]) -> None:
-        nu, limit = visits - self._before, np.maximum(1, self._before)
+        nu, limit = visits - self._before, execution_limits(self._before, self._factor)
         at = int(np.argmax(nu / limit))
         self._kept.append((float(nu[at] / limit[at]), at, bool(np.any(nu == limit)), int(nu.sum())))
 
     @property
     def columns(self) -> tuple[Floats, NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
-        """The largest ν/max{1, N} of every episode, its pair, whether some pair reached 1, and the steps made."""
+        """The largest ν/max{1, ⌊f·N⌋} of every episode, its pair, whether some pair reached 1, and the steps made."""
         ratio, pair, full, steps = zip(*self._kept, strict=True) if self._kept else ((), (), (), ())
         return (
             np.array(ratio),

@@ -7,7 +7,44 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gainful.agents.episodic import EpisodeView, EpisodicAgent
 from gainful.audit.findings import Finding, Floats, compared
+
+
+def rule_of(agent: EpisodicAgent) -> str:
+    """The rule that ends the episodes of an agent, by the name of its parameter `episodes`."""
+    return str(getattr(agent, "episode_rule", "doubling"))
+
+
+class EpisodeFactors:
+    """f_k of every episode, computed again: a pair may be executed max{1, ⌊f_k·N_k⌋} times.
+
+    "doubling": 1; "vanishing": min{1, √(SA·Ĥ_k/t_k)}, Ĥ_k = max{1, max_{j≤k} sp(v_j)/r_max}; "vanishing-sqrt":
+    √(ln t_k/t_k). The first step has 1.
+    """
+
+    def __init__(self, agent: EpisodicAgent) -> None:
+        self.rule, self._reward_range = rule_of(agent), agent.reward_range
+        self._most_span = 0.0
+
+    def begin(self, view: EpisodeView, n_pairs: int) -> float:
+        """f_k of the episode that begins."""
+        self._most_span = max(self._most_span, float(np.ptp(view.plan.values)) / self._reward_range)
+        if self.rule == "doubling" or view.step < 2:
+            return 1.0
+        if self.rule == "vanishing-sqrt":
+            return float(np.sqrt(np.log(view.step) / view.step))
+        return float(min(1.0, np.sqrt(n_pairs * max(1.0, self._most_span) / view.step)))
+
+
+def execution_limits(visits: NDArray[Any], factor: Any) -> NDArray[Any]:
+    """max{1, ⌊f_k·N_k⌋} for visits (…) and a factor that fits them; a product just below an integer counts as it.
+
+    >>> execution_limits(np.array([0, 1, 10]), 0.3).tolist()
+    [1.0, 1.0, 3.0]
+    """
+    whole = np.where(np.asarray(factor) == 1.0, visits, np.floor(factor * visits * (1.0 + 1e-12)))
+    return np.asarray(np.maximum(1, whole))
 
 
 def episode_rule(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gainful.agents.episodic import EpisodePlan, EpisodeView
 from gainful.agents.kl_scal_plus import KLSCALPlus
-from gainful.audit.episodes import episode_rule
+from gainful.audit.episodes import EpisodeFactors, episode_rule, execution_limits
 from gainful.audit.findings import Cases, Finding, Floats, compared
 from gainful.audit.kl_rows import PairValues, SetsInUse, nearest_miss, optimistic_values, set_errors
 from gainful.audit.rows import counted_rows
@@ -59,14 +59,14 @@ class KLPlanAuditor:
         self._steps: list[int] = []
         self._limits: list[float] = []
         """f_k of each episode, as the rule says."""
-        self._most_span = 0.0
+        self._factors = EpisodeFactors(core)
         self._kept: dict[str, list[tuple[float, ...]]] = defaultdict(list)
 
     def see(self, view: EpisodeView) -> None:
         """Examine an episode that begins, and close the one before."""
         if self._steps:
             self._close(view.statistics.visits)
-        plan, t, r_max = view.plan, view.step, self.core.reward_range
+        plan, t = view.plan, view.step
         visits = view.statistics.visits
         sets = SetsInUse(plan.details["rewards"], plan.details["radius"], self._possible)
         self._steps.append(t)
@@ -76,8 +76,7 @@ class KLPlanAuditor:
             tuple(counted_rows(view.statistics)), tuple(sets), plan.values, plan.actions, tuple(self._values)
         )
         self._examine_plan(plan, t)
-        self._most_span = max(self._most_span, float(np.ptp(plan.values)) / r_max)
-        self._limits.append(self._multiplier(t))
+        self._limits.append(self._factors.begin(view, visits.size))
         self._before = visits.copy()
         self.compare_with_truth(view, sets)
 
@@ -119,19 +118,10 @@ class KLPlanAuditor:
         """Keep one comparison that belongs to no pair."""
         self._kept[name].append((found, allowed, rounding, -1))
 
-    def _multiplier(self, t: int) -> float:
-        """f_k, computed again."""
-        rule, pairs = self.core.episode_rule, self.core.n_states * self.core.n_actions
-        if rule == "doubling" or t < 2:
-            return 1.0
-        if rule == "vanishing-sqrt":
-            return float(np.sqrt(np.log(t) / t))
-        return float(min(1.0, np.sqrt(pairs * max(1.0, self._most_span) / t)))
-
     def _close(self, visits: NDArray[np.int64]) -> None:
         """Record what the finished episode executed."""
         nu = visits - self._before
-        limit = np.maximum(1, np.floor(self._limits[-1] * self._before * (1.0 + 1e-12)))
+        limit = execution_limits(self._before, self._limits[-1])
         at = int(np.argmax(nu / limit))
         self._kept["executed"].append((nu[at] / limit[at], at, bool(np.any(nu == limit)), nu.sum()))
 

@@ -10,7 +10,7 @@ from gainful.agents.episodic import EpisodeView
 from gainful.agents.mbie_eb import MBIEEB
 from gainful.audit.case_log import CaseLog, ExecutionLog
 from gainful.audit.counted_model import CountedModel
-from gainful.audit.episodes import episode_rule
+from gainful.audit.episodes import EpisodeFactors, episode_rule
 from gainful.audit.findings import Finding, Floats, compared, not_applicable, without_theorem
 from gainful.audit.own_problem import discounted_values
 from gainful.audit.truth import Truth
@@ -54,6 +54,7 @@ class MBIEEBAuditor:
         agent = self.agent
         self._possible = agent.allowed.reshape(-1)
         self._cases, self._executed = CaseLog(agent.n_actions), ExecutionLog(self._possible.size)
+        self._factors = EpisodeFactors(self.agent)
         self._judged = 0
         self._true: Floats | None = None
         if truth is not None:
@@ -66,7 +67,7 @@ class MBIEEBAuditor:
         model = CountedModel.of(view.statistics)
         N = model.visits
         self._cases.begin(view.step)
-        self._executed.begin(N)
+        self._executed.begin(N, self._factors.begin(view, self._possible.size))
         counted = agent.bonus_counts.table(N)
         bonus, beta = (
             agent.bonus_scale * mbie_eb_bonus(n, S, A, discount=gamma, m=agent.m, delta=agent.delta, reward_max=r_max)
@@ -116,7 +117,7 @@ class MBIEEBAuditor:
         self._executed.end(agent.statistics.visits)
         step = np.array(cases.steps, dtype=np.float64)
         ratio, pair, full, made = self._executed.columns
-        most = episodes_at(np.maximum(np.cumsum(made), 1.0), self._possible.size)
+        most = episodes_at(np.maximum(np.cumsum(made), 1.0), self._possible.size, self._factors.rule)
         found = {name: cases.finding(name) for name in ("bonus-formula", "certificate", "bellman-error", "greedy")}
         found["episode-rule"] = episode_rule(step, ratio, pair, full, agent.n_actions)
         found["episode-count"] = compared(np.arange(1, step.size + 1), most, step, certain=most >= np.cumsum(made))

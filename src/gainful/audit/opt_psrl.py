@@ -11,7 +11,7 @@ from gainful.agents.episodic import EpisodePlan, EpisodeView
 from gainful.agents.opt_psrl import OptPSRL
 from gainful.audit.calibration import SEEN_SHARE, UNSEEN_RANK, BetaDraws, Calibration, group_of
 from gainful.audit.case_log import CaseLog, ExecutionLog
-from gainful.audit.episodes import episode_rule
+from gainful.audit.episodes import EpisodeFactors, episode_rule
 from gainful.audit.findings import Finding, Floats, compared, not_applicable, without_theorem
 from gainful.audit.set_plans import check_plan
 from gainful.audit.truth import Truth
@@ -62,6 +62,7 @@ class OptPSRLAuditor:
         self._threshold = opt_psrl_threshold(S, A, **given)
         self._samples = int(agent.settings()["samples"] or opt_psrl_samples(S, A, agent.delta))
         self._cases, self._executed = CaseLog(A), ExecutionLog(S * A)
+        self._factors = EpisodeFactors(self.agent)
         self._calibration = Calibration(simulation.seed)
         self._redrawn = 0
 
@@ -83,7 +84,7 @@ class OptPSRLAuditor:
             reward_max=agent.reward_range,
         )
         self._cases.begin(view.step)
-        self._executed.begin(N)
+        self._executed.begin(N, self._factors.begin(view, self._possible.size))
         self._redrawn += view.plan.details["attempts"] > 1
         rows = view.plan.details["rows"]
         if rows.shape != (S * A, self._samples, S):
@@ -155,7 +156,7 @@ class OptPSRLAuditor:
         self._executed.end(agent.statistics.visits)
         step = np.array(cases.steps, dtype=np.float64)
         ratio, pair, full, made = self._executed.columns
-        most = episodes_at(np.maximum(np.cumsum(made), 1.0), self._possible.size)
+        most = episodes_at(np.maximum(np.cumsum(made), 1.0), self._possible.size, self._factors.rule)
         found = {name: cases.finding(name) for name in ("sampled-model", "certificate", "precision", "greedy")}
         found |= self._calibration.findings(step.size, cases.steps[-1])
         if self._redrawn:

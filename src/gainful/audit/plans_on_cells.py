@@ -15,7 +15,7 @@ from gainful.agents.episodic import EpisodeView
 from gainful.agents.scal_plus import SCALPlus
 from gainful.audit.case_log import ExecutionLog
 from gainful.audit.cells import CellsTruth
-from gainful.audit.episodes import episode_rule
+from gainful.audit.episodes import EpisodeFactors, episode_rule
 from gainful.audit.findings import Cases, Finding, compared, joined, not_applicable, without_theorem
 from gainful.audit.kl_plans import STATEMENTS_ABOUT_KL_PLANS, KLPlanAuditor
 from gainful.audit.planned import EpisodeRecorder, ScalPlusConstants, plan_cases
@@ -100,6 +100,7 @@ class DiscretizedScalPlusAuditor:
             array.flags.writeable = False  # as the rows of an MDP: one compiled kernel for both
         self._recorder = EpisodeRecorder(constants, self.core.allowed, nothing, np.zeros(S))
         self._executed = ExecutionLog(pairs)
+        self._factors = EpisodeFactors(self.core)
         self._steps: list[int] = []
         self._cases: dict[str, list[Cases]] = defaultdict(list)
 
@@ -108,7 +109,7 @@ class DiscretizedScalPlusAuditor:
         if self._recorder.full:
             self._examine()
         self._recorder.add(view)
-        self._executed.begin(view.statistics.visits)
+        self._executed.begin(view.statistics.visits, self._factors.begin(view, self.core.allowed.size))
         self._steps.append(view.step)
 
     def _examine(self) -> None:
@@ -125,7 +126,7 @@ class DiscretizedScalPlusAuditor:
         self._executed.end(core.statistics.visits)
         found = {name: joined(parts).finding(step) for name, parts in self._cases.items()}
         ratio, pair, full, made = self._executed.columns
-        most = episodes_at(np.maximum(np.cumsum(made), 1.0), core.n_states * core.n_actions)
+        most = episodes_at(np.maximum(np.cumsum(made), 1.0), core.n_states * core.n_actions, self._factors.rule)
         found["episode-rule"] = episode_rule(step, ratio, pair, full, core.n_actions)
         found["episode-count"] = compared(np.arange(1, step.size + 1), most, step, certain=most >= np.cumsum(made))
         found |= without_a_proof_on_cells(self.on_points, self.truth, found["optimism"])

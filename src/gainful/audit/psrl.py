@@ -12,7 +12,7 @@ from gainful.agents.posterior_planning import DrawnModel
 from gainful.agents.psrl import PSRL
 from gainful.audit.calibration import REWARD, BetaDraws, Calibration, group_of
 from gainful.audit.case_log import CaseLog, ExecutionLog
-from gainful.audit.episodes import growing_episode_rule
+from gainful.audit.episodes import EpisodeFactors, growing_episode_rule
 from gainful.audit.findings import Finding, Floats, compared, without_theorem
 from gainful.audit.rows import CountedRows, counted_rows
 from gainful.audit.sampled_rows import (
@@ -69,6 +69,7 @@ class PSRLAuditor:
         pairs = agent.n_states * agent.n_actions
         self._possible = np.ascontiguousarray(agent.allowed.reshape(-1))
         self._cases, self._executed = CaseLog(agent.n_actions), ExecutionLog(pairs)
+        self._factors = EpisodeFactors(self.agent)
         self._calibration = Calibration(simulation.seed)
         self._room = room_for(pairs, 0)
         self._errors, self._low, self._high = np.zeros(pairs), np.zeros(pairs), np.zeros(pairs)
@@ -80,7 +81,7 @@ class PSRLAuditor:
         rows = counted_rows(view.statistics)
         model, division = self._sample(view)
         self._cases.begin(view.step)
-        self._executed.begin(rows.visits)
+        self._executed.begin(rows.visits, self._factors.begin(view, self._possible.size))
         sample_errors(tuple(rows), tuple(model), self._possible, self.agent.reward_range, self._errors)
         self._cases.keep_worst("sampled-model", self._errors, 0.0, 1e-9)
         self._calibrate(rows, view.statistics.reward_sum, model, division)
@@ -143,7 +144,7 @@ class PSRLAuditor:
         found = {name: cases.finding(name) for name in ("sampled-model", "certificate", "precision", "greedy")}
         found |= self._calibration.findings(step.size, cases.steps[-1])
         found["episode-rule"] = growing_episode_rule(step, ratio, pair, full, made, self.agent.n_actions)
-        most = most_growing_episodes(made, self._possible.size)
+        most = most_growing_episodes(made, self._possible.size, self._factors.rule)
         found["episode-count"] = compared(np.arange(1, step.size + 1), most, step, certain=most >= np.cumsum(made))
         seen = cases.finding("optimism") if self.truth is not None else None
         found["optimism"] = without_theorem(NOT_OPTIMISTIC, seen)
@@ -151,10 +152,10 @@ class PSRLAuditor:
         return {name: found[name] for name in self.names}, {"given_up": self._given_up}
 
 
-def most_growing_episodes(made: NDArray[np.int64], n_pairs: int) -> Floats:
-    """The episodes of TSDE after so many steps: sqrt(2·M·T), M - 1 being the number ended by doubling (lemma 1).
+def most_growing_episodes(made: NDArray[np.int64], n_pairs: int, rule: str = "doubling") -> Floats:
+    """The episodes of TSDE after so many steps: sqrt(2·M·T), M - 1 being the number ended by the limits (lemma 1).
 
     Ouyang et al. 2017: between two episodes that doubling ended, each is one step longer than the one before.
     """
     T = np.maximum(np.cumsum(made), 1.0)
-    return np.asarray(np.sqrt(2.0 * episodes_at(T, n_pairs) * T))
+    return np.asarray(np.sqrt(2.0 * episodes_at(T, n_pairs, rule) * T))

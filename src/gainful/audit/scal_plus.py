@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 from gainful.agents.episodic import EpisodeView
 from gainful.agents.scal_plus import SCALPlus
-from gainful.audit.episodes import episode_rule
+from gainful.audit.episodes import EpisodeFactors, episode_rule
 from gainful.audit.findings import Cases, Finding, Floats, compared, joined, not_applicable
 from gainful.audit.planned import (
     EpisodeRecorder,
@@ -137,6 +137,9 @@ class ScalPlusAuditor:
         self._repaired = 0
         """Plans that were repairs of the last one."""
         self._steps: list[int] = []
+        self._limits: list[float] = []
+        """f_k of each episode."""
+        self._factors = EpisodeFactors(agent)
         self._states: list[int] = []
         """The first state of each episode."""
         self._earned: list[float] = []
@@ -154,6 +157,7 @@ class ScalPlusAuditor:
         self._recorder.add(view)
         self._repaired += bool(view.plan.details["repaired"])
         self._steps.append(view.step)
+        self._limits.append(self._factors.begin(view, view.statistics.visits.size))
         self._states.append(int(self.simulation.clock[0]))
         self._earned.append(float(self.simulation.earned[0]))
 
@@ -180,7 +184,9 @@ class ScalPlusAuditor:
     def _executed(self, e: PlannedEpisodes, visits: NDArray[np.int64], state: int) -> EpisodeSums:
         """Sum up what the episodes of the batch executed."""
         K = e.step.size
-        nu, ratio, pair, full = executions(np.concatenate([e.visits, visits.reshape(1, *e.possible.shape)]))
+        nu, ratio, pair, full = executions(
+            np.concatenate([e.visits, visits.reshape(1, *e.possible.shape)]), np.array(self._limits[-K:])
+        )
         self._expected.append(over_pairs(np.add, nu * self._true.rewards))
         states = np.array([*self._states[-K:], state])
         number = np.arange(K)
@@ -216,13 +222,14 @@ class ScalPlusAuditor:
             reward_luck=np.concatenate(self._expected) - np.diff(earned, prepend=0.0),
             constants=self._constants,
             mixture=agent.mixture,
+            episodes=self._factors.rule,
         )
         run = simulation.run()
         found |= totals.findings(step)
         bounded, shown = self._against_bound(totals, run, step)
         found |= bounded
         found["episode-rule"] = episode_rule(step, sums.ratio, sums.pair, sums.full, agent.n_actions)
-        most = episodes_at(np.maximum(totals.after, 1.0), agent.n_states * agent.n_actions)
+        most = episodes_at(np.maximum(totals.after, 1.0), agent.n_states * agent.n_actions, self._factors.rule)
         found["episode-count"] = compared(np.arange(1, step.size + 1), most, step, certain=most >= totals.after)
         for name, reason in self._reasons().items():
             found[name] = not_applicable(reason)

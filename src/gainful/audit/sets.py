@@ -23,7 +23,7 @@ from gainful.agents.tucrl import TUCRL
 from gainful.agents.uccrl import TabularUCCRL
 from gainful.agents.ucrl2 import UCRL2
 from gainful.agents.ucrl2b import UCRL2B
-from gainful.audit.episodes import episode_rule
+from gainful.audit.episodes import EpisodeFactors, episode_rule, execution_limits
 from gainful.audit.findings import Finding, Floats, compared, not_applicable
 from gainful.audit.kl_rows import PairValues, SetsInUse, optimistic_values
 from gainful.audit.rows import ANCHOR, TrueRows, counted_rows
@@ -405,6 +405,7 @@ class SetsAuditor:
         self._records: list[SetRecord] = []
         self._executed: list[ExecutionRecord] = []
         self._before = np.zeros(pairs, dtype=np.int64)
+        self._factors, self._factor = EpisodeFactors(agent), 1.0
         self._known = np.zeros(agent.n_states, dtype=bool)
         """The states visited before the present episode."""
         self._marks = np.geomspace(1.0, float(max(2, self.simulation.checkpoints[-1])), SHOWN - 1)
@@ -432,6 +433,7 @@ class SetsAuditor:
         if self._records:
             self._close(seen.visits, known)
         self._known = known
+        self._factor = self._factors.begin(view, seen.visits.size)
         widths = widths_of(agent, seen, t, self.widening)
         wrong = formula_errors(agent, plan, seen, widths, t)
         low, high = plan.gain_bounds
@@ -491,7 +493,7 @@ class SetsAuditor:
     def _close(self, visits: NDArray[np.int64], known: NDArray[np.bool_]) -> None:
         """Record what the finished episode executed."""
         nu = visits - self._before
-        ratio = nu / np.maximum(1, self._before)
+        ratio = nu / execution_limits(self._before, self._factor)
         at = int(np.argmax(ratio))
         reached = known & ~self._known
         left = reached & (visits.reshape(known.size, -1).sum(axis=1) > 0)  # a new state must end the episode at once
@@ -589,7 +591,7 @@ class SetsAuditor:
         agent = self.agent
         tucrl, pairs = isinstance(agent, TUCRL), agent.n_states * agent.n_actions
         ratio, pair, full, steps, new = np.array(self._executed, dtype=np.float64).T
-        most = episodes_at(np.maximum(np.cumsum(steps), 1.0), pairs)
+        most = episodes_at(np.maximum(np.cumsum(steps), 1.0), pairs, self._factors.rule)
         if tucrl:
             most = most + agent.n_states - 1  # each state but the first is new once
         return {

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gainful.audit.episodes import execution_limits
 from gainful.audit.findings import Cases, Finding, Floats, compared
 from gainful.audit.planned import ScalPlusConstants, largest_of, over_pairs
 from gainful.theory.regret import terms_at
@@ -43,14 +44,19 @@ class EpisodeSums:
     """v_k at the last state less v_k at the first."""
 
 
-def executions(visits: NDArray[Any]) -> tuple[NDArray[Any], Floats, NDArray[np.int64], NDArray[np.bool_]]:
-    """ν_k of K episodes from the visits (K+1,S,A) before and after each; the largest ν/max{1, N}, where, if it is 1.
+def executions(
+    visits: NDArray[Any], factors: Floats | None = None
+) -> tuple[NDArray[Any], Floats, NDArray[np.int64], NDArray[np.bool_]]:
+    """ν_k of K episodes from the visits (K+1,S,A) before and after each, the largest ν/max{1, ⌊f·N⌋}, where, if 1.
+
+    `factors` (K,) are f; 1 by default.
 
     >>> nu, ratio, pair, full = executions(np.array([[[0, 4]], [[0, 6]], [[1, 6]]]))
     >>> nu.tolist(), ratio.tolist(), pair.tolist(), full.tolist()
     ([[[0, 2]], [[1, 0]]], [0.5, 1.0], [1, 0], [False, True])
     """
-    nu, limit = np.diff(visits, axis=0), np.maximum(1, visits[:-1])
+    factor = 1.0 if factors is None else factors[:, None, None]
+    nu, limit = np.diff(visits, axis=0), execution_limits(visits[:-1], factor)
     shares = np.where(nu > 0, nu / limit, -np.inf)
     pair, (ratio,) = largest_of(shares, shares)
     return nu, ratio, np.where(np.isinf(ratio), -1, pair), over_pairs(np.logical_or, nu == limit)
@@ -62,6 +68,8 @@ class RegretTotals:
 
     constants: ScalPlusConstants
     mixture: str
+    episodes: str
+    """The rule that ends them."""
     most_lost: float
     """g* less the least reward: no regret after T steps exceeds T times that."""
     after: Floats
@@ -84,6 +92,7 @@ class RegretTotals:
         reward_luck: Floats,
         constants: ScalPlusConstants,
         mixture: str,
+        episodes: str,
         least_reward: float = 0.0,
     ) -> RegretTotals:
         """Add the episodes up.
@@ -94,6 +103,7 @@ class RegretTotals:
         return cls(
             constants,
             mixture,
+            episodes,
             gain - least_reward,
             after=after,
             regret=after * gain - earned,
@@ -136,6 +146,7 @@ class RegretTotals:
                 reward_max=c.reward_range,
                 delta=c.delta,
                 smoothness=c.smoothness if c.support > c.n_states else None,
+                episodes=self.episodes,
             )
         return terms_at(
             T,
@@ -147,6 +158,7 @@ class RegretTotals:
             delta=c.delta,
             model_error=c.model_error,
             mixture=self.mixture,
+            episodes=self.episodes,
         )
 
     def findings(self, step: Floats, law_error: float = 0.0) -> dict[str, Finding]:

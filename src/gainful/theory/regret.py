@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gainful.arguments import choice, real, whole
 from gainful.errors import InvalidArgumentError
 from gainful.theory.bound_terms import BoundTerms
-from gainful.theory.kl_regret import c_kl_scal_plus_terms, kl_scal_plus_terms
+from gainful.theory.kl_regret import EPISODE_RULES, c_kl_scal_plus_terms, kl_scal_plus_terms, most_episodes
 from gainful.theory.sharp_regret import sharp_terms
 
 Floats = NDArray[np.float64]
@@ -94,8 +94,10 @@ def episodes_bound(horizon: float, n_states: int, n_actions: int) -> float:
     return float(episodes_at(np.array([real("horizon", horizon, 0.0)]), n_states * n_actions)[0])
 
 
-def episodes_at(T: Floats, pairs: int) -> Floats:
-    """`episodes_bound` after each of the horizons T."""
+def episodes_at(T: Floats, pairs: int, episodes: str = "doubling") -> Floats:
+    """`episodes_bound` after each of the horizons T; `most_episodes` if episodes are shorter."""
+    if episodes != "doubling":
+        return most_episodes(T, pairs, episodes)
     early = 1.0 + pairs + pairs * np.log2(1.0 + T / pairs)
     return np.where(pairs <= T, pairs * np.log2(8.0 * np.maximum(T, pairs) / pairs), early)
 
@@ -113,6 +115,7 @@ def regret_terms(
     lipschitz: float | None = None,
     holder: float | None = None,
     bins: int | None = None,
+    episodes: str = "doubling",
 ) -> RegretTerms:
     r"""Every term of the regret bound of SCAL+, or of C-SCAL+, after T = `horizon` steps.
 
@@ -137,6 +140,8 @@ def regret_terms(
         How the planner meets the span constraint.
     lipschitz, holder, bins : float, float, int, optional
         L, α and n, the number of cells per axis: all three for C-SCAL+, none for SCAL+.
+    episodes : {"doubling", "vanishing", "vanishing-sqrt"}
+        The rule that ends episodes; shorter ones enter with their number only.
 
     Returns
     -------
@@ -193,6 +198,7 @@ def regret_terms(
         delta=delta,
         model_error=error,
         mixture=mixture,
+        episodes=choice("episodes", episodes, EPISODE_RULES),
     )
     return RegretTerms(**{name: float(values[0]) for name, values in terms.items()})
 
@@ -208,6 +214,7 @@ def terms_at(
     delta: float,
     model_error: float = 0.0,
     mixture: str = "copy",
+    episodes: str = "doubling",
 ) -> dict[str, Floats]:
     """The terms of `RegretTerms` after each of the horizons T ≥ 1.
 
@@ -218,7 +225,7 @@ def terms_at(
     l2, l3 = np.log(2.0 * pairs * T / delta), np.log(3.0 * pairs * T / delta)
     roots = ROOT_SUM * np.sqrt(pairs * T)  # Σ ν/√N⁺ over all pairs
     doublings = pairs * (1.0 + np.log2(1.0 + T / pairs))  # Σ ν/N⁺
-    m = episodes_at(T, pairs)
+    m = episodes_at(T, pairs, episodes)
     drawn = np.zeros_like(T)
     if mixture == "min-action":
         drawn = (3 * c + 2 * r_max) * np.sqrt(0.625 * (T + m) * np.log(11.0 * (T + m) / delta))
@@ -269,7 +276,7 @@ def regret_bound(
     diameter : float, optional
         D, for KL-SCAL+ without a span, or with one.
     episodes : {"doubling", "vanishing", "vanishing-sqrt"}
-        The rule that ends the episodes of KL-SCAL+ and C-KL-SCAL+.
+        The rule that ends episodes.
     bonus : {"appendix", "main text", "sharp"}
         The bonus of SCAL+ and C-SCAL+. The terms of the sharp one are `sharp_terms`; its regret has mean rewards too.
 
@@ -339,6 +346,7 @@ def regret_bound(
             lipschitz=lipschitz,
             holder=holder,
             bins=bins,
+            episodes=episodes,
         ).total
     return regret_terms(
         horizon,
@@ -352,6 +360,7 @@ def regret_bound(
         lipschitz=lipschitz,
         holder=holder,
         bins=bins,
+        episodes=episodes,
     ).total
 
 

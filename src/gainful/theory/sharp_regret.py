@@ -20,10 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful.arguments import real, whole
+from gainful.arguments import choice, real, whole
 from gainful.errors import InvalidArgumentError
 from gainful.theory.bound_terms import BoundTerms
-from gainful.theory.kl_regret import short_doubling_episodes
+from gainful.theory.kl_regret import EPISODE_RULES, most_episodes
 
 Floats = NDArray[np.float64]
 
@@ -78,6 +78,7 @@ def sharp_terms_at(
     reward_max: float,
     delta: float,
     smoothness: float | None = None,
+    episodes: str = "doubling",
 ) -> dict[str, Floats]:
     """The terms of `SharpTerms` after each of the horizons T ≥ 1; `smoothness` is L·w^α if the states are cells."""
     S, pairs, c = n_states, n_states * n_actions, span / reward_max
@@ -95,7 +96,7 @@ def sharp_terms_at(
         "rewards": rewards + pairs,
         "new_pairs": np.full_like(T, 2.0 * c * pairs),
         "martingale": c * np.sqrt(T * log),
-        "telescoping": c * short_doubling_episodes(T, pairs),
+        "telescoping": c * most_episodes(T, pairs, episodes),
         "precision": 4.0 * np.sqrt(T) + 2.0 * pairs,
         "cells": cells,
     }
@@ -114,6 +115,7 @@ def sharp_terms(
     lipschitz: float | None = None,
     holder: float | None = None,
     bins: int | None = None,
+    episodes: str = "doubling",
 ) -> SharpTerms:
     """Every term of the regret bound of SCAL+ or C-SCAL+ with the sharp bonus after T = `horizon` steps.
 
@@ -136,6 +138,8 @@ def sharp_terms(
         The agent's δ.
     lipschitz, holder, bins : float, float, int, optional
         L, α and the number of cells per axis, whose width is 1/bins: all three for C-SCAL+, none for SCAL+.
+    episodes : {"doubling", "vanishing", "vanishing-sqrt"}
+        The rule that ends episodes; shorter ones enter with their number only.
 
     Returns
     -------
@@ -183,5 +187,6 @@ def sharp_terms(
         reward_max=real("reward_max", reward_max, 0.0, low_open=True),
         delta=real("delta", delta, 0.0, 1.0, low_open=True),
         smoothness=smoothness,
+        episodes=choice("episodes", episodes, EPISODE_RULES),
     )
     return SharpTerms(**{name: float(values[0]) for name, values in terms.items()})

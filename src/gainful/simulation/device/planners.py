@@ -13,6 +13,7 @@ from gainful.agents.c_kl_scal_plus import KLSCALPlusOnCells
 from gainful.agents.episodic import EpisodicAgent
 from gainful.agents.fixed import Fixed
 from gainful.agents.kl_scal_plus import KL_UNINFORMATIVE, KLSCALPlus
+from gainful.agents.planning_agent import PlanningAgent
 from gainful.agents.scal_plus import SCALPlus
 from gainful.agents.scal_plus_bonuses import BONUSES, sharp_constants
 from gainful.agents.sets import SetConstants
@@ -245,14 +246,16 @@ def _threads_for(n_pairs: int) -> int:
 def device_planner(agent: EpisodicAgent) -> DevicePlanner:
     """How agents like this one plan on the GPU; an error if they cannot."""
     kind, reason = type(agent), ""
-    if kind is SCALPlus and isinstance(agent, SCALPlus):
+    if isinstance(agent, PlanningAgent) and not agent.is_doubling:
+        reason = f"episodes is {agent.episode_rule!r}"
+    elif kind is SCALPlus and isinstance(agent, SCALPlus):
         if agent.mixture == "copy" and agent.replanning == "full":
             return ScalPlusPlanner(agent)
         reason = "replanning is 'local'" if agent.mixture == "copy" else f"mixture is {agent.mixture!r}"
     elif kind in (KLSCALPlus, KLSCALPlusOnCells) and isinstance(agent, KLSCALPlus):
-        if agent.unreachable is None and agent.episode_rule == "doubling":
+        if agent.unreachable is None:
             return KLScalPlusPlanner(agent)
-        reason = "unreachable is 'tucrl'" if agent.unreachable else f"episodes is {agent.episode_rule!r}"
+        reason = "unreachable is 'tucrl'"
     elif kind in (UCRL2, UCRL2B):
         return ExtendedPlanner(agent)
     elif kind is Fixed:
