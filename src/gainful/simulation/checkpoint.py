@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.agents.files import agent_state, take_state
+from gainful.agents.rebuilding import complete_settings
 from gainful.archive import Format, read_archive, write_archive
 from gainful.errors import InvalidRunError, MemoryLimitError
 from gainful.simulation.base import ResumableSimulation
@@ -98,7 +99,13 @@ class Checkpoint:
         return True
 
     def _check_identity(self, found: dict[str, Any]) -> None:
-        """An error if a file with the identity `found` belongs to another run."""
+        """An error if a file with the identity `found` belongs to another run.
+
+        Settings that the version which wrote it did not have yet are those that they stood for.
+        """
+        if isinstance(found.get("settings"), dict):
+            complete = complete_settings(type(self.simulation.agent), found["settings"])
+            found = {**found, "settings": json.loads(json.dumps(complete))}
         for key, value in json.loads(json.dumps(self.identity)).items():
             if found.get(key) != value:
                 raise InvalidRunError(
