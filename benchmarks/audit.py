@@ -1,7 +1,9 @@
-"""The cost of an audit: the same runs, plain and audited. Prints the ratio of CPU times, best of several.
+"""The cost of an audit: the same runs, plain and audited. Prints CPU times, the best of several, and their ratio.
 
-`python benchmarks/audit.py` measures SCAL+ and KL-SCAL+, on states and on cells; `python benchmarks/audit.py others`
-PSRL, Opt-PSRL, MBIE-EB, UCBVI, Q-learners, fixed policies and UCCRL.
+    python benchmarks/audit.py [theorems] [others] [--record]
+
+theorems  SCAL+ and KL-SCAL+, on states and on cells
+others    PSRL, Opt-PSRL, MBIE-EB, UCBVI, Q-learners, fixed policies and UCCRL
 """
 
 from __future__ import annotations
@@ -9,10 +11,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gainful as gf
 from gainful.audit.run import audit_run, truth_of
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.records import printed
 
 TRIES = 5
 
@@ -37,14 +43,14 @@ def measure(agent: str, name: str, environment: Any, T: int, make: Callable[[int
     plain_run(0)  # compiles
     audited_run(0)
     plain, audited = best_of(TRIES, plain_run), best_of(TRIES, audited_run)
-    print(f"{agent:14} {name:18} {T:12,} {1e3 * plain:10.2f} {1e3 * audited:12.2f} {audited / plain:6.2f}", flush=True)
+    print(f"| {agent} | {name} | {T:,} | {1e3 * plain:.2f} | {1e3 * audited:.2f} | {audited / plain:.1f} |", flush=True)
 
 
 def others() -> None:
     """The agents without a theorem about the average reward, and UCCRL."""
     for name, mdp, T in (
-        ("riverswim-6", gf.environments.riverswim(6), 10**5),
-        ("garnet(20,3,4)", gf.environments.garnet(20, 3, 4), 10**5),
+        ("RiverSwim-6", gf.environments.riverswim(6), 10**5),
+        ("Garnet(20, 3, 4)", gf.environments.garnet(20, 3, 4), 10**5),
     ):
         truth: Any = truth_of(mdp)
         S, A = mdp.n_states, mdp.n_actions
@@ -78,20 +84,17 @@ def others() -> None:
     def psrl_on_cells(seed: int) -> Any:
         return gf.Discretized("psrl", part, n_actions=lqg.n_actions, seed=seed, **ends)
 
-    measure("UCCRL", "lqg, 12 cells", lqg, 10**5, uccrl, truth)
-    measure("PSRL on cells", "lqg, 12 cells", lqg, 10**5, psrl_on_cells, truth)
+    measure("UCCRL", "LQG, 12 cells", lqg, 10**5, uccrl, truth)
+    measure("PSRL on cells", "LQG, 12 cells", lqg, 10**5, psrl_on_cells, truth)
 
 
-def main() -> None:
-    print(f"{'agent':14} {'environment':18} {'steps':>12} {'plain, ms':>10} {'audited, ms':>12} {'ratio':>6}")
-    if "others" in sys.argv[1:]:
-        others()
-        return
+def theorems() -> None:
+    """SCAL+ and KL-SCAL+."""
     for name, mdp, T in (
-        ("riverswim-6", gf.environments.riverswim(6), 10**5),
-        ("riverswim-6", gf.environments.riverswim(6), 10**6),
-        ("riverswim-6", gf.environments.riverswim(6), 10**7),
-        ("garnet(200,4,8)", gf.environments.garnet(200, 4, 8), 10**6),
+        ("RiverSwim-6", gf.environments.riverswim(6), 10**5),
+        ("RiverSwim-6", gf.environments.riverswim(6), 10**6),
+        ("RiverSwim-6", gf.environments.riverswim(6), 10**7),
+        ("Garnet(200, 4, 8)", gf.environments.garnet(200, 4, 8), 10**6),
     ):
         truth: Any = truth_of(mdp)
         given: dict[str, Any] = {"reward_max": mdp.reward_max}
@@ -102,8 +105,8 @@ def main() -> None:
         def kl_scal_plus(seed: int, mdp: gf.MDP = mdp, given: Any = given) -> gf.KLSCALPlus:
             return gf.KLSCALPlus(mdp.n_states, mdp.n_actions, seed=seed, **given)
 
-        measure("scal-plus", name, mdp, T, scal_plus, truth)
-        measure("kl-scal-plus", name, mdp, T, kl_scal_plus, truth)
+        measure("SCAL+", name, mdp, T, scal_plus, truth)
+        measure("KL-SCAL+", name, mdp, T, kl_scal_plus, truth)
     lqg = gf.environments.lqg()
     truth, part = truth_of(lqg), gf.Partition.uniform(bins=20)
     smooth: dict[str, Any] = {
@@ -113,12 +116,26 @@ def main() -> None:
         "reward_min": lqg.reward_min,
         "reward_max": lqg.reward_max,
     }
-    for agent, made in (("c-scal-plus", gf.CSCALPlus), ("c-kl-scal-plus", gf.CKLSCALPlus)):
+    for agent, made in (("C-SCAL+", gf.CSCALPlus), ("C-KL-SCAL+", gf.CKLSCALPlus)):
 
         def on_cells(seed: int, made: Any = made) -> Any:
             return made(partition=part, n_actions=lqg.n_actions, seed=seed, **smooth)
 
-        measure(agent, "lqg, 20 cells", lqg, 10**6, on_cells, truth)
+        measure(agent, "LQG, 20 cells", lqg, 10**6, on_cells, truth)
+
+
+PARTS = {"theorems": theorems, "others": others}
+
+
+def main() -> None:
+    parts = [word for word in sys.argv[1:] if not word.startswith("-")] or list(PARTS)
+    for part in parts:
+        if part not in PARTS:
+            sys.exit(f"unknown part {part!r}; choose from {', '.join(PARTS)}")
+        with printed("audit", part, keep="--record" in sys.argv):
+            print("| agent | environment | steps | plain, ms | audited, ms | ratio |\n| --- | --- |" + 4 * " ---: |")
+            PARTS[part]()
+        print()
 
 
 if __name__ == "__main__":

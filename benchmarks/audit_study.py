@@ -1,17 +1,25 @@
-"""The audit's table of the docs: every statement over many runs, for the theorem's constants and for smaller bonuses.
+"""The audit's tables of the docs: every statement over many runs, for the theorem's constants and for smaller bonuses.
 
-Prints Markdown. `python benchmarks/audit_study.py [runs]`; with 100 runs it takes about ten minutes on two cores.
+    python benchmarks/audit_study.py [bonuses] [sets] [--runs N] [--record]
+
+Prints Markdown; with 100 runs, the default, it takes about ten minutes on two cores. --record keeps the tables in
+benchmarks/measured, from where `make tables` writes them into docs/audit.md.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from gainful.audit.audit import Audit
 from gainful.experiments.auditing import AuditRequest, audit_all
 from gainful.experiments.configuration import Configuration, checkpoint_steps
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.records import add_record_options, printed
 
 SCALES = (1.0, 0.3, 0.1, 0.01)
 FINITE: tuple[tuple[str, dict[str, Any], float], ...] = (
@@ -63,6 +71,19 @@ def line(*cells: object) -> None:
     print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
 
 
+def title(name: str, given: dict[str, Any]) -> str:
+    """The environment with what differs from its defaults."""
+    sizes = [str(given[size]) for size in ("n_states", "n_actions", "branching") if size in given]
+    text = f"{name} ({', '.join(sizes)})" if sizes else name
+    text = {"rough-mixture": "rough-mixture (α = ½)", "planar-mixture": "planar-mixture (d = 2)"}.get(text, text)
+    text += f", δ = {given['delta']:g}" if "delta" in given else ""
+    text += f", capacity {given['capacity']}" if "capacity" in given else ""
+    text += ", Bernoulli rewards" if given.get("reward_law") == "bernoulli" else ""
+    if "bins" in given:
+        text += f", {given['bins']} × {given['bins']} cells" if "planar" in name else f", {given['bins']} cells"
+    return text
+
+
 def closest(audit: Audit, name: str) -> str:
     """How near the worst case of all runs came: found/allowed."""
     worst = audit[name].worst
@@ -82,7 +103,7 @@ def bonuses(runs: int) -> None:
             one = audit_all([asked(name, {} if points else given, agent, settings, T)], runs=runs).audits[0]
             curves = one.regret_curves()
             line(
-                name if scale == SCALES[0] else "",
+                title(name, given) if scale == SCALES[0] else "",
                 f"{scale:g}",
                 broken(one),
                 closest(one, "bonus-bias"),
@@ -100,23 +121,34 @@ def sets(runs: int) -> None:
             one = audit_all([asked(name, given, agent, settings, SET_HORIZON)], runs=runs).audits[0]
             regret = f"{one.regret_curves()['mean'][-1]:,.0f}"
             line(
-                name if agent == SETS[0] else "",
+                title(name, given) if agent == SETS[0] else "",
                 agent,
                 broken(one),
                 closest(one, "rows-in-set"),
-                closest(one, "rewards-in-set"),
+                closest(one, "rewards-in-set") or "sure",
                 regret,
             )
 
 
+PARTS = {"bonuses": bonuses, "sets": sets}
+
+
 def main() -> None:
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)}; default all")
+    parser.add_argument("--runs", type=int, default=100, help="runs of each row (default 100)")
+    add_record_options(parser)
+    given = parser.parse_args()
+    unknown = [part for part in given.parts if part not in PARTS]
+    if unknown:
+        parser.error(f"unknown part {unknown[0]!r}; choose from {', '.join(PARTS)}")
     began = time.monotonic()
-    print(f"## SCAL+ and C-SCAL+, {runs} runs each\n")
-    bonuses(runs)
-    print(f"\n## Confidence sets, {runs} runs of {SET_HORIZON:,.0f} steps each\n")
-    sets(runs)
-    print(f"\n{time.monotonic() - began:.0f} s", file=sys.stderr)
+    for part in given.parts or PARTS:
+        print(f"## {part}, {given.runs} runs each\n")
+        with printed("audit_study", part, keep=given.record, timed=False):
+            PARTS[part](given.runs)
+        print()
+    print(f"{time.monotonic() - began:.0f} s", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,16 @@
 """Learning with continuous states: C-SCAL+ and its competitors, the number of cells, the growth of regret.
 
-    python benchmarks/continuous_study.py [regret] [cells] [slope] [--quick] [--seeds N] [--jobs N]
-                                          [--plot FOLDER] [--markdown FILE] [--results FILE]
+    python benchmarks/continuous_study.py [regret] [cells] [slope] [--quick | --record] [--seeds N] [--jobs N]
+                                          [--plot FOLDER] [--results FILE]
 
 regret  C-SCAL+, discretised UCRL2B and SCAL, and UCCRL in four environments: regret over time
 cells   regret at a fixed horizon against the number of cells n
 slope   regret at growing horizons T with the theorem's n for each, and of one run that doubles its horizon
 
 Regret is divided by r_max, the range of rewards, and measured against the oracle's gain; it is the pseudo-regret, as
-rewards are functions of state and action. The span c is the oracle's too. Tables go to stdout and to FILE, progress to
-stderr. With --results every finished run is kept in a file (JSON lines), and a run found there is not made again.
+rewards are functions of state and action. The span c is the oracle's too. Tables go to stdout and with --record to
+benchmarks/measured, from where `make tables` writes them into the page; progress goes to stderr. With --results every
+finished run is kept in a file (JSON lines), and a run found there is not made again.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ from numpy.typing import NDArray
 import gainful as gf
 from gainful.environments.continuous.environment import ContinuousEnvironment
 from gainful.optimism.c_scal_plus import bins_for_horizon, regret_exponent
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.records import add_record_options, record_document
 
 Array = NDArray[np.float64]
 say = partial(print, file=sys.stderr, flush=True)
@@ -555,25 +559,25 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="processes (default 2)")
     parser.add_argument("--quick", action="store_true", help="horizons up to 10⁵: a minute")
     parser.add_argument("--plot", type=Path, metavar="FOLDER", help="draw continuous_*.png there")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables there")
+    add_record_options(parser)
     parser.add_argument("--results", type=Path, metavar="FILE", help="keep finished runs there and use those in it")
     given = parser.parse_args()
     unknown = [name for name in given.parts if name not in PARTS]
     if unknown:
         parser.error(f"unknown part {unknown[0]!r}; choose from {', '.join(PARTS)}")
     seeds = (4 if given.quick else 8) if given.seeds is None else given.seeds
+    if given.quick and given.record:
+        parser.error("--record needs the whole measurement, not --quick")
     if seeds < 2 or given.jobs < 1:
         parser.error("a standard error needs at least 2 seeds, and the runs at least 1 job")
     lab = Laboratory(given.jobs, given.results)
     began = time.perf_counter()
-    lines: list[str] = []
     for name in given.parts or PARTS:
-        part = PARTS[name](lab, Settings(given.quick, seeds, given.plot))
-        print("\n".join(part), flush=True)
-        lines += part
-    if given.markdown is not None:
-        given.markdown.write_text("\n".join(lines), encoding="utf-8")
-        say(f"written: {given.markdown}")
+        title, *part = PARTS[name](lab, Settings(given.quick, seeds, given.plot))
+        print("\n".join([title, *part]), flush=True)
+        if given.record:
+            kept = record_document("continuous_study", name, "\n".join(part), timed=False)
+            say(f"recorded in {kept}; now: make tables")
     say(f"done in {time.perf_counter() - began:.0f} s, {seeds} seeds")
 
 

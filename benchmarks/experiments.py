@@ -1,6 +1,6 @@
 """The overhead of an experiment beyond its runs, and the cost of reading many runs (CPU time, best of several).
 
-    python benchmarks/experiments.py [overhead] [store] [--quick]
+    python benchmarks/experiments.py [overhead] [store] [--quick | --record]
 
 overhead  tiny runs through `run_experiment` with one worker, against `simulate` called in a loop in this process
 store     10,000 stored runs of about 140 checkpoints: writing, reading and aggregating them, size and memory
@@ -100,8 +100,9 @@ def best(action: Callable[[], Any], rounds: int) -> float:
     return min(times)
 
 
-def overhead(quick: bool) -> None:
+def overhead(quick: bool) -> dict[str, dict[str, float]]:
     n, rounds = (100, 2) if quick else (300, 4)
+    kept = {}
     for name in AGENTS:
         few, many = (spec_of((name,), TINY, seeds) for seeds in (1, n))
         sweep_times(few, 1)  # compile, here and in the worker
@@ -114,6 +115,9 @@ def overhead(quick: bool) -> None:
         print(f"  {'simulate in a loop':<28} {1e3 * bare:8.2f}")
         found = 1e3 * (driver + worker - bare)
         print(f"  {'claim: adds less than':<28} {LIMIT:8.2f}, found {found:.2f}{'' if found < LIMIT else '   MISSED'}")
+        kept[name] = {"driver_ms": 1e3 * driver, "worker_ms": 1e3 * worker, "loop_ms": 1e3 * bare, "added_ms": found}
+        kept[name]["start_ms"] = 1e3 * one[1]
+    return kept
 
 
 # ---------------------------------------------------------------------- store
@@ -136,7 +140,7 @@ print(json.dumps([done, [start, read, peak()], len(frame), int(frame.memory_usag
 """A process of its own; ru_maxrss would count the peak of the one that started it."""
 
 
-def filled(folder: Path, seeds: int) -> None:
+def filled(folder: Path, seeds: int) -> dict[str, Any]:
     """A store in which every run has the result of one that was made."""
     spec = spec_of(AGENTS, 3e7, seeds, title="many runs")
     runs = spec.configurations()
@@ -159,15 +163,17 @@ def filled(folder: Path, seeds: int) -> None:
             store.keep(c, RunResult.from_bytes(data), 1)
         ended = time.process_time()
     per_run, size = 1e3 * (ended - planned) / len(runs), sum(map(len, packed)) // len(runs)
+    sizes = {name: [len(data) for c, data in zip(runs, packed, strict=True) if c.agent == name] for name in AGENTS}
     print(f"\n{len(runs):,} runs of {len(runs[0].checkpoints)} checkpoints, {size:,} bytes each when packed")
     print(f"  {'planned in':<28} {planned - began:8.2f} s")
     print(f"  {'stored in':<28} {ended - planned:8.2f} s, {per_run:.2f} ms each, a transaction each")
+    return {"store_ms": per_run, "run_bytes": {name: sum(found) / len(found) for name, found in sizes.items()}}
 
 
-def store(quick: bool) -> None:
+def store(quick: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        filled(folder, 500 if quick else 5_000)
+        kept = filled(folder, 500 if quick else 5_000)
         size = (folder / STORE_FILE).stat().st_size
         print(f"  {'file':<28} {size / 1e6:8.1f} MB")
         found = []
@@ -184,9 +190,14 @@ def store(quick: bool) -> None:
             f"  {'peak memory':<28} {megabytes[2]:8.0f} MB, {megabytes[1]:.0f} of it reached in results(), "
             f"{megabytes[0]:.0f} before anything"
         )
+    seconds = dict(zip(("results", "summary", "curves"), times, strict=True))
+    return kept | {
+        "file_megabytes": size / 1e6, "seconds": seconds, "rows": rows,
+        "table_megabytes": table / 1e6, "peak_megabytes": megabytes[2],
+    }  # fmt: skip
 
 
-PARTS: dict[str, Callable[[bool], None]] = {"overhead": overhead, "store": store}
+PARTS: dict[str, Callable[[bool], Any]] = {"overhead": overhead, "store": store}
 
 if __name__ == "__main__":
     run_parts(PARTS)

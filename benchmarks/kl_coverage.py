@@ -3,13 +3,19 @@
 The first table is about Lemma 1 of docs/kl_scal_plus.md alone: 2,000 sequences of 3,000 draws, and the share of them in
 which max_λ Σ ln(1 - λz_i) exceeds ln(1/δ') + ½ ln n + ln 2 at some n. The second is about the event E1 on runs of the
 agent: a run fails if some r̃ < r, or klmax < p·h for h* or a hitting time, at the beginning of some episode. The third
-has 100 runs of 10⁵ steps with ρ multiplied by `width_scale`. `python benchmarks/kl_coverage.py 1 3` makes two of them.
+has 100 runs of 10⁵ steps with ρ multiplied by `width_scale`.
+
+    python benchmarks/kl_coverage.py [deviations] [events] [widths] [--record]
+
+--record keeps the tables in benchmarks/measured, from where `make tables` writes them into the page.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +23,9 @@ import numpy as np
 import gainful as gf
 from gainful.audit import clopper_pearson
 from gainful.audit.audit import audit
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.records import add_record_options, printed
 
 RUNS, DRAWS = 2_000, 3_000
 LAWS = {
@@ -58,16 +67,16 @@ def problems() -> dict[str, gf.MDP]:
 
 
 def deviations() -> None:
-    print(
-        f"| law | exceeded at δ' = 0.5 | at δ' = 0.05 |  ({RUNS:,} sequences of {DRAWS:,} draws)\n| --- | ---: | ---: |"
-    )
+    print(f"{RUNS:,} sequences of {DRAWS:,} draws\n")
+    print("| law | exceeded at δ′ = 0.5 | at δ′ = 0.05 |\n| --- | ---: | ---: |")
     for name, (values, law) in LAWS.items():
         levels = np.array([largest_level(values, law, seed) for seed in range(RUNS)])
         print(f"| {name} | {np.mean(levels > np.log(2.0)):.4f} | {np.mean(levels > np.log(20.0)):.4f} |", flush=True)
 
 
 def events() -> None:
-    print(f"\n| problem | δ | E1 failed | 95 % bound | optimism failed | span failed |  ({RUNS:,} runs of 2,000 steps)")
+    print(f"{RUNS:,} runs of 2,000 steps\n")
+    print("| problem | δ | runs in which E1 failed | 95 % upper bound on the rate | optimism failed | span failed |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name, mdp in list(problems().items())[:2]:
         for delta in (0.05, 0.9):
@@ -75,12 +84,15 @@ def events() -> None:
             failed = sum(any(run.findings[event].failures for event in E1) for run in found.runs)
             rest = [found[name].failed_runs for name in ("optimism", "span-diameter")]
             high = clopper_pearson(failed, RUNS)[1]
-            print(f"| {name} | {delta:g} | {failed} | {high:.4f} | {rest[0]} | {rest[1]} |", flush=True)
+            print(
+                f"| {name if delta == 0.05 else ''} | {delta:g} | {failed} | {high:.4f} | {rest[0]} | {rest[1]} |",
+                flush=True,
+            )
 
 
 def widths() -> None:
     print(
-        "\n| problem | width_scale | statements that failed (number of runs) | regret | bound | (100 runs of 10⁵ steps)"
+        "100 runs of 10⁵ steps\n\n| problem | width_scale | statements that failed (number of runs) | regret | bound |"
     )
     print("| --- | ---: | --- | ---: | ---: |")
     for name, mdp in problems().items():
@@ -90,15 +102,27 @@ def widths() -> None:
             curves = found.regret_curves()
             bound = "" if curves["bound"] is None else f"{curves['bound'][-1]:,.0f}"
             print(
-                f"| {name} | {scale:g} | {', '.join(failed) or 'none'} | {curves['mean'][-1]:,.0f} | {bound} |",
+                f"| {name if scale == 1.0 else ''} | {scale:g} | {', '.join(failed) or 'none'} "
+                f"| {curves['mean'][-1]:,.0f} | {bound} |",
                 flush=True,
             )
 
 
+PARTS = {"deviations": deviations, "events": events, "widths": widths}
+
+
 def main() -> None:
-    for number, table in enumerate((deviations, events, widths), 1):
-        if len(sys.argv) == 1 or str(number) in sys.argv[1:]:
-            table()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)}; default all")
+    add_record_options(parser)
+    given = parser.parse_args()
+    unknown = [part for part in given.parts if part not in PARTS]
+    if unknown:
+        parser.error(f"unknown part {unknown[0]!r}; choose from {', '.join(PARTS)}")
+    for part in given.parts or PARTS:
+        with printed("kl_coverage", part, keep=given.record, timed=False):
+            PARTS[part]()
+        print()
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 """The expected regret of every agent on three problems, compared with what theory predicts.
 
-    python benchmarks/learning_table.py [riverswim] [toy3d] [garnet] [--seeds N] [--quick] [--markdown FILE]
+    python benchmarks/learning_table.py [riverswim] [toy3d] [garnet] [--agents NAME ...] [--seeds N]
+                                        [--quick | --record]
 
 Each row is one agent, and each number is a mean over seeds with its standard error. Every horizon has runs of its own;
 an agent that needs a horizon is given the longest one of its row throughout. Agents that need a span are given the true
-one (an oracle). The tables go to stdout, and to FILE with the list of predictions; progress goes to stderr.
+one (an oracle). The tables and the list of predictions go to stdout, progress to stderr. --record keeps them in
+benchmarks/measured, from where `make tables` writes them into the page. --agents measures some agents only; --record
+then replaces or adds their rows, and leaves the predictions as they were.
 """
 
 from __future__ import annotations
@@ -34,6 +37,10 @@ import gainful as gf
 from gainful.agents import registry
 from gainful.agents.episodic import EpisodicAgent
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.records import add_record_options, record_document, record_rows
+
+say = partial(print, file=sys.stderr, flush=True)
 LONGEST = 10**7
 CAPPED = {"ucbvi": 10**6}
 """Plans every H steps, so its planning grows with T and not with ln T: 6 to 7 s for 10⁶ steps."""
@@ -198,7 +205,6 @@ def table(where: Problem, results: list[Result]) -> list[str]:
     best = where.best
     horizons = max((result.horizons for result in results), key=len)
     lines = [
-        f"### {where.title}", "",
         f"Gain {best.gain:.4f}, span {best.span:.3f}, diameter {gf.diameter(where.mdp):.2f}.", "",
         "| agent | guarantee | " + " | ".join(power(T) for T in horizons) + " | per step | exponent | pseudo-regret |",
         "|---|---|" + (len(horizons) + 3) * "---|",
@@ -307,44 +313,61 @@ def main() -> None:
     parser.add_argument("problems", nargs="*", metavar="PROBLEM", help=f"some of {', '.join(PROBLEMS)}; default all")
     parser.add_argument("--seeds", type=int, default=None, help="runs per number, at least 2 (default 8, quick 4)")
     parser.add_argument("--quick", action="store_true", help="10³ to 10⁵ steps instead of 10⁴ to 10⁷")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write tables and predictions there")
+    parser.add_argument("--agents", nargs="+", metavar="NAME", help="measure these only, in all their variants")
+    add_record_options(parser)
     given = parser.parse_args()
     unknown = [name for name in given.problems if name not in PROBLEMS]
     if unknown:
         parser.error(f"unknown problem {unknown[0]!r}; choose from {', '.join(PROBLEMS)}")
+    if given.quick and given.record:
+        parser.error("--record needs the whole measurement, not --quick")
     seeds = (4 if given.quick else 8) if given.seeds is None else given.seeds
     if seeds < 2:
         parser.error("a standard error needs at least 2 seeds")
     shortest, longest = (10**3, 10**5) if given.quick else (10**4, LONGEST)
-    lines: list[str] = []
-    listed: list[str] = []
-    say = partial(print, file=sys.stderr, flush=True)
     began = time.perf_counter()
     for name in given.problems or PROBLEMS:
         where = PROBLEMS[name]()
-        results: list[Result] = []
-        rows = contestants(where, longest)
-        for i, one in enumerate(rows):
-            start = time.perf_counter()
-            results.append(compete(where, one, shortest, seeds))
-            say(
-                f"{where.title} {i + 1}/{len(rows)} {one.label}: {time.perf_counter() - start:.1f} s, "
-                f"expected regret {number(results[-1].mean())} at {power(one.longest)}"
-            )
-        part = table(where, results)
-        print("\n".join(part), flush=True)
-        lines += part
-        listed += ["", f"{where.title}, each row at its longest horizon:", ""]
-        listed += [f"- {prediction}" for prediction in predictions(where, results)]
-    verdicts = ["### Predictions", *listed, ""]
-    print("\n".join(verdicts))
-    command = " ".join(["python benchmarks/learning_table.py", *sys.argv[1:]])
+        rows = [one for one in contestants(where, longest) if not given.agents or one.name in given.agents]
+        if not rows:
+            parser.error(f"no agent is called {given.agents[0]!r}; `gainful list agents` has the names")
+        results = competed(where, rows, shortest, seeds)
+        text = "\n".join(table(where, results))
+        print(f"### {where.title}\n\n{text}", flush=True)
+        listed = "" if given.agents else predicted(where, results)
+        print(listed, flush=True)
+        if given.record:
+            keep(name, text, listed)
     say(f"done in {time.perf_counter() - began:.0f} s")
-    if given.markdown is not None:
-        given.markdown.write_text(
-            "\n".join([f"Made by `{command}`, {seeds} seeds.", "", *lines, *verdicts]), encoding="utf-8"
+
+
+def competed(where: Problem, rows: list[Contestant], shortest: int, seeds: int) -> list[Result]:
+    """The runs of every row, with a line of progress each."""
+    results: list[Result] = []
+    for i, one in enumerate(rows):
+        start = time.perf_counter()
+        results.append(compete(where, one, shortest, seeds))
+        say(
+            f"{where.title} {i + 1}/{len(rows)} {one.label}: {time.perf_counter() - start:.1f} s, "
+            f"expected regret {number(results[-1].mean())} at {power(one.longest)}"
         )
-        say(f"written: {given.markdown}")
+    return results
+
+
+def predicted(where: Problem, results: list[Result]) -> str:
+    """The list of predictions."""
+    lines = [f"- {prediction}" for prediction in predictions(where, results)]
+    return "\n".join([f"{where.title}, each row at its longest horizon:", "", *lines, ""])
+
+
+def keep(name: str, text: str, listed: str) -> None:
+    """Record a table and its predictions, or the rows of some agents."""
+    command = f"python benchmarks/learning_table.py {name} --record"
+    if listed:
+        say(f"recorded in {record_document('learning_table', name, text, timed=False, command=command)}")
+        record_document("learning_table", f"{name}_predictions", listed, timed=False, command=command)
+    else:
+        say(f"recorded in {record_rows('learning_table', name, text)}; now: make tables")
 
 
 if __name__ == "__main__":

@@ -135,7 +135,8 @@ def long_runs(runs: int, steps: str) -> None:
         if mutant is not None and mutant.test:
             with tempfile.TemporaryDirectory() as folder:
                 own_test = "fails" if noticed_by_its_test(mutant, Path(folder)) else "does not notice"
-        print(f"| {name} | {', '.join(wrong) or 'nothing'} | {', '.join(some)} | {regret} | {own_test} |", flush=True)
+        shown = ", ".join(f"`{statement}`" for statement in wrong) or "nothing"
+        print(f"| {name} | {shown} | {', '.join(some)} | {regret} | {own_test} |", flush=True)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """The cost of the report of a large experiment: 20 agents x 10 environments x 100 seeds, about 140 checkpoints each.
 
-    python benchmarks/report.py [--quick]
+    python benchmarks/report.py [page] [--quick | --record]
 
 The runs are copies of two real runs, with noise and other labels and seeds; writing them takes longer than the report.
 Measured in a process of its own: seconds from the import to the file, peak memory, and the size of the page beyond
@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,9 @@ from gainful.experiments.store import STORE_FILE, Store
 from gainful.experiments.sweep import facts_of
 from gainful.experiments.wire_format import RunResult, pack, unpack
 from gainful.report.writing import plotly_bundle
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.parts import run_parts
 
 LIMITS = {"seconds": 60.0, "megabytes": 1000.0}
 
@@ -89,7 +93,7 @@ def fill(folder: Path, agents: int, environments: int, seeds: int) -> int:
     return len(runs)
 
 
-def main(quick: bool) -> None:
+def page(quick: bool) -> dict[str, float]:
     agents, environments, seeds = (20, 2, 25) if quick else (20, 10, 100)
     with tempfile.TemporaryDirectory() as name:
         began = time.perf_counter()
@@ -98,15 +102,21 @@ def main(quick: bool) -> None:
         print(f"{n:,} runs stored in {time.perf_counter() - began:.0f} s, {size / 1e6:.0f} MB")
         command = [sys.executable, "-c", REPORTING, name]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-    seconds, cpu, peak, page = json.loads(done.stdout)
+    seconds, cpu, peak, size_of_page = json.loads(done.stdout)
     bundle = len(plotly_bundle().encode())
     megabytes = 1024 * peak / 1e6
     print(f"  {'report written in':<28} {seconds:8.1f} s, {cpu:.1f} s of CPU time (limit {LIMITS['seconds']:.0f} s)")
     print(f"  {'peak memory':<28} {megabytes:8.0f} MB (limit {LIMITS['megabytes']:.0f} MB)")
-    print(f"  {'page':<28} {page / 1e6:8.1f} MB, {(page - bundle) / 1e6:.1f} MB beyond plotly's bundle")
+    print(f"  {'page':<28} {size_of_page / 1e6:8.1f} MB, {(size_of_page - bundle) / 1e6:.1f} MB beyond plotly's bundle")
     if seconds > LIMITS["seconds"] or megabytes > LIMITS["megabytes"]:
-        sys.exit("too slow or too large")
+        print("  MISSED: too slow or too large")
+    return {
+        "runs": n, "cpu_seconds": cpu, "wall_seconds": seconds, "peak_megabytes": megabytes,
+        "page_megabytes": size_of_page / 1e6, "bundle_megabytes": bundle / 1e6,
+    }  # fmt: skip
 
+
+PARTS: dict[str, Callable[[bool], Any]] = {"page": page}
 
 if __name__ == "__main__":
-    main("--quick" in sys.argv)
+    run_parts(PARTS)

@@ -1,6 +1,6 @@
 """Requests per second and latency of `gainful serve`, with real client processes over loopback HTTP.
 
-    python benchmarks/serve.py [--seconds 6] [--agents 1 10 100]
+    python benchmarks/serve.py [--seconds 6] [--agents 1 10 100] [--record]
 
 Every agent has its own connection, on which a client asks for an action and reports its outcome, one request after
 another, each with a request id. In the last rows many connections share one agent, and therefore its disk syncs.
@@ -22,6 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.records import add_record_options, printed
 
 CLIENTS = 2
 CONFIG = {"agent": "scal-plus", "n_states": 6, "n_actions": 2, "span": 7.0}
@@ -128,7 +131,14 @@ def main() -> None:
     parser.add_argument("--agents", type=int, nargs="*", default=[1, 10, 100])
     parser.add_argument("--shared", type=int, nargs="*", default=[16], help="connections to one agent")
     parser.add_argument("--fsync", nargs="*", default=["record", "10", "off"])
+    add_record_options(parser)
     chosen = parser.parse_args()
+    with printed("serve", "rates", keep=chosen.record):
+        rates(chosen)
+
+
+def rates(chosen: argparse.Namespace) -> None:
+    """Print the table."""
     print(f"{os.cpu_count()} processors, {CLIENTS} client processes, {chosen.seconds:g} s each\n")
     print("| agents | connections | fsync | requests/s | p50 ms | p90 ms | p99 ms | server CPU |")
     print("|---:|---:|---|---:|---:|---:|---:|---:|")

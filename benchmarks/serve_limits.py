@@ -1,10 +1,10 @@
 """What clients that send or hold too much do to `gainful serve`: memory, the time of /healthz, the end after SIGTERM.
 
-    python benchmarks/serve_limits.py [head] [key] [readers]
+    python benchmarks/serve_limits.py [head] [key] [readers] [--record]
 
 head: small headers without end on one connection. key: large bodies and responses of one agent, while /healthz is asked
 every 10 ms on a connection of its own. readers: 200 clients that never read their responses. On a busy machine compare
-with the time without attack, which is printed first.
+with the time without attack, which is printed first. --record keeps the table of `key` in benchmarks/measured.
 """
 
 from __future__ import annotations
@@ -26,10 +26,13 @@ from typing import Any
 
 import psutil
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.records import printed
+
 CONFIG = {"agent": "scal-plus", "n_states": 6, "n_actions": 2, "span": 7.0}
 GOOD = {"state": 0, "action": 0, "reward": 0, "next_state": 0}
 BODIES = {
-    '99,000 rows {"a":0}': b'{"transitions":[' + b",".join([b'{"a":0}'] * 99_000) + b"]}",
+    '99,000 rows `{"a":0}`': b'{"transitions":[' + b",".join([b'{"a":0}'] * 99_000) + b"]}",
     "80,000 unknown members": b"{" + b",".join(b'"a%d":0' % i for i in range(80_000)) + b"}",
     "a state with 490,000 coordinates": b'{"state":[' + b"0," * 490_000 + b"0]}",
     "10,000 good rows": json.dumps({"transitions": [GOOD] * 10_000}).encode(),
@@ -101,7 +104,7 @@ def slowest_health(service: Served, attack: Callable[[], Any]) -> str:
     time.sleep(0.1)
     over.set()
     thread.join()
-    return f"slowest of {len(seconds)}: {max(seconds) * 1000:.0f} ms"
+    return f"{max(seconds) * 1000:.0f} ms"
 
 
 def head() -> None:
@@ -121,7 +124,8 @@ def key() -> None:
     """Large bodies and responses of one key."""
     with served() as service:
         own = service.make("small")
-        print("without attack:", slowest_health(service, lambda: time.sleep(2.0)))
+        print("| one key sends | slowest answer of `/healthz` |\n|---|---:|")
+        print(f"| nothing | {slowest_health(service, lambda: time.sleep(2.0))} |")
         for name, body in BODIES.items():
 
             def send(body: bytes = body) -> None:
@@ -129,7 +133,7 @@ def key() -> None:
                     with contextlib.suppress(OSError):
                         service.ask("POST", "/agents/small/observe", body, own)
 
-            print(f"{name}: {slowest_health(service, send)}")
+            print(f"| {name} | {slowest_health(service, send)} |", flush=True)
         for n_states, n_actions in ((10_000, 100), (1, 1_000_000)):
             agent = f"large-{n_actions}"
             own = service.make(agent, n_states=n_states, n_actions=n_actions)
@@ -139,7 +143,9 @@ def key() -> None:
                 for _ in range(2):
                     service.ask("GET", path, key=own)
 
-            print(f"GET of {n_states:,} states, {n_actions:,} actions: {slowest_health(service, get)}")
+            print(
+                f"| `GET` of {n_states:,} states, {n_actions:,} actions | {slowest_health(service, get)} |", flush=True
+            )
 
 
 def readers() -> None:
@@ -168,5 +174,6 @@ def readers() -> None:
 
 if __name__ == "__main__":
     print(f"{os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}")
-    for part in sys.argv[1:] or ["head", "key", "readers"]:
-        {"head": head, "key": key, "readers": readers}[part]()
+    for part in [word for word in sys.argv[1:] if not word.startswith("-")] or ["head", "key", "readers"]:
+        with printed("serve_limits", part, keep=part == "key" and "--record" in sys.argv):
+            {"head": head, "key": key, "readers": readers}[part]()

@@ -1,11 +1,13 @@
 """What each agent loses on small and large problems, on four businesses and on cells: docs/which_agent.md.
 
-    python benchmarks/which_agent.py [--jobs N] [--seeds N] [--quick] [--docs]
+    python benchmarks/which_agent.py [--agents LABEL ...] [--jobs N] [--seeds N] [--quick | --record]
 
 Every number is an expected regret (the sum of the optimality gaps of the pairs played), a mean over seeds ± one
 standard error; on continuous states, where gaps are unknown, it is the pseudo-regret. Agents that need c are given the
 span of the true model, which only an oracle knows, and in the worked problems the bound from business facts. The tables
-go to stdout, progress to stderr. --docs writes the tables into docs/which_agent.md, between the "measured" marks.
+go to stdout, progress to stderr. --record keeps them in benchmarks/measured, from where `make tables` writes them into
+the page, together with the short answers at its top. --agents measures some agents only; --record then replaces or adds
+their rows.
 """
 
 from __future__ import annotations
@@ -17,9 +19,7 @@ for _variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ[_variable] = "1"
 
 import argparse
-import datetime
 import math
-import re
 import sys
 import time
 from dataclasses import dataclass, field
@@ -34,7 +34,10 @@ import gainful as gf
 from gainful.experiments.agent_factory import AgentFactory, own_span
 from gainful.problems import CallCentre, Maintenance, Problem, Stockroom, TwoServers
 
-PAGE = Path(__file__).parent.parent / "docs" / "which_agent.md"
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.records import add_record_options, check_quiet, record_document, record_rows
+from benchmarks.which_agent_answers import C_IF_NEEDED, WITH_RULE, WITHOUT_C
+
 TEN_YEARS = 3650
 CELLS = 20
 say = partial(print, file=sys.stderr, flush=True)
@@ -111,10 +114,7 @@ class Contestant:
 
 
 NEED_COMMUNICATING = ("kl-scal-plus", "ucrl2b", "kl-ucrl")
-C_IF_NEEDED = "nothing; c in the last"
 KL, SCAL_PLUS = "kl-scal-plus", "scal-plus"
-WITHOUT_C, WITH_RULE = "KL-SCAL+, without c", "KL-SCAL+, TUCRL's rule"
-"""Rows for the problem with unreachable states only."""
 AGENTS = [
     Contestant("KL-SCAL+", KL, told=C_IF_NEEDED),
     Contestant("KL-SCAL+, vanishing", KL, {"episodes": "vanishing"}, C_IF_NEEDED),
@@ -223,94 +223,53 @@ def compete(
     return rows
 
 
-ANSWERS = [
-    ("that every state can be reached from every other", "KLSCALPlus(S, A)", "KL-SCAL+"),
-    ("the same, and plans may be made more often", 'KLSCALPlus(S, A, episodes="vanishing")', "KL-SCAL+, vanishing"),
-    ("the same, and no theorem is needed", "PSRL(S, A)", "PSRL"),
-    ("c, and some states may be unreachable", "KLSCALPlus(S, A, span=c)", "KL-SCAL+"),
-    ("that some states may be unreachable, but not c", "TUCRL(S, A)", "TUCRL"),
-    ("the same, and no theorem is needed", 'KLSCALPlus(S, A, unreachable="tucrl")', WITH_RULE),
-    ("c, and you want an explicit bonus", 'SCALPlus(S, A, span=c, bonus="sharp")', "SCAL+, sharp"),
-    ("c, and you want what the paper proves", "SCALPlus(S, A, span=c)", "SCAL+, the paper's bonus"),
-]
-"""What the user knows, the agent to take, and its row in the table."""
-
-
-def answers(cases: list[Case], rows: list[Row]) -> str:
-    """The agent for what the user knows, with what it lost in three problems."""
-    labels = [one.label for one in AGENTS]
-    without_c = rows[labels.index(WITHOUT_C)][-1]
-    assert without_c is not None
-    shown = [0, [where.title for where in cases].index("four rooms, 10⁶"), len(cases) - 1]
-    lines = [
-        "| you know | take | theorem | " + " | ".join(f"{cases[i].title}" for i in shown) + " |",
-        "|---|---|---|" + "---:|" * len(shown),
-    ]
-    for knows, code, label in ANSWERS:
-        one, row = AGENTS[labels.index(label)], rows[labels.index(label)]
-        found = [row[i] for i in shown]
-        theorem = one.theorem if any(cell is not None and cell.guaranteed for cell in found) else "no"
-        losses = ["" if cell is None else number(float(cell.losses.mean())) for cell in found]
-        if one.told == C_IF_NEEDED:  # with c in the last problem, and there only
-            losses = ["", "", losses[-1]] if "span" in code else [*losses[:-1], ""]
-        if code == "KLSCALPlus(S, A)":
-            losses[-1] = number(float(without_c.losses.mean()))
-        lines.append(f"| {knows} | `{code}` | {theorem} | {' | '.join(losses)} |")
-    return "\n".join(lines)
-
-
-def put(name: str, text: str) -> None:
-    """Replace what stands between two marks of the page."""
-    page = PAGE.read_text(encoding="utf-8")
-    marks = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    inside = re.compile(re.escape(marks[0]) + ".*?" + re.escape(marks[1]), flags=re.DOTALL)
-    if not inside.search(page):
-        sys.exit(f"{PAGE} has no marks {marks[0]} … {marks[1]}")
-    body = "\n\n".join([marks[0], text, marks[1]])
-    PAGE.write_text(inside.sub(lambda _: body, page, count=1), encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="What each agent loses, on problems of every kind.")
+    parser.add_argument(
+        "--agents", nargs="+", metavar="LABEL", help="measure these only, as they are called in the tables"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="threads (default 2)")
     parser.add_argument(
         "--seeds", type=int, help="runs per number, for every agent (default 30, fewer for slow agents)"
     )
     parser.add_argument("--quick", action="store_true", help="3 seeds and a hundredth of the steps")
-    parser.add_argument("--docs", action="store_true", help="write the tables into docs/which_agent.md")
+    add_record_options(parser)
     given = parser.parse_args()
-    if given.quick and given.docs:
-        parser.error("--docs needs the whole measurement, not --quick")
+    if given.quick and given.record:
+        parser.error("--record needs the whole measurement, not --quick")
+    labels = [one.label for one in (*AGENTS, *ON_CELLS)]
+    unknown = [label for label in given.agents or () if label not in labels]
+    if unknown:
+        parser.error(f"no agent is called {unknown[0]!r}; there are {'; '.join(labels)}")
+    if given.record and not given.agents:
+        check_quiet("which_agent", "measured")
+    chosen = [one for one in AGENTS if one.label in (given.agents or labels)]
+    on_points = [one for one in ON_CELLS if one.label in (given.agents or labels)]
     seeds, shorter = (given.seeds or 3, 100) if given.quick else (given.seeds, 1)
-    began = time.process_time()
     finite, business, cells = problems(shorter), businesses(shorter), on_cells(shorter)
     special = (WITHOUT_C, WITH_RULE)
     skip = {(label, where.title) for label in special for where in finite if where.communicating}
-    trades = [one for one in AGENTS if one.label not in special]
-    found = compete(AGENTS, finite, seeds, given.jobs, skip)
+    trades = [one for one in chosen if one.label not in special]
+    found = compete(chosen, finite, seeds, given.jobs, skip)
     earned = compete(trades, business, seeds, given.jobs, set())
-    pointed = compete(ON_CELLS, cells, seeds, given.jobs, set())
-    spent = time.process_time() - began
-    command = " ".join(["python benchmarks/which_agent.py", *sys.argv[1:]])
+    pointed = compete(on_points, cells, seeds, given.jobs, set())
     rooms = [where.title for where in finite].index("four rooms, 10⁶")
     text = "\n\n".join(
         [
-            f"Measured on {datetime.datetime.now(tz=datetime.UTC):%-d %B %Y} by `{command}`, {spent:,.0f} s "
-            "of one core.",
             "**Expected regret** on small problems, and the CPU seconds that a run of 10⁶ steps takes in four rooms:",
-            table(AGENTS, finite, found, seeds, rooms),
+            table(chosen, finite, found, seeds, rooms),
             "(*) The agent's theorem does not apply: it needs every state to be reachable from every other.",
             "**Euros lost in ten years** against the optimal policy, in the [worked problems](problems/index.md):",
             table(trades, business, earned, seeds, None),
             f"**Pseudo-regret on continuous states**, {CELLS} cells:",
-            table(ON_CELLS, cells, pointed, seeds, None),
+            table(on_points, cells, pointed, seeds, None),
         ]
     )
-    print("\n\n".join([answers(finite, found), text]))
-    if given.docs:
-        put("answers", answers(finite, found))
-        put("measured", text)
-        say(f"written: {PAGE}")
+    print(text)
+    if given.record:
+        command = "python benchmarks/which_agent.py --record"
+        keep = record_rows if given.agents else partial(record_document, command=command)
+        say(f"recorded in {keep('which_agent', 'measured', text)}; now: make tables")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """Learners in four worked problems, in euros per day, against rules of thumb and the optimum.
 
-    python benchmarks/worked_problems.py [call-centre] [stockroom] [maintenance] [two-servers] [--quick] [--docs]
+    python benchmarks/worked_problems.py [call-centre] [stockroom] [maintenance] [two-servers] [--quick | --record]
 
-The tables are printed to stdout. With --docs they are also written to docs/problems/*.md, between the "measured" marks,
-and the figures to docs/images. --quick runs 3 seeds for a hundredth of the years and cannot be combined with --docs. A
-year has 365 business days. Learning is simulated on the exact model (`gf.simulate_many`), which has the same law as the
-simulated system. The last lines of each problem come from the simulator's own loop.
+The tables are printed to stdout. With --record they are also kept in benchmarks/measured, from where `make tables`
+writes them into docs/problems/*.md, and the figures are drawn to docs/images. --quick runs 3 seeds for a hundredth of
+the years and cannot be combined with --record. A year has 365 business days. Learning is simulated on the exact model
+(`gf.simulate_many`), which has the same law as the simulated system. The last lines of each problem come from the
+simulator's own loop.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ for _variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ[_variable] = "1"
 
 import argparse
-import re
 import sys
 import time
 from collections.abc import Callable
@@ -33,10 +33,12 @@ import gainful as gf
 from gainful.agents.episodic import EpisodicAgent
 from gainful.problems import CallCentre, Maintenance, Problem, Stockroom, TwoServers, live, live_together
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.records import add_record_options, record_document
+
 DOCS = Path(__file__).parent.parent / "docs"
 YEAR = 365
 PERIODS = [("week", 7), ("month", 30), ("year", YEAR), *((f"{10**k:,} years", 10**k * YEAR) for k in range(1, 7))]
-MARKS = "<!-- measured: begin -->", "<!-- measured: end -->"
 say = partial(print, file=sys.stderr, flush=True)
 
 
@@ -336,27 +338,17 @@ def picture(case: Case, lives: list[Lives]) -> Figure:
     return figure
 
 
-def put(page: Path, lines: list[str]) -> None:
-    """Replace what stands between the marks."""
-    text = page.read_text(encoding="utf-8")
-    inside = re.compile(re.escape(MARKS[0]) + ".*?" + re.escape(MARKS[1]), flags=re.DOTALL)
-    if not inside.search(text):
-        sys.exit(f"{page} has no marks {MARKS[0]} … {MARKS[1]}")
-    body = "\n".join([MARKS[0], "", *lines, MARKS[1]])
-    page.write_text(inside.sub(lambda _: body, text, count=1), encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="Learners in four worked problems, in euros per day.")
     parser.add_argument("problems", nargs="*", metavar="PROBLEM", help=f"some of {', '.join(CASES)}; default all")
     parser.add_argument("--quick", action="store_true", help="3 seeds, a hundredth of the years")
-    parser.add_argument("--docs", action="store_true", help="write the tables and pictures of the docs")
+    add_record_options(parser)
     given = parser.parse_args()
     unknown = [name for name in given.problems if name not in CASES]
     if unknown:
         parser.error(f"unknown problem {unknown[0]!r}; choose from {', '.join(CASES)}")
-    if given.quick and given.docs:
-        parser.error("--docs needs the whole measurement, not --quick")
+    if given.quick and given.record:
+        parser.error("--record needs the whole measurement, not --quick")
     seeds = 3 if given.quick else 8
     began = time.perf_counter()
     kept: list[tuple[Case, list[Lives]]] = []
@@ -373,14 +365,16 @@ def main() -> None:
         kept.append((case, lives))
         lines = [*tables(case, lives, seeds), *loop, ""]
         print("\n".join([f"### {case.title}", "", *lines]), flush=True)
-        if given.docs:
-            put(DOCS / "problems" / f"{case.page}.md", lines)
+        if given.record:
+            command = f"python benchmarks/worked_problems.py {name} --record"
+            kept_in = record_document("worked_problems", case.page, "\n".join(lines), timed=False, command=command)
             image = DOCS / "images" / f"problem_{case.page}.png"
             picture(case, lives).savefig(image, dpi=130, facecolor="white")
-            say(f"written: docs/problems/{case.page}.md and docs/images/{image.name}")
+            say(f"recorded in {kept_in}, drawn: docs/images/{image.name}; now: make tables")
     print("\n".join(["### Summary", "", *summary(kept)]))
-    if given.docs and len(kept) == len(CASES):
-        put(DOCS / "problems" / "index.md", summary(kept))
+    if given.record and len(kept) == len(CASES):
+        command = "python benchmarks/worked_problems.py --record"
+        record_document("worked_problems", "summary", "\n".join(summary(kept)), timed=False, command=command)
     say(f"done in {time.perf_counter() - began:.0f} s")
 
 

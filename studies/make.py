@@ -25,6 +25,9 @@ from pathlib import Path
 import pandas as pd
 
 import gainful as gf
+from benchmarks.markdown import parsed
+from benchmarks.records import record
+from benchmarks.tables import filled
 from studies import STUDIES
 from studies.study import Findings, StudyRuns, number, steps_text, table
 
@@ -142,13 +145,18 @@ def duration(seconds: float) -> str:
 
 
 def write_page(study: Study, results: Path, pages: Path) -> None:
-    """The picture, and what stands between the marks."""
+    """The picture, and what stands between the marks; for the pages of the docs also in benchmarks/measured."""
     page = pages / f"{study.name}.md"
     found = study.findings(StudyRuns(results / study.name))
     found.figure.savefig(pages / f"{study.name}.png", dpi=120, facecolor="white")
-    put(page, "verdict", "\n".join(str(verdict) for verdict in found.verdicts))
-    put(page, "measured", found.tables)
-    put(page, "runs", runs_table(study, results))
+    verdicts = "\n".join(str(verdict) for verdict in found.verdicts)
+    texts = dict(zip(MARKS, (verdicts, found.tables, runs_table(study, results)), strict=True))
+    for mark, text in texts.items():
+        put(page, mark, text)
+    if pages == PAGES:
+        values = {mark: parsed(text) for mark, text in texts.items()}
+        record("studies", study.name, values, timed=False, command=f"make studies STUDY={study.name}")
+        page.write_text(filled(f"claims/{page.name}", page.read_text("utf-8")), encoding="utf-8")
 
 
 def write_index(pages: Path) -> None:
@@ -157,7 +165,7 @@ def write_index(pages: Path) -> None:
     for i, study in enumerate(map(Study, STUDIES), start=1):
         verdicts = between(pages / f"{study.name}.md", "verdict")
         short = re.sub(r"^(- .*?\*\*.*?\*\*).*$", r"\1", verdicts, flags=re.MULTILINE)
-        took = between(pages / f"{study.name}.md", "runs").splitlines()[-1:]
+        took = re.findall(r"^All runs took .*$", between(pages / f"{study.name}.md", "runs"), flags=re.MULTILINE)
         link, picture = f"{study.name}.md", f"{study.name}.png"
         sections.append(
             f"### {i}. [{study.title}]({link})\n\n{short}\n\n{''.join(took)}\n\n[![{study.title}]({picture})]({link})"
