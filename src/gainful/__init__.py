@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gainful.agents.kl_scal_plus import KLSCALPlus
     from gainful.agents.kl_ucrl import KLUCRL
     from gainful.agents.learned_policy import LearnedPolicy, learned_policy
+    from gainful.agents.lipschitz_bound import LipschitzBound, lipschitz_lower_bound
     from gainful.agents.mbie_eb import MBIEEB
     from gainful.agents.opt_psrl import OptPSRL
     from gainful.agents.optimistic_q import OptimisticQ
@@ -116,6 +117,8 @@ _HOME = {
     "UCRL2B": "gainful.agents.ucrl2b",
     "LearnedPolicy": "gainful.agents.learned_policy",
     "learned_policy": "gainful.agents.learned_policy",
+    "LipschitzBound": "gainful.agents.lipschitz_bound",
+    "lipschitz_lower_bound": "gainful.agents.lipschitz_bound",
     "set_max_memory": "gainful.machine",
     "load_agent": "gainful.agents.files",
     "OptimisticQ": "gainful.agents.optimistic_q",
@@ -161,6 +164,7 @@ __all__ = [
     "HashedCounts",
     "KLSCALPlus",
     "LearnedPolicy",
+    "LipschitzBound",
     "LogEvaluation",
     "LogFit",
     "OptPSRL",
@@ -188,6 +192,7 @@ __all__ = [
     "hitting_times",
     "is_ergodic",
     "learned_policy",
+    "lipschitz_lower_bound",
     "live",
     "load_agent",
     "open_agent",

@@ -16,7 +16,9 @@ from gainful.mdp.model import MDP
 from gainful.mdp.units import Units
 
 if TYPE_CHECKING:
+    from gainful.agents.guarantee import Guarantee
     from gainful.agents.learned_policy import LearnedPolicy
+    from gainful.agents.lipschitz_bound import LipschitzBound
     from gainful.experiments.agent_factory import AgentFactory
     from gainful.simulation.run import Run
 
@@ -169,6 +171,20 @@ class LearnedRun:
         favoured = self.learned.favoured
         return self._gain_of(np.where(favoured >= 0, favoured, self.learned.actions))
 
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """The agent's guarantee; void if the data refute the smoothness that the agent was told."""
+        from gainful.agents.lipschitz_bound import guarantee_after
+
+        return guarantee_after(self.agent)
+
+    @cached_property
+    def lipschitz(self) -> LipschitzBound | None:
+        """How large the Hölder constant is at least, by the data; None for an agent without counts on cells."""
+        from gainful.agents.lipschitz_bound import lipschitz_lower_bound
+
+        return lipschitz_lower_bound(self.agent) if self.factory.among_points and self.learned is not None else None
+
     def _gain_of(self, policy: NDArray[Any]) -> float | None:
         from gainful.planning.evaluation import evaluate
 
@@ -244,8 +260,8 @@ class LearnedRun:
             "agent": self.factory.name,
             "settings": agent.settings(),
             "span_is_oracle": self.factory.span_is_oracle,
-            "guarantee": str(agent.guarantee),
-            "guarantee_holds": agent.guarantee.holds
+            "guarantee": str(self.guarantee),
+            "guarantee_holds": self.guarantee.holds
             and not self.factory.span_is_oracle
             and not self.needs_unreachable_states_reached,
             "seed": run.seed,
@@ -273,8 +289,18 @@ class LearnedRun:
             "planning_seconds": run.planning_seconds,
             "acting_seconds": run.acting_seconds,
             "vacuous": run.vacuous,
+            **self._lipschitz(),
             "next": suggestions,
         }
+
+    def _lipschitz(self) -> dict[str, Any]:
+        """The lower bound on the Hölder constant, for agents on cells."""
+        found = self.lipschitz
+        if found is None:
+            return {}
+        what = {"at_least": found.lipschitz, "holder": found.holder, "delta": found.delta, "cells": list(found.cells)}
+        told = getattr(self.agent, "lipschitz", None)
+        return {"lipschitz": {**what, "told": told, "refuted": told is not None and found.refutes(told)}}
 
     def _state(self, learned: LearnedPolicy, s: int) -> dict[str, Any]:
         """One state of the policy; the names of states and actions are labels where the model has them."""

@@ -91,7 +91,8 @@ def _facts(found: LearnedRun) -> Table:
     if found.factory.span_is_oracle:
         c = numbers.digits(float(agent.settings()["span"]))
         grid.add_row("span", f"{c}: an oracle, taken from the model itself")
-    grid.add_row("guarantee", str(agent.guarantee))
+    grid.add_row("guarantee", str(found.guarantee))
+    _smoothness(found, grid)
     if found.needs_unreachable_states_reached:
         grid.add_row("", Text(UNREACHABLE, style="yellow"))
     if run.vacuous:
@@ -100,6 +101,19 @@ def _facts(found: LearnedRun) -> Table:
         text = f"still exploring after {run.horizon:,} steps: the regret is linear so far; see {WHICH_AGENT}"
         grid.add_row("learning", text)
     return grid
+
+
+def _smoothness(found: LearnedRun, grid: Table) -> None:
+    """The lower bound on the Hölder constant, and what the agent was told."""
+    bound = found.lipschitz
+    if bound is None or not bound.cells:
+        return
+    told = getattr(found.agent, "lipschitz", None)
+    if told is not None and bound.refutes(told):
+        if not found.agent.guarantee.holds:  # otherwise it is said under the guarantee
+            grid.add_row("smoothness", Text(f"L = {told:g} is refuted: {bound}", style="yellow"))
+    else:
+        grid.add_row("smoothness", f"{bound}{'' if told is None else f'; the agent was told {told:g}'}")
 
 
 def _optimum(found: LearnedRun, grid: Table) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gainful.agents.lipschitz_bound import guarantee_after
 from gainful.agents.plain_learner import PlainLearner
 from gainful.agents.scal_plus import SCALPlus
 from gainful.agents.stepwise import StepwiseAgent
@@ -217,7 +218,7 @@ def packed(
             bonus = core.bonuses() if isinstance(core, SCALPlus) else plan.details.get("bonus")
             if bonus is not None:
                 arrays["bonus"] = np.asarray(bonus, dtype=np.float64)
-    guarantee = agent.guarantee
+    guarantee = guarantee_after(agent)
     values = {
         "run_id": task.run_id,
         "gain": task.gain,
