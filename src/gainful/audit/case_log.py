@@ -26,6 +26,19 @@ class CaseOfEpisode(NamedTuple):
     certain: bool
 
 
+class ExecutedEpisodes(NamedTuple):
+    """What every episode executed, one entry each."""
+
+    ratio: Floats
+    """The largest ν/max{1, ⌊f·N⌋}."""
+    pair: NDArray[np.int64]
+    """Where that is."""
+    full: NDArray[np.bool_]
+    """Whether some pair reached 1."""
+    made: NDArray[np.int64]
+    """Its steps."""
+
+
 class CaseLog:
     """Keeps comparisons by statement, episode after episode.
 
@@ -118,10 +131,10 @@ class ExecutionLog:
         self._kept.append((float(nu[at] / limit[at]), at, bool(np.any(nu == limit)), int(nu.sum())))
 
     @property
-    def columns(self) -> tuple[Floats, NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
-        """The largest ν/max{1, ⌊f·N⌋} of every episode, its pair, whether some pair reached 1, and the steps made."""
+    def columns(self) -> ExecutedEpisodes:
+        """The episodes that are over."""
         ratio, pair, full, steps = zip(*self._kept, strict=True) if self._kept else ((), (), (), ())
-        return (
+        return ExecutedEpisodes(
             np.array(ratio),
             np.array(pair, dtype=np.int64),
             np.array(full, dtype=bool),

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gainful.agents.episodic import EpisodeView, EpisodicAgent
 from gainful.audit.findings import Finding, Floats, compared
+from gainful.theory.regret import episodes_at
 
 
 def rule_of(agent: EpisodicAgent) -> str:
@@ -90,6 +91,24 @@ def growing_episode_rule(
     longest = np.concatenate([[1], made[:-1]]) + 1
     found = compared(made, longest, steps)
     return found if found.failures else episode_rule(steps, ratio, pairs, full | (made == longest), n_actions)
+
+
+def episode_count(steps: Floats, made: NDArray[Any], most: Floats) -> Finding:
+    """No more episodes than `most`, one number for each; it cannot fail where every step may be an episode."""
+    return compared(np.arange(1, steps.size + 1), most, steps, certain=most >= np.cumsum(made))
+
+
+def allowed_episodes(rule: str, made: NDArray[Any], n_pairs: int) -> Floats:
+    """The most episodes that a rule allows, up to the end of each of those that made so many steps."""
+    return episodes_at(np.maximum(np.cumsum(made), 1.0), n_pairs, rule)
+
+
+def allowed_growing_episodes(rule: str, made: NDArray[Any], n_pairs: int) -> Floats:
+    """The same for TSDE: sqrt(2·M·T), M - 1 being the number ended by the rule (Ouyang et al. 2017, lemma 1).
+
+    Between two episodes that the rule ended, each is one step longer than the one before.
+    """
+    return np.asarray(np.sqrt(2.0 * allowed_episodes(rule, made, n_pairs) * np.maximum(np.cumsum(made), 1.0)))
 
 
 def block_rule(steps: Floats, made: NDArray[Any], length: int) -> Finding:

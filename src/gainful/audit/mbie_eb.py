@@ -8,35 +8,24 @@ import numpy as np
 
 from gainful.agents.episodic import EpisodeView
 from gainful.agents.mbie_eb import MBIEEB
-from gainful.audit.case_log import CaseLog, ExecutionLog
 from gainful.audit.counted_model import CountedModel
-from gainful.audit.episodes import EpisodeFactors, episode_rule
-from gainful.audit.findings import Finding, Floats, compared, not_applicable, without_theorem
+from gainful.audit.episode_auditor import EpisodeAuditor
+from gainful.audit.findings import Finding, Floats, not_applicable, without_theorem
 from gainful.audit.own_problem import discounted_values
 from gainful.audit.truth import Truth
 from gainful.theory.baselines import mbie_eb_bonus
-from gainful.theory.regret import episodes_at
 
 
-class MBIEEBAuditor:
+class MBIEEBAuditor(EpisodeAuditor):
     """Checks every episode of one MBIE-EB agent, on the states of an MDP or on cells.
 
     With Tv = max_a { r̄ + β/√N + γ·p̄·v }, (r_max + β)/(1-γ) where N = 0, and V its fixed point, the plan says that
     values lie within ε_k/2 of V, so ‖Tv - v‖ ≤ (1+γ)·ε_k/2, and that the policy loses no more than ε_k. Its lemma,
     V ≥ V* with probability 1 - δ/2, is about the first m visits of every pair, and is judged while no pair has more.
     With pseudo-counts in the place of N the plan is checked all the same, and nothing is known about V.
-
-    Parameters
-    ----------
-    agent : Agent
-        A new `MBIEEB`, or one on cells.
-    truth : Truth or None
-        The MDP, solved; None on cells.
-    simulation : Simulation
-        The run that is about to begin.
     """
 
-    names: tuple[str, ...] = (
+    names = (
         "bonus-formula",
         "value-domination",
         "certificate",
@@ -48,17 +37,14 @@ class MBIEEBAuditor:
         "regret-bound",
     )
 
-    def __init__(self, agent: Any, truth: Truth | None, simulation: Any) -> None:  # noqa: ARG002
-        self.agent: MBIEEB = agent.core
-        self.truth = truth
-        agent = self.agent
-        self._possible = agent.allowed.reshape(-1)
-        self._cases, self._executed = CaseLog(agent.n_actions), ExecutionLog(self._possible.size)
-        self._factors = EpisodeFactors(self.agent)
+    agent: MBIEEB
+
+    def __init__(self, agent: Any, truth: Truth | None, simulation: Any) -> None:
+        super().__init__(agent, truth, simulation)
         self._judged = 0
         self._true: Floats | None = None
         if truth is not None:
-            self._true, _ = discounted_values(truth, truth.rewards - agent.reward_min, agent.discount)
+            self._true, _ = discounted_values(truth, truth.rewards - self.agent.reward_min, self.agent.discount)
 
     def see(self, view: EpisodeView) -> None:
         """Examine an episode that begins, and close the one before."""
@@ -66,8 +52,7 @@ class MBIEEBAuditor:
         S, A, r_max, gamma = agent.n_states, agent.n_actions, agent.reward_range, agent.discount
         model = CountedModel.of(view.statistics)
         N = model.visits
-        self._cases.begin(view.step)
-        self._executed.begin(N, self._factors.begin(view, self._possible.size))
+        self.begin(view)
         counted = agent.bonus_counts.table(N)
         bonus, beta = (
             agent.bonus_scale * mbie_eb_bonus(n, S, A, discount=gamma, m=agent.m, delta=agent.delta, reward_max=r_max)
@@ -75,15 +60,15 @@ class MBIEEBAuditor:
         )
         rewards = np.where(N > 0, model.mean_rewards + bonus, r_max + beta)
         wrong = np.maximum(np.abs(plan.details["bonus"].reshape(-1) - bonus), np.abs(plan.details["rewards"] - rewards))
-        self._cases.keep_worst("bonus-formula", wrong / (r_max + bonus), 0.0, 1e-12, self._possible)
+        self.cases.keep_worst("bonus-formula", wrong / (r_max + bonus), 0.0, 1e-12, self.possible)
         unknown = rewards / (1.0 - gamma)  # the most that this equation gives any pair
         q = np.where(N > 0, rewards + gamma * model.expected(plan.values), unknown)
-        unvisited = bool(np.any(self._possible & (N == 0)))
-        self._examine_plan(view, np.where(self._possible, q, -np.inf).reshape(S, A), unvisited)
+        unvisited = bool(np.any(self.possible & (N == 0)))
+        self._examine_plan(view, np.where(self.possible, q, -np.inf).reshape(S, A), unvisited)
         self._compare_values(plan.values, view.step, int(N.max()))
 
     def _examine_plan(self, view: EpisodeView, q: Floats, unvisited: bool) -> None:
-        agent, plan, keep = self.agent, view.plan, self._cases.keep
+        agent, plan, keep = self.agent, view.plan, self.cases.keep
         v, gamma, A = plan.values, agent.discount, agent.n_actions
         epsilon, rounding = agent.reward_range / np.sqrt(view.step), 1e-9 * (1.0 + float(np.abs(v).max()))
         best, played = q.max(axis=1), q[np.arange(v.size), plan.actions]
@@ -109,19 +94,13 @@ class MBIEEBAuditor:
         cap = self.agent.reward_range / (1.0 - self.agent.discount)
         certain = bool(allowed.min() >= cap)
         rounding, pair = 1e-9 * (1.0 + cap), s * self.agent.n_actions
-        self._cases.keep("value-domination", self._true[s], allowed[s], rounding, pair=pair, certain=certain)
+        self.cases.keep("value-domination", self._true[s], allowed[s], rounding, pair=pair, certain=certain)
 
-    def findings(self) -> tuple[dict[str, Finding], dict[str, Any]]:
-        """Each statement's finding; nothing more to show."""
-        agent, cases = self.agent, self._cases
-        self._executed.end(agent.statistics.visits)
-        step = np.array(cases.steps, dtype=np.float64)
-        ratio, pair, full, made = self._executed.columns
-        most = episodes_at(np.maximum(np.cumsum(made), 1.0), self._possible.size, self._factors.rule)
-        found = {name: cases.finding(name) for name in ("bonus-formula", "certificate", "bellman-error", "greedy")}
-        found["episode-rule"] = episode_rule(step, ratio, pair, full, agent.n_actions)
-        found["episode-count"] = compared(np.arange(1, step.size + 1), most, step, certain=most >= np.cumsum(made))
-        found["value-domination"] = cases.finding("value-domination")
+    def own_findings(self) -> dict[str, Finding]:
+        """Each statement's finding."""
+        agent = self.agent
+        found = self.kept("bonus-formula", "value-domination", "certificate", "bellman-error", "greedy")
+        found |= self.episodes()
         if self._true is None:
             found["value-domination"] = not_applicable("the states of a cell are not one state of an MDP")
         elif not agent.bonus_counts.is_exact:
@@ -133,4 +112,4 @@ class MBIEEBAuditor:
         why = "its values are discounted: (1-γ)·V may lie on either side of g*"
         found["optimism"] = without_theorem(why)
         found["regret-bound"] = without_theorem(agent.guarantee.reason_void)
-        return {name: found[name] for name in self.names}, {}
+        return found

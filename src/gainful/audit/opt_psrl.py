@@ -7,37 +7,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful.agents.episodic import EpisodePlan, EpisodeView
+from gainful.agents.episodic import EpisodeView
 from gainful.agents.opt_psrl import OptPSRL
 from gainful.audit.calibration import SEEN_SHARE, UNSEEN_RANK, BetaDraws, Calibration, group_of
-from gainful.audit.case_log import CaseLog, ExecutionLog
-from gainful.audit.episodes import EpisodeFactors, episode_rule
-from gainful.audit.findings import Finding, Floats, compared, not_applicable, without_theorem
+from gainful.audit.episode_auditor import EpisodeAuditor
+from gainful.audit.findings import Finding, Floats, not_applicable, without_theorem
 from gainful.audit.set_plans import check_plan
 from gainful.audit.truth import Truth
 from gainful.theory.baselines import opt_psrl_lower, opt_psrl_reward, opt_psrl_samples, opt_psrl_threshold
-from gainful.theory.regret import episodes_at
 
 WITHDRAWN = "the proof of Agrawal & Jia 2017, in which samples are optimistic, was withdrawn by its authors"
 
 
-class OptPSRLAuditor:
+class OptPSRLAuditor(EpisodeAuditor):
     """Checks every episode of one Opt-PSRL agent, on the states of an MDP or on cells.
 
     The constants η, ω, ψ are those of `gainful.theory`. Where a drawn MDP had no single gain and was drawn again, what
     is left is no longer a draw of the posterior, and the two statements about that are not applicable.
-
-    Parameters
-    ----------
-    agent : Agent
-        A new `OptPSRL`, or one on cells.
-    truth : Truth or None
-        The MDP, solved; None on cells.
-    simulation : Simulation
-        The run that is about to begin.
     """
 
-    names: tuple[str, ...] = (
+    names = (
         "sampled-model",
         "posterior-sample",
         "fresh-sample",
@@ -51,18 +40,14 @@ class OptPSRLAuditor:
         "regret-bound",
     )
 
+    agent: OptPSRL
+
     def __init__(self, agent: Any, truth: Truth | None, simulation: Any) -> None:
-        self.agent: OptPSRL = agent.core
-        self.truth = truth
-        agent = self.agent
-        S, A = agent.n_states, agent.n_actions
-        self._possible = agent.allowed.reshape(-1)
-        given = {"horizon": agent.horizon, "delta": agent.delta}
-        self._omega = float(np.log(agent.horizon / agent.delta))
-        self._threshold = opt_psrl_threshold(S, A, **given)
-        self._samples = int(agent.settings()["samples"] or opt_psrl_samples(S, A, agent.delta))
-        self._cases, self._executed = CaseLog(A), ExecutionLog(S * A)
-        self._factors = EpisodeFactors(self.agent)
+        super().__init__(agent, truth, simulation)
+        S, A, horizon, delta = self.agent.n_states, self.agent.n_actions, self.agent.horizon, self.agent.delta
+        self._omega = float(np.log(horizon / delta))
+        self._threshold = opt_psrl_threshold(S, A, horizon=horizon, delta=delta)
+        self._samples = int(self.agent.settings()["samples"] or opt_psrl_samples(S, A, delta))
         self._calibration = Calibration(simulation.seed)
         self._redrawn = 0
 
@@ -83,21 +68,20 @@ class OptPSRLAuditor:
             delta=agent.delta,
             reward_max=agent.reward_range,
         )
-        self._cases.begin(view.step)
-        self._executed.begin(N, self._factors.begin(view, self._possible.size))
+        self.begin(view)
         self._redrawn += view.plan.details["attempts"] > 1
         rows = view.plan.details["rows"]
         if rows.shape != (S * A, self._samples, S):
-            self._cases.keep("sampled-model", np.inf, 0.0)
+            self.cases.keep("sampled-model", np.inf, 0.0)
             return
         lower, sure = opt_psrl_lower(p, N[:, None], S), self._threshold <= N
         self._check_rows(rows, lower, sure, view.plan.details["rewards"], rewards)
         self._calibrate(rows, counts, lower, sure, N)
-        self._examine_plan(view.plan, view.step, rows, rewards)
+        self._examine_plan(view, rows, rewards)
         if self.truth is not None and view.step <= agent.horizon:
             true = self.truth.rewards - agent.reward_min
-            self._cases.keep_worst(
-                "reward-domination", true, rewards, 1e-9 * agent.reward_range, self._possible & (N > 0)
+            self.cases.keep_worst(
+                "reward-domination", true, rewards, 1e-9 * agent.reward_range, self.possible & (N > 0)
             )
 
     def _check_rows(self, rows: Floats, lower: Floats, sure: NDArray[np.bool_], used: Floats, rewards: Floats) -> None:
@@ -110,14 +94,14 @@ class OptPSRLAuditor:
         elsewhere = np.abs(extra).sum(axis=2) - np.abs(largest)
         simple = np.maximum(np.abs(largest - missing[:, None]), elsewhere).max(axis=1)
         off = np.where(sure, off, np.maximum(off, simple))
-        self._cases.keep_worst("sampled-model", np.maximum(wrong, off), 0.0, 1e-9, self._possible)
+        self.cases.keep_worst("sampled-model", np.maximum(wrong, off), 0.0, 1e-9, self.possible)
 
     def _calibrate(
         self, rows: Floats, counts: Floats, lower: Floats, sure: NDArray[np.bool_], N: NDArray[np.int64]
     ) -> None:
         """Posterior rows against Dirichlet((counts + ω)/κ), the chosen states of the others against the uniform law."""
         psi, S = rows.shape[1:]
-        exact = np.flatnonzero(sure & self._possible)
+        exact = np.flatnonzero(sure & self.possible)
         if exact.size and S > 1:
             left = np.cumsum(rows[exact][:, :, ::-1], axis=2)[:, :, ::-1]  # Σ of an entry and those after it
             weight = (counts[exact] + self._omega) / self._omega
@@ -127,7 +111,7 @@ class OptPSRLAuditor:
             group = np.broadcast_to(group_of(SEEN_SHARE, N[exact])[:, None, None], shape).reshape(-1)
             one, others = rows[exact][:, :, :-1].reshape(-1), left[:, :, 1:].reshape(-1)
             self._calibration.add(BetaDraws(one, others, a, b, group))
-        simple = np.flatnonzero(~sure & self._possible & (lower.sum(axis=1) < 1.0 - 1e-9))
+        simple = np.flatnonzero(~sure & self.possible & (lower.sum(axis=1) < 1.0 - 1e-9))
         places = np.full((N.size, psi), np.nan)
         if simple.size:
             chosen = (rows[simple] - lower[simple][:, None, :]).argmax(axis=2)
@@ -135,36 +119,27 @@ class OptPSRLAuditor:
             places[simple] = self._calibration.uniform_ranks(chosen.reshape(-1), S, group).reshape(chosen.shape)
         self._calibration.correlate(places.reshape(-1))
 
-    def _examine_plan(self, plan: EpisodePlan, t: int, rows: Floats, rewards: Floats) -> None:
+    def _examine_plan(self, view: EpisodeView, rows: Floats, rewards: Floats) -> None:
         """Lv - v in the MDP whose actions are (action, sample), its bracket, and what the actions played are worth."""
-        agent, keep = self.agent, self._cases.keep
-        S, A, r_max = agent.n_states, agent.n_actions, agent.reward_range
+        plan = view.plan
         best = rewards + (rows @ plan.values).max(axis=1)
-        q = np.where(self._possible, best, -np.inf).reshape(S, A)
+        q = np.where(self.possible, best, -np.inf).reshape(self.agent.allowed.shape)
         check = check_plan(q, q, plan.values, plan.actions)
-        low, high = (end - agent.reward_min for end in plan.gain_bounds)
-        epsilon, rounding = r_max / np.sqrt(t), 1e-9 * (r_max + float(np.ptp(plan.values)))
-        keep("certificate", max(low - check.least, check.most - high), 0.0, rounding)
-        keep("precision", high - low, epsilon, 1e-12 * r_max)
-        keep("greedy", check.most - check.played, epsilon, rounding, pair=check.state * A + check.action)
-        if self.truth is not None:
-            keep("optimism", self.truth.gain_low - agent.reward_min, check.optimistic, rounding)
+        self.keep_plan(view, check)
+        self.keep_optimism(view, check)
 
-    def findings(self) -> tuple[dict[str, Finding], dict[str, Any]]:
-        """Each statement's finding, and how many plans were drawn again, to show."""
-        agent, cases = self.agent, self._cases
-        self._executed.end(agent.statistics.visits)
-        step = np.array(cases.steps, dtype=np.float64)
-        ratio, pair, full, made = self._executed.columns
-        most = episodes_at(np.maximum(np.cumsum(made), 1.0), self._possible.size, self._factors.rule)
-        found = {name: cases.finding(name) for name in ("sampled-model", "certificate", "precision", "greedy")}
-        found |= self._calibration.findings(step.size, cases.steps[-1])
+    def own_findings(self) -> dict[str, Finding]:
+        """Each statement's finding."""
+        found = self.kept("sampled-model", "reward-domination", "certificate", "precision", "greedy")
+        found |= self._calibration.findings(self.steps.size, self.cases.steps[-1])
         if self._redrawn:
             why = f"{self._redrawn:,} models had no single gain and were drawn again, which changes their law"
             found |= {name: not_applicable(why) for name in ("posterior-sample", "fresh-sample")}
-        found["reward-domination"] = cases.finding("reward-domination")
-        found["episode-rule"] = episode_rule(step, ratio, pair, full, agent.n_actions)
-        found["episode-count"] = compared(np.arange(1, step.size + 1), most, step, certain=most >= np.cumsum(made))
-        found["optimism"] = without_theorem(WITHDRAWN, cases.finding("optimism") if self.truth is not None else None)
-        found["regret-bound"] = without_theorem(str(agent.guarantee.reason_void))
-        return {name: found[name] for name in self.names}, {"redrawn": self._redrawn}
+        found |= self.episodes()
+        found["optimism"] = self.unproven_optimism(WITHDRAWN)
+        found["regret-bound"] = without_theorem(str(self.agent.guarantee.reason_void))
+        return found
+
+    def shown(self) -> dict[str, Any]:
+        """How many plans were drawn again."""
+        return {"redrawn": self._redrawn}

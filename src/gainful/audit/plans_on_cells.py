@@ -15,12 +15,11 @@ from gainful.agents.episodic import EpisodeView
 from gainful.agents.scal_plus import SCALPlus
 from gainful.audit.case_log import ExecutionLog
 from gainful.audit.cells import CellsTruth
-from gainful.audit.episodes import EpisodeFactors, episode_rule
-from gainful.audit.findings import Cases, Finding, compared, joined, not_applicable, without_theorem
+from gainful.audit.episodes import EpisodeFactors, allowed_episodes, episode_count, episode_rule
+from gainful.audit.findings import Cases, Finding, joined, not_applicable, without_theorem
 from gainful.audit.kl_plans import STATEMENTS_ABOUT_KL_PLANS, KLPlanAuditor
 from gainful.audit.planned import EpisodeRecorder, ScalPlusConstants, plan_cases
 from gainful.audit.rows import TrueRows
-from gainful.theory.regret import episodes_at
 
 
 def without_a_proof_on_cells(agent: Any, truth: CellsTruth, optimism: Finding) -> dict[str, Finding]:
@@ -126,9 +125,9 @@ class DiscretizedScalPlusAuditor:
         self._executed.end(core.statistics.visits)
         found = {name: joined(parts).finding(step) for name, parts in self._cases.items()}
         ratio, pair, full, made = self._executed.columns
-        most = episodes_at(np.maximum(np.cumsum(made), 1.0), core.n_states * core.n_actions, self._factors.rule)
+        most = allowed_episodes(self._factors.rule, made, core.n_states * core.n_actions)
         found["episode-rule"] = episode_rule(step, ratio, pair, full, core.n_actions)
-        found["episode-count"] = compared(np.arange(1, step.size + 1), most, step, certain=most >= np.cumsum(made))
+        found["episode-count"] = episode_count(step, made, most)
         found |= without_a_proof_on_cells(self.on_points, self.truth, found["optimism"])
         if core.bonus == "bernstein":
             why = "p̂ alone does not say by how much the operator of the Bernstein bonus contracts"

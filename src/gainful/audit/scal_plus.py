@@ -11,8 +11,8 @@ from scipy.sparse import csr_matrix
 
 from gainful.agents.episodic import EpisodeView
 from gainful.agents.scal_plus import SCALPlus
-from gainful.audit.episodes import EpisodeFactors, episode_rule
-from gainful.audit.findings import Cases, Finding, Floats, compared, joined, not_applicable
+from gainful.audit.episodes import EpisodeFactors, allowed_episodes, episode_count, episode_rule
+from gainful.audit.findings import Cases, Finding, Floats, joined, not_applicable
 from gainful.audit.planned import (
     EpisodeRecorder,
     PlannedEpisodes,
@@ -26,7 +26,6 @@ from gainful.audit.terms import EpisodeSums, RegretTotals, executions
 from gainful.audit.truth import Truth
 from gainful.simulation.run import Run
 from gainful.simulation.tabular import TabularSimulation
-from gainful.theory.regret import episodes_at
 
 STATEMENTS_OF_SCAL_PLUS = (
     "bonus-formula",
@@ -229,8 +228,8 @@ class ScalPlusAuditor:
         bounded, shown = self._against_bound(totals, run, step)
         found |= bounded
         found["episode-rule"] = episode_rule(step, sums.ratio, sums.pair, sums.full, agent.n_actions)
-        most = episodes_at(np.maximum(totals.after, 1.0), agent.n_states * agent.n_actions, self._factors.rule)
-        found["episode-count"] = compared(np.arange(1, step.size + 1), most, step, certain=most >= totals.after)
+        most = allowed_episodes(self._factors.rule, sums.steps, agent.n_states * agent.n_actions)
+        found["episode-count"] = episode_count(step, sums.steps, most)
         for name, reason in self._reasons().items():
             found[name] = not_applicable(reason)
         mean, largest = np.concatenate(self._excess, axis=1)

@@ -23,7 +23,13 @@ from gainful.agents.tucrl import TUCRL
 from gainful.agents.uccrl import TabularUCCRL
 from gainful.agents.ucrl2 import UCRL2
 from gainful.agents.ucrl2b import UCRL2B
-from gainful.audit.episodes import EpisodeFactors, episode_rule, execution_limits
+from gainful.audit.episodes import (
+    EpisodeFactors,
+    allowed_episodes,
+    episode_count,
+    episode_rule,
+    execution_limits,
+)
 from gainful.audit.findings import Finding, Floats, compared, not_applicable
 from gainful.audit.kl_rows import PairValues, SetsInUse, optimistic_values
 from gainful.audit.rows import ANCHOR, TrueRows, counted_rows
@@ -40,7 +46,6 @@ from gainful.audit.tightness import optimism_gap
 from gainful.audit.truth import Truth
 from gainful.errors import InvalidArgumentError
 from gainful.planning.confidence import Intervals
-from gainful.theory.regret import episodes_at
 from gainful.theory.sets import (
     kl_ucrl_radius,
     kl_ucrl_reward_width,
@@ -591,12 +596,12 @@ class SetsAuditor:
         agent = self.agent
         tucrl, pairs = isinstance(agent, TUCRL), agent.n_states * agent.n_actions
         ratio, pair, full, steps, new = np.array(self._executed, dtype=np.float64).T
-        most = episodes_at(np.maximum(np.cumsum(steps), 1.0), pairs, self._factors.rule)
+        most = allowed_episodes(self._factors.rule, steps, pairs)
         if tucrl:
             most = most + agent.n_states - 1  # each state but the first is new once
         return {
             "episode-rule": episode_rule(step, ratio, pair, full, agent.n_actions, new if tucrl else None),
-            "episode-count": compared(np.arange(1, step.size + 1), most, step, certain=most >= np.cumsum(steps)),
+            "episode-count": episode_count(step, steps, most),
         }
 
 

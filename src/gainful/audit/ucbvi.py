@@ -9,7 +9,7 @@ import numpy as np
 from gainful._compiled import kernel
 from gainful.agents.episodic import EpisodeView
 from gainful.agents.ucbvi import UCBVI
-from gainful.audit.case_log import CaseLog, ExecutionLog
+from gainful.audit.episode_auditor import EpisodeAuditor
 from gainful.audit.episodes import block_rule
 from gainful.audit.findings import Finding, Floats, not_applicable, without_theorem
 from gainful.audit.own_problem import block_values
@@ -52,23 +52,14 @@ def backward_induction(rows: CountedRows, rewards: Any, possible: Any, cap: floa
     return worst, at, state, action
 
 
-class UCBVIAuditor:
+class UCBVIAuditor(EpisodeAuditor):
     """Checks every block of one UCBVI agent, on the states of an MDP or on cells.
 
     That V_h ≥ V*_h needs no restart: b bounds (p̄ - p)·V*_{h+1}, for all pairs and numbers of visits, wherever the data
     come from. The regret bound does need restarts.
-
-    Parameters
-    ----------
-    agent : Agent
-        A new `UCBVI`, or one on cells.
-    truth : Truth or None
-        The MDP, solved; None on cells.
-    simulation : Simulation
-        The run that is about to begin.
     """
 
-    names: tuple[str, ...] = (
+    names = (
         "bonus-formula",
         "value-domination",
         "certificate",
@@ -78,36 +69,33 @@ class UCBVIAuditor:
         "regret-bound",
     )
 
-    def __init__(self, agent: Any, truth: Truth | None, simulation: Any) -> None:  # noqa: ARG002
-        self.agent: UCBVI = agent.core
-        self.truth = truth
-        agent = self.agent
-        S, H = agent.n_states, agent.episode_length
-        self._possible = np.ascontiguousarray(agent.allowed.reshape(-1))
-        self._cases, self._executed = CaseLog(agent.n_actions), ExecutionLog(self._possible.size)
-        self._values = np.zeros((H + 1, S))
+    agent: UCBVI
+
+    def __init__(self, agent: Any, truth: Truth | None, simulation: Any) -> None:
+        super().__init__(agent, truth, simulation)
+        H = self.agent.episode_length
+        self._values = np.zeros((H + 1, self.agent.n_states))
         self._true: Floats | None = None
         if truth is not None:
-            self._true = block_values(truth, truth.rewards - agent.reward_min, H)
+            self._true = block_values(truth, truth.rewards - self.agent.reward_min, H)
 
     def see(self, view: EpisodeView) -> None:
         """Examine a block that begins, and close the one before."""
-        agent, plan, keep = self.agent, view.plan, self._cases.keep
+        agent, plan, keep = self.agent, view.plan, self.cases.keep
         S, A, H, r_max = agent.n_states, agent.n_actions, agent.episode_length, agent.reward_range
         rows, cap = counted_rows(view.statistics), H * r_max
         N, actions = rows.visits, plan.details["actions"]
-        self._cases.begin(view.step)
-        self._executed.begin(N)
+        self.begin(view)
         bonus = agent.bonus_scale * ucbvi_bonus(
             N, S, A, episode_length=H, horizon=agent.horizon, delta=agent.delta, reward_max=r_max
         )
         rewards = np.where(N > 0, view.statistics.reward_sum / np.maximum(1, N) + bonus, cap)
         off = np.maximum(np.abs(plan.details["bonus"].reshape(-1) - bonus), np.abs(plan.details["rewards"] - rewards))
-        self._cases.keep_worst("bonus-formula", off / (r_max + bonus), 0.0, 1e-12, self._possible)
+        self.cases.keep_worst("bonus-formula", off / (r_max + bonus), 0.0, 1e-12, self.possible)
         if actions.shape != (H, S):
             keep("greedy", np.inf, 0.0)
             return
-        lost, _, s, a = backward_induction(tuple(rows), rewards, self._possible, cap, actions, self._values)
+        lost, _, s, a = backward_induction(tuple(rows), rewards, self.possible, cap, actions, self._values)
         rounding, first = 1e-9 * cap, self._values[0]
         keep("greedy", lost, 0.0, rounding, pair=int(s) * A + int(a))
         low, high = ((end - agent.reward_min) * H for end in plan.gain_bounds)
@@ -125,18 +113,16 @@ class UCBVIAuditor:
         most = agent.reward_range * np.arange(agent.episode_length, -1, -1)  # of any V*_h
         certain = bool(np.all(self._values.min(axis=1) >= most))
         found, allowed = self._true[h, s], self._values[h, s]
-        self._cases.keep("value-domination", found, allowed, rounding, pair=int(s) * agent.n_actions, certain=certain)
+        self.cases.keep("value-domination", found, allowed, rounding, pair=int(s) * agent.n_actions, certain=certain)
 
-    def findings(self) -> tuple[dict[str, Finding], dict[str, Any]]:
-        """Each statement's finding; nothing more to show."""
-        agent, cases = self.agent, self._cases
-        self._executed.end(agent.statistics.visits)
-        step, made = np.array(cases.steps, dtype=np.float64), self._executed.columns[3]
-        found = {name: cases.finding(name) for name in ("bonus-formula", "certificate", "greedy", "value-domination")}
+    def own_findings(self) -> dict[str, Finding]:
+        """Each statement's finding."""
+        agent = self.agent
+        found = self.kept("bonus-formula", "value-domination", "certificate", "greedy")
         if self._true is None:
             found["value-domination"] = not_applicable("the states of a cell are not one state of an MDP")
-        found["episode-rule"] = block_rule(step, made, agent.episode_length)
+        found["episode-rule"] = block_rule(self.steps, self.executed.columns.made, agent.episode_length)
         why = "its values are those of H steps: V_0/H may lie on either side of g*"
         found["optimism"] = without_theorem(why)
         found["regret-bound"] = without_theorem(agent.guarantee.reason_void)
-        return {name: found[name] for name in self.names}, {}
+        return found
