@@ -14,7 +14,8 @@ from gainful.audit.cells import CellsTruth, right_closed_edges
 from gainful.audit.findings import Finding, Floats, compared, not_applicable, without_theorem
 from gainful.audit.points import POINTS
 from gainful.audit.rows import CountedRows
-from gainful.audit.sets import EVERYTHING, Nearest, Seen, SetsAuditor, Widths, nearest
+from gainful.audit.seen import Seen
+from gainful.audit.sets import EVERYTHING, Nearest, SetsAuditor, Widths, nearest
 
 MOST_LAW_NUMBERS = 20_000_000
 """Numbers that the laws of all cells at all sampled points may hold; above, rows are not compared with them."""

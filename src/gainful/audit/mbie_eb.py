@@ -8,10 +8,10 @@ import numpy as np
 
 from gainful.agents.episodic import EpisodeView
 from gainful.agents.mbie_eb import MBIEEB
-from gainful.audit.counted_model import CountedModel
 from gainful.audit.episode_auditor import EpisodeAuditor
 from gainful.audit.findings import Finding, Floats, not_applicable, without_theorem
 from gainful.audit.own_problem import discounted_values
+from gainful.audit.seen import Seen
 from gainful.audit.truth import Truth
 from gainful.theory.baselines import mbie_eb_bonus
 
@@ -50,19 +50,19 @@ class MBIEEBAuditor(EpisodeAuditor):
         """Examine an episode that begins, and close the one before."""
         agent, plan = self.agent, view.plan
         S, A, r_max, gamma = agent.n_states, agent.n_actions, agent.reward_range, agent.discount
-        model = CountedModel.of(view.statistics)
-        N = model.visits
+        seen = Seen.of(view.statistics)
+        N = seen.visits
         self.begin(view)
         counted = agent.bonus_counts.table(N)
         bonus, beta = (
             agent.bonus_scale * mbie_eb_bonus(n, S, A, discount=gamma, m=agent.m, delta=agent.delta, reward_max=r_max)
             for n in (counted, 1)
         )
-        rewards = np.where(N > 0, model.mean_rewards + bonus, r_max + beta)
+        rewards = np.where(N > 0, seen.mean + bonus, r_max + beta)
         wrong = np.maximum(np.abs(plan.details["bonus"].reshape(-1) - bonus), np.abs(plan.details["rewards"] - rewards))
         self.cases.keep_worst("bonus-formula", wrong / (r_max + bonus), 0.0, 1e-12, self.possible)
         unknown = rewards / (1.0 - gamma)  # the most that this equation gives any pair
-        q = np.where(N > 0, rewards + gamma * model.expected(plan.values), unknown)
+        q = np.where(N > 0, rewards + gamma * seen.expected(plan.values), unknown)
         unvisited = bool(np.any(self.possible & (N == 0)))
         self._examine_plan(view, np.where(self.possible, q, -np.inf).reshape(S, A), unvisited)
         self._compare_values(plan.values, view.step, int(N.max()))

@@ -18,7 +18,6 @@ from gainful.agents.episodic import EpisodePlan, EpisodeView
 from gainful.agents.extended import ExtendedAgent
 from gainful.agents.kl_ucrl import KLUCRL
 from gainful.agents.scal import SCAL
-from gainful.agents.statistics import Statistics
 from gainful.agents.tucrl import TUCRL
 from gainful.agents.uccrl import TabularUCCRL
 from gainful.agents.ucrl2 import UCRL2
@@ -33,6 +32,7 @@ from gainful.audit.episodes import (
 from gainful.audit.findings import Finding, Floats, compared, not_applicable
 from gainful.audit.kl_rows import PairValues, SetsInUse, optimistic_values
 from gainful.audit.rows import ANCHOR, TrueRows, counted_rows
+from gainful.audit.seen import Seen
 from gainful.audit.set_plans import (
     NO_STATE,
     EntryBounds,
@@ -64,45 +64,6 @@ SHOWN = 60
 """Episodes, at most, whose operator is compared with the true one: each costs a sweep."""
 EVERYTHING = 2.0  # no two distributions are farther apart in ℓ₁
 UNBOUNDED = 1e300  # in place of an infinite radius, which cannot be subtracted
-
-
-class Seen(NamedTuple):
-    """The data of an agent as plain arrays: p̄ as CSR over pairs, with empty rows where N = 0."""
-
-    visits: NDArray[np.int64]
-    ptr: NDArray[np.int64]
-    next_state: NDArray[np.uint32]
-    p: Floats
-    pair: NDArray[np.int64]
-    """The pair of each entry."""
-    mean: Floats
-    """r̄, 0 if N = 0."""
-    variance: Floats
-    """The variance of the rewards: Σr²/N − r̄²."""
-
-    @classmethod
-    def of(cls, statistics: Statistics) -> Seen:
-        """Read an agent's statistics."""
-        kept = statistics.to_arrays()
-        visits, length = kept["visits"].copy(), kept["length"]
-        n = np.maximum(1, visits)
-        pair = np.repeat(np.arange(visits.size), length)
-        mean = kept["reward_sum"] / n
-        return cls(
-            visits=visits,
-            ptr=np.concatenate([[0], np.cumsum(length)]),
-            next_state=kept["next_state"],
-            p=kept["count"] / n[pair],
-            pair=pair,
-            mean=mean,
-            variance=np.maximum(0.0, kept["reward_squares"] / n - mean * mean),
-        )
-
-    def states(self, n_states: int) -> NDArray[np.bool_]:
-        """(S,) the states seen, as the origin or the end of a transition."""
-        known = np.asarray((self.visits > 0).reshape(n_states, -1).any(axis=1))
-        known[self.next_state] = True
-        return known
 
 
 class Widths(NamedTuple):
