@@ -14,7 +14,7 @@ from gainful._compiled import inlined, kernel
 from gainful.audit.cell_tables import CellTables, PointCounter, TableArrays
 from gainful.audit.findings import Floats
 from gainful.audit.interval_law import SHARES
-from gainful.audit.points import COUNTS, POINTS, TRUE_VALUES, CellSums, Grid, LoggedTransitions, cell_of
+from gainful.audit.points import COUNTS, POINTS, TRUE_VALUES, CellSums, Grid, LoggedTransitions, cell_of, level_of
 from gainful.audit.rows import ANCHOR, CountedRows
 from gainful.environments.continuous.environment import ContinuousEnvironment
 from gainful.environments.continuous.mixture import MixtureSolution, good_chance, work_reward
@@ -73,13 +73,9 @@ def take_in_mixture(
 def mixture_levels(moves: LoggedTransitions, end: int, grid: Grid, bias: MixtureBias, levels: Any, out: Any) -> None:
     """Count h(x') of the first `end` transitions, rounded down to `levels`, for the pair of each."""
     moves, grid, bias = LoggedTransitions(*moves), Grid(*grid), MixtureBias(*bias)
-    low, width = levels[0], levels[1] - levels[0]
     for i in range(end):
         pair = cell_of(moves.origin[i], grid) * grid.n_actions + moves.action[i]
-        level = 0
-        if width > 0.0:
-            level = min(max(int((mixture_bias(moves.target[i], bias) - low) / width), 0), levels.size - 1)
-        out[pair, level] += 1
+        out[pair, level_of(mixture_bias(moves.target[i], bias), levels)] += 1
 
 
 @kernel

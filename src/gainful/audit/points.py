@@ -203,14 +203,19 @@ def compare_points(
         q[ANCHOR] = 0.0
 
 
+@inlined
+def level_of(value: float, levels: Any) -> int:
+    """The number of the level that a value is rounded down to; levels are evenly spaced, or all the same."""
+    width, level = levels[1] - levels[0], 0
+    if width > 0.0:
+        level = min(max(int((value - levels[0]) / width), 0), levels.size - 1)
+    return level
+
+
 @kernel
 def count_levels(moves: LoggedTransitions, end: int, grid: Grid, line: BiasLine, levels: Any, out: Any) -> None:
     """Count h(x') of the first `end` transitions, rounded down to `levels`, for the pair of each: (pairs, LEVELS)."""
     moves, grid, line = LoggedTransitions(*moves), Grid(*grid), BiasLine(*line)
-    low, width = levels[0], levels[1] - levels[0]
     for i in range(end):
         pair = cell_of(moves.origin[i], grid) * grid.n_actions + moves.action[i]
-        level = 0
-        if width > 0.0:
-            level = min(max(int((bias_at(moves.target[i, 0], line) - low) / width), 0), levels.size - 1)
-        out[pair, level] += 1
+        out[pair, level_of(bias_at(moves.target[i, 0], line), levels)] += 1
