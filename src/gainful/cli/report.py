@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gainful.cli import console, failures, options
+from gainful.cli.decided import decisions
 
 if TYPE_CHECKING:
     from gainful.report.content import Report
@@ -41,6 +42,7 @@ def report(
     from gainful.experiments.store import STORE_FILE
     from gainful.report.audit_section import save_audit_page
     from gainful.report.collect import collect
+    from gainful.report.comparison_section import comparison_markdown
     from gainful.report.page import save_page
     from gainful.report.tables import markdown as as_markdown
     from gainful.report.writing import REPORT_FILE
@@ -80,9 +82,10 @@ def report(
             [json.dumps(found.to_json(with_curves=curves), indent=2, ensure_ascii=False, allow_nan=False), "\n"]
         )
     elif markdown:
-        console.write([as_markdown(found.environments, found.title)])
+        decided = "" if found.comparison is None else "\n".join(comparison_markdown(found.comparison))
+        console.write([as_markdown(found.environments, found.title), decided])
     else:
-        console.show(*_tables(found))
+        console.show(*_tables(found), *([] if found.comparison is None else decisions(found.comparison)))
     for note in notes:
         typer.echo(console.printable(note), err=True)
     if problem is not None:

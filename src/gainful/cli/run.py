@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gainful.cli import completion, console, failures, numbers, options
+from gainful.cli.decided import decisions, look_words
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gainful.cli.sweep_progress import SweepProgressLine
+    from gainful.experiments.sequential_comparison import SequentialComparison
     from gainful.experiments.sweep import ExperimentOutcome
 
 _Kept = Annotated[
@@ -59,6 +63,31 @@ def run(
             "cannot run there on the CPU.",
         ),
     ] = "cpu",
+    until_decided: Annotated[
+        bool,
+        typer.Option(
+            "--until-decided",
+            help="Add seeds, as many at a time as the spec says, until it is decided which of every two agents is "
+            "better.",
+        ),
+    ] = False,
+    error: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="With --until-decided: the probability of any wrong decision about equal agents; 0.05 by default.",
+            show_default=False,
+        ),
+    ] = None,
+    max_seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="With --until-decided: seeds after which the rest stays undecided; by default ten times the spec's.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: options.AsJson = False,
     max_memory: options.MaxMemory = None,  # noqa: ARG001
     debug: failures.Debug = False,  # noqa: ARG001
@@ -68,33 +97,52 @@ def run(
     \b
     gainful run quickstart
     gainful run study.toml --out results/study --jobs 8
+    gainful run study.toml --until-decided --error 0.01
     """  # noqa: D301
     from gainful.cli.sweep_progress import SweepProgressLine
+    from gainful.errors import InvalidArgumentError
     from gainful.experiments.sweep import run_experiment
+    from gainful.experiments.until_decided import run_until_decided
 
+    for name, value in (("--error", error), ("--max-seeds", max_seeds)):
+        if value is not None and not until_decided:
+            raise InvalidArgumentError(
+                name, value, hint="add --until-decided", problem=f"{name} has an effect only with --until-decided"
+            )
     watcher = SweepProgressLine()
+    given: dict[str, Any] = {
+        "jobs": jobs,
+        "dask": dask,
+        "timeout": timeout,
+        "tries": tries,
+        "fail_fast": fail_fast,
+        "checkpoint_every": checkpoint_every,
+        "watcher": watcher,
+        "device": device,
+    }
+    comparison = None
     try:
-        outcome = run_experiment(
-            spec,
-            out,
-            jobs=jobs,
-            dask=dask,
-            timeout=timeout,
-            tries=tries,
-            fail_fast=fail_fast,
-            checkpoint_every=checkpoint_every,
-            watcher=watcher,
-            device=cast(Any, device),
-        )
+        if until_decided:
+            level = 0.05 if error is None else error
+            tell = partial(_tell_look, watcher)
+            found = run_until_decided(spec, out, error=level, max_seeds=max_seeds, on_look=tell, **given)
+            outcome, comparison = found.experiment, found.to_json()
+        else:
+            outcome = run_experiment(spec, out, **given)
     finally:
         watcher.end()
-    _report(outcome, as_json)
+    _report(outcome, as_json, comparison)
     if outcome.stopped and not outcome.failures:
         return failures.INTERRUPTED
     return failures.FAILED if outcome.failures else 0
 
 
-def _report(outcome: ExperimentOutcome, as_json: bool) -> None:
+def _tell_look(watcher: SweepProgressLine, comparison: SequentialComparison) -> None:
+    watcher.end()
+    _note(look_words(comparison))
+
+
+def _report(outcome: ExperimentOutcome, as_json: bool, comparison: dict[str, Any] | None) -> None:
     from gainful.experiments.aggregates import summary
     from gainful.experiments.results import results
     from gainful.progress import duration
@@ -111,10 +159,11 @@ def _report(outcome: ExperimentOutcome, as_json: bool) -> None:
             "seconds": outcome.seconds,
             "failures": list(outcome.failures),
             "summary": [] if table is None else records(table),
+            "comparison": comparison,
         }
         console.write([json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False), "\n"])
     elif table is not None:
-        console.show(summary_table(table))
+        console.show(summary_table(table), *([] if comparison is None else decisions(comparison)))
     _print_failures(list(outcome.failures))
     made = f"{outcome.ran:,} of them made by this call in {duration(outcome.seconds)}" if outcome.ran else "none new"
     _note(f"{outcome.finished:,} of {outcome.planned:,} runs are stored in {outcome.folder}, {made}")

@@ -307,8 +307,17 @@ class Store:
     @property
     def title(self) -> str:
         """The title of the last spec."""
-        found = self._rows("SELECT value FROM meta WHERE key = 'title'")
+        return self.fact("title")
+
+    def fact(self, key: str) -> str:
+        """A text of the table `meta`; empty if there is none."""
+        found = self._rows("SELECT value FROM meta WHERE key = ?", key)
         return str(found[0][0]) if found else ""
+
+    def keep_fact(self, key: str, value: str) -> None:
+        """Store a text in the table `meta`, in place of the one that was there."""
+        with self.transaction():
+            self._insert("meta", "INSERT OR REPLACE", key=key, value=value)
 
     @property
     def spec_text(self) -> str:

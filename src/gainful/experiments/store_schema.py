@@ -11,7 +11,7 @@ runs            one row per finished run; `data` is a packed result (`gainful.ex
 environments    what is known of each environment: gain, where it comes from, span
 failures        one row per try that failed, with its traceback
 specs           the texts that were run, in order
-meta            the title of the last spec, and a checksum of the schema
+meta            the title of the last spec, what `run_until_decided` has decided, and a checksum of the schema
 
 Every row has a checksum of its other columns, except that `data` has one of its own, `data_checksum`, which the row's
 covers. Version 1 had no checksums and no `extra`.

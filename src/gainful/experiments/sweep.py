@@ -261,14 +261,14 @@ def run_experiment(
         raise InvalidArgumentError("device", device, '"cpu", "cuda" or "auto"')
     asked = spec if isinstance(spec, Spec) else read_spec(spec)
     folder = Path(out) if out is not None else Path("results") / asked.name
-    with _locked(folder), Store.open(folder) as store:
+    with locked_folder(folder), Store.open(folder) as store:
         sweep = _SweepRunner(asked, folder, store, watcher or SilentWatcher(), tries, fail_fast, checkpoint_every)
         sweep.device = device
         return sweep.run(jobs, dask, timeout)
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked_folder(folder: Path) -> Iterator[None]:
     """Only one process writes at a time; the lock of a process that died is free."""
     try:
         with contextlib.suppress(FileExistsError):

@@ -23,6 +23,7 @@ from gainful.experiments.auditing import read_audits
 from gainful.experiments.execution import evenly_in_log
 from gainful.experiments.foreign_names import on_points
 from gainful.experiments.store import Store
+from gainful.experiments.until_decided import stored_comparison
 from gainful.experiments.wire_format import unpack
 from gainful.plot.centres import CURVE_COLUMNS
 from gainful.report.content import Curves, Environment, Group, Report, RunRecord, plain_value
@@ -110,6 +111,7 @@ def collect(folder: str | Path) -> Report:
             facts.first,
             facts.last,
             read_audits(store.path.parent),
+            stored_comparison(store),
         )
 
 

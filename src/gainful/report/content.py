@@ -108,6 +108,8 @@ class Report:
     last_finished: float
     audit: dict[str, Any] | None = None
     """What `gainful audit` stored in the folder."""
+    comparison: dict[str, Any] | None = None
+    """What `gainful run --until-decided` decided."""
 
     def to_json(self, *, with_curves: bool = False) -> dict[str, Any]:
         """Everything as plain values at full precision; None if a number is unknown."""
@@ -128,6 +130,7 @@ class Report:
             "progress": self.progress,
             "failures": self.failures,
             "audit": self.audit,
+            "comparison": self.comparison,
             "spec": self.spec,
         }
 

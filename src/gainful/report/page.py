@@ -14,6 +14,7 @@ from typing import Any
 from gainful.report import tables
 from gainful.report.audit_section import audit_section
 from gainful.report.collect import collect
+from gainful.report.comparison_section import comparison_section
 from gainful.report.content import Report
 from gainful.report.environment_section import chart, environment_section
 from gainful.report.live_note import LiveNote, live_note
@@ -77,6 +78,7 @@ def page(report: Report, live: LiveNote | None = None) -> str:
 </header>
 {_tools(report)}
 {sections}
+{"" if report.comparison is None else comparison_section(report.comparison)}
 {_profile(report)}
 {"" if report.audit is None else audit_section(report.audit)}
 {_origin(report)}
@@ -95,6 +97,7 @@ def page(report: Report, live: LiveNote | None = None) -> str:
 
 def _links(report: Report) -> str:
     links = [(f"env-{i}", e.label) for i, e in enumerate(report.environments)]
+    links += [("comparison", "Who is better")] if report.comparison is not None else []
     links += [("profile", "Performance profile")] if len(profile_factors(report)) > 1 else []
     links += [("audit", "Audit")] if report.audit is not None else []
     links += [("origin", "Spec and provenance")]

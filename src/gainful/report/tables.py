@@ -99,11 +99,11 @@ def mark(row: dict[str, Any]) -> str:
 
 def markdown(environments: Sequence[Environment], title: str) -> str:
     """All headline tables as Markdown."""
-    lines = [f"# {_inline(title)}", ""] if title else []
+    lines = [f"# {inline(title)}", ""] if title else []
     for environment in environments:
         columns = headline(environment)
-        lines += [f"## {_inline(environment.label)}", "", f"{_inline(subtitle(environment))}", ""]
-        cells = [[_inline(c.head), *map(_inline, c.texts)] for c in columns]
+        lines += [f"## {inline(environment.label)}", "", f"{inline(subtitle(environment))}", ""]
+        cells = [[inline(c.head), *map(inline, c.texts)] for c in columns]
         widths = [max(3, *map(len, column)) for column in cells]
         for i in range(len(columns[0].texts) + 1):
             row = [
@@ -115,7 +115,7 @@ def markdown(environments: Sequence[Environment], title: str) -> str:
                 rules = ("-" * (w - 1) + (":" if c.numeric else "-") for c, w in zip(columns, widths, strict=True))
                 lines.append("| " + " | ".join(rules) + " |")
         said = " ".join("".join(lead.sentence) for lead in leads(environment))
-        lines += ["", *(part for text in (said, about_measure(environment)) if text for part in (_inline(text), ""))]
+        lines += ["", *(part for text in (said, about_measure(environment)) if text for part in (inline(text), ""))]
     return "\n".join(lines)
 
 
@@ -154,7 +154,7 @@ def _gain(environment: Environment) -> str:
     return computed[1] if computed else f"{environment.gain:.6g}"
 
 
-def _inline(text: str) -> str:
+def inline(text: str) -> str:
     """The text on one line, with all Markdown markup escaped."""
     plain = " ".join(text.split())
     return "".join("\\" + c if c in "\\`*_{}[]<>|#$~" else c for c in plain)
