@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from gainful.experiments.run_frames import summary
     from gainful.experiments.sweep import run_experiment
     from gainful.experiments.tune import tune
+    from gainful.experiments.until_decided import run_until_decided
     from gainful.live.durable_agent import DurableAgent
     from gainful.live.logs import fit_log
     from gainful.live.opening import open_agent
@@ -133,6 +134,7 @@ _HOME = {
     "fit_log": "gainful.live.logs",
     "open_agent": "gainful.live.opening",
     "run_experiment": "gainful.experiments.sweep",
+    "run_until_decided": "gainful.experiments.until_decided",
     "tune": "gainful.experiments.tune",
     "Run": "gainful.simulation.run",
     "simulate": "gainful.simulation.simulate",
@@ -204,6 +206,7 @@ __all__ = [
     "relative_value_iteration",
     "results",
     "run_experiment",
+    "run_until_decided",
     "scopt",
     "sensitivity",
     "set_max_memory",

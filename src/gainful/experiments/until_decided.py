@@ -122,13 +122,15 @@ def run_until_decided(
     Examples
     --------
     >>> import tempfile
+    >>> import gainful as gf
     >>> from gainful.experiments.spec import read_spec
-    >>> agents = [{"name": "psrl"}, {"name": "fixed"}]
-    >>> spec = {"horizon": 300, "seeds": 8, "environments": [{"name": "riverswim"}], "agents": agents}
+    >>> agents = [{"name": "fixed", "label": "at random"}, {"name": "fixed", "label": "stay"}]
+    >>> agents[1]["parameters"] = {"policy": [0, 0, 0]}
+    >>> spec = {"horizon": 100, "seeds": 8, "environments": [{"name": "toy3d"}], "agents": agents}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     found = run_until_decided(read_spec(spec), folder, jobs=1)
+    ...     found = gf.run_until_decided(read_spec(spec), folder, max_seeds=16, jobs=1)
     >>> [pair.sentence for pair in found.comparison.pairs]
-    ['psrl is better than fixed (8 seeds)']
+    ['at random is better than stay (8 seeds)']
     """
     asked = spec if isinstance(spec, Spec) else read_spec(spec)
     folder = Path(out) if out is not None else Path("results") / asked.name
