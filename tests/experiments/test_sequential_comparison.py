@@ -81,9 +81,9 @@ def test_the_first_look_decides_as_often_as_an_exact_test_of_its_level() -> None
 
 def test_the_number_of_pairs_that_can_be_equal() -> None:
     def by_enumeration(agents: int, different: int) -> int:
-        counts = set()
+        counts: set[int] = set()
         for groups in np.ndindex(*(agents,) * agents):
-            equal = sum(groups[i] == groups[j] for i, j in combinations(range(agents), 2))
+            equal = sum(int(groups[i] == groups[j]) for i, j in combinations(range(agents), 2))
             if equal <= agents * (agents - 1) // 2 - different:
                 counts.add(equal)
         return max(counts)

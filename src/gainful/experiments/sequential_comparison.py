@@ -8,13 +8,14 @@ the American Statistical Association 81) bound on how many pairs can still be eq
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gainful.errors import InvalidArgumentError
 from gainful.experiments.sequential_test import Floats, PairTest, SequentialDesign, SignFlips
@@ -102,7 +103,7 @@ class SequentialComparison:
 
 
 def compare_sequentially(
-    values: Mapping[str, Mapping[str, Sequence[float]]],
+    values: Mapping[str, Mapping[str, ArrayLike]],
     design: SequentialDesign,
     *,
     larger_is_better: Iterable[str] = (),
@@ -191,7 +192,7 @@ class _StepDown:
 
     def __init__(
         self,
-        values: Mapping[str, Mapping[str, Sequence[float]]],
+        values: Mapping[str, Mapping[str, ArrayLike]],
         design: SequentialDesign,
         larger_is_better: frozenset[str],
     ) -> None:
@@ -264,7 +265,7 @@ class _StepDown:
         return SequentialComparison(self.design, decisions, self.interims, self.used)
 
 
-def _checked(numbers: Sequence[float], agent: str, negate: bool) -> Floats:
+def _checked(numbers: ArrayLike, agent: str, negate: bool) -> Floats:
     found = np.asarray(numbers, dtype=np.float64)
     if found.ndim != 1 or not np.isfinite(found).all():
         raise InvalidArgumentError("values", problem=f"the values of {agent} are not a list of finite numbers")
