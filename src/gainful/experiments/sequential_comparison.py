@@ -164,7 +164,7 @@ def compare_sequentially(
 
 
 @dataclass
-class _Pair:
+class _PairUnderTest:
     """A pair under test; the sign of its differences says who is better."""
 
     environment: str
@@ -205,7 +205,7 @@ class _StepDown:
         }
         flips = SignFlips(design)
         self.pairs = [
-            _Pair(environment, pair, PairTest(flips))
+            _PairUnderTest(environment, pair, PairTest(flips))
             for environment, agents in self.values.items()
             for pair in combinations(agents, 2)
         ]
@@ -217,7 +217,7 @@ class _StepDown:
         self.used = {environment: dict.fromkeys(agents, 0) for environment, agents in self.values.items()}
 
     @property
-    def open_pairs(self) -> list[_Pair]:
+    def open_pairs(self) -> list[_PairUnderTest]:
         return [pair for pair in self.pairs if not pair.decided_at]
 
     def can_look(self) -> bool:
