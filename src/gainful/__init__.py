@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gainful.agents.epsilon_greedy_q import EpsilonGreedyQ
     from gainful.agents.files import load_agent
     from gainful.agents.fixed import Fixed
+    from gainful.agents.imed_rl import IMEDRL
     from gainful.agents.kl_scal_plus import KLSCALPlus
     from gainful.agents.kl_ucrl import KLUCRL
     from gainful.agents.learned_policy import LearnedPolicy, learned_policy
@@ -107,6 +108,7 @@ _HOME = {
     "Discretized": "gainful.agents.discretized",
     "Fixed": "gainful.agents.fixed",
     "MBIEEB": "gainful.agents.mbie_eb",
+    "IMEDRL": "gainful.agents.imed_rl",
     "OptPSRL": "gainful.agents.opt_psrl",
     "PSRL": "gainful.agents.psrl",
     "UCBVI": "gainful.agents.ucbvi",
@@ -143,6 +145,7 @@ _HOME = {
 _MODULES = ("audit", "environments", "errors", "live", "planning", "plot", "problems", "theory")
 
 __all__ = [
+    "IMEDRL",
     "KLUCRL",
     "MBIEEB",
     "MDP",

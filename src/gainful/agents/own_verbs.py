@@ -6,8 +6,9 @@ import inspect
 from typing import Any
 
 from gainful.agents.episodic import EpisodicAgent
+from gainful.agents.imed_rl import IMEDRL
 from gainful.agents.partitioned import PartitionedAgent
-from gainful.agents.stepwise import OWN_RULE, StepwiseAgent, rule_problem
+from gainful.agents.stepwise import INDEXED, OWN_RULE, StepwiseAgent, rule_problem
 from gainful.errors import InvalidArgumentError, describe
 
 _VERBS = ("act", "observe", "decide", "learn")
@@ -32,7 +33,8 @@ def own_verbs(agent: Any) -> tuple[str, ...]:
     found = []
     if agent.dim:
         found += [verb for verb in _VERBS_ON_POINTS if _is_own(agent, verb, PartitionedAgent)]
-    base = StepwiseAgent if isinstance(agent.core, StepwiseAgent) else EpisodicAgent
+    base: type[Any] = StepwiseAgent if isinstance(agent.core, StepwiseAgent) else EpisodicAgent
+    base = IMEDRL if isinstance(agent.core, IMEDRL) else base
     found += [verb for verb in _VERBS if _is_own(agent.core, verb, base)]
     if sees_steps(agent):
         found.append(OWN_COUNTS)
@@ -50,8 +52,13 @@ def _is_own(agent: Any, verb: str, base: type[Any]) -> bool:
 
 
 def has_own_rule(agent: Any) -> bool:
-    """Whether it is a `StepwiseAgent` with the user's own update."""
-    return isinstance(agent.core, StepwiseAgent) and agent.core.kind == OWN_RULE
+    """Whether it learns by a rule that the common loops do not know: the user's own update, or an index."""
+    return isinstance(agent.core, StepwiseAgent) and agent.core.kind in (OWN_RULE, INDEXED)
+
+
+def chooses_by_index(agent: Any) -> bool:
+    """Whether it computes an index before every decision, as `IMEDRL` does."""
+    return isinstance(agent.core, StepwiseAgent) and agent.core.kind == INDEXED
 
 
 def is_learner(agent: Any) -> bool:

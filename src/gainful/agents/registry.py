@@ -24,6 +24,7 @@ AGENTS: dict[str, tuple[str, str]] = {
     "fixed": ("gainful.agents.fixed", "Fixed"),
     "mbie-eb": ("gainful.agents.mbie_eb", "MBIEEB"),
     "opt-psrl": ("gainful.agents.opt_psrl", "OptPSRL"),
+    "imed-rl": ("gainful.agents.imed_rl", "IMEDRL"),
     "psrl": ("gainful.agents.psrl", "PSRL"),
     "ucbvi": ("gainful.agents.ucbvi", "UCBVI"),
     "kl-ucrl": ("gainful.agents.kl_ucrl", "KLUCRL"),

@@ -15,7 +15,8 @@ from gainful.agents.statistics import Statistics
 from gainful.errors import InvalidArgumentError
 from gainful.rng import draw, uniform
 
-PLANNED, OPTIMISTIC, DIFFERENTIAL, OWN_RULE = 0, 1, 2, 3
+PLANNED, OPTIMISTIC, DIFFERENTIAL, OWN_RULE, INDEXED = 0, 1, 2, 3, 4
+"""The rules; INDEXED agents choose by an index, and have a loop of their own (`simulation.indexed`)."""
 
 
 class LearningTables(NamedTuple):
@@ -149,7 +150,7 @@ def own_function(agent: StepwiseAgent, name: str) -> Any:
 def rule_problem(agent: StepwiseAgent) -> InvalidArgumentError | None:
     """What is wrong with an agent that has no rule to learn by; None if it has one."""
     name, hint = type(agent).__name__, "give the class a function update (docs/howto/own_agent.md)"
-    if agent.kind in (OPTIMISTIC, DIFFERENTIAL):
+    if agent.kind in (OPTIMISTIC, DIFFERENTIAL, INDEXED):
         return None
     if agent.kind != OWN_RULE:
         return InvalidArgumentError(

@@ -6,12 +6,21 @@ import warnings
 from typing import Any
 
 from gainful.agents.episodic import EpisodicAgent
-from gainful.agents.own_verbs import check_can_act, has_own_rule, is_learner, not_a_learner, own_verbs, sees_steps
+from gainful.agents.own_verbs import (
+    check_can_act,
+    chooses_by_index,
+    has_own_rule,
+    is_learner,
+    not_a_learner,
+    own_verbs,
+    sees_steps,
+)
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.agents.plain_learner import PlainLearner, PlainLearnerOnPoints, is_plain
 from gainful.errors import SteppedInPythonWarning
 from gainful.mdp.model import MDP
 from gainful.partition import Partition
+from gainful.simulation.indexed import IndexedSimulation
 from gainful.simulation.own_rule import OwnRuleSimulation, can_be_compiled
 from gainful.simulation.stepped import SteppedSimulation
 from gainful.simulation.tabular import TabularSimulation
@@ -47,6 +56,8 @@ def simulation_class(agent: EpisodicAgent) -> type[TabularSimulation]:
         return SteppedSimulation
     if not has_own_rule(agent):
         return TabularSimulation
+    if chooses_by_index(agent):
+        return IndexedSimulation
     if can_be_compiled(agent):  # type: ignore[arg-type]
         return OwnRuleSimulation
     notice_slow_steps(agent)
@@ -65,6 +76,9 @@ def notice_slow_steps(agent: Any) -> None:
         counts = agent.core.bonus_counts.title
         what, do = f"the counts of {counts} see every step", f"give {counts} a method table(visits)"
         page = "docs/howto/pseudo_counts.md"
+    elif chooses_by_index(agent):
+        what = f"{type(agent.core).__name__} computes an index at every step, and has no compiled loop among points"
+        do, page = "make a finite MDP of the process", "docs/continuous.md"
     else:
         what, do = f"the rule of {type(agent.core).__name__} is not compiled", "put @numba.njit above its functions"
     warnings.warn(

@@ -22,6 +22,14 @@ from gainful.theory.equations import (
     scal_plus_deviation,
     scal_plus_phi,
 )
+from gainful.theory.imed_rl import (
+    SkeletonOptimum,
+    imed_rl_divergence,
+    imed_rl_estimates,
+    imed_rl_index,
+    imed_rl_optimum,
+    imed_rl_skeleton,
+)
 from gainful.theory.kl import binary_kl, c_kl_scal_plus_radius, kinf, kl_scal_plus_radius, klmax, klup
 from gainful.theory.kl_regret import (
     CKLScalPlusTerms,
@@ -60,6 +68,7 @@ __all__ = [
     "KLScalPlusTerms",
     "RegretTerms",
     "SharpTerms",
+    "SkeletonOptimum",
     "asymptotic_slope",
     "authors_bonus",
     "bernstein_bonus",
@@ -67,6 +76,11 @@ __all__ = [
     "c_kl_scal_plus_radius",
     "c_kl_scal_plus_terms",
     "episodes_bound",
+    "imed_rl_divergence",
+    "imed_rl_estimates",
+    "imed_rl_index",
+    "imed_rl_optimum",
+    "imed_rl_skeleton",
     "kinf",
     "kl_scal_plus_radius",
     "kl_scal_plus_terms",
