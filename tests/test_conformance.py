@@ -14,6 +14,7 @@ from gainful.agents import registry as agents
 from gainful.environments import registry as environments
 from gainful.errors import ConformanceError
 from gainful.testing import check_agent, check_environment
+from tests.every_agent import TABULAR_AGENTS
 
 CONTINUOUS = (gf.environments.lqg(), gf.environments.mountain_car())
 REQUIRED: dict[str, Any] = {"span": 2.0, "horizon": 2000, "discount": 0.9, "m": 100, "episode_length": 10}
@@ -32,7 +33,7 @@ def on_states(name: str, mdp: gf.MDP, **more: Any) -> Any:
     return agents.agent_class(name)(mdp.n_states, mdp.n_actions, **options)
 
 
-@pytest.mark.parametrize("name", agents.names())
+@pytest.mark.parametrize("name", TABULAR_AGENTS)
 def test_every_agent_conforms(name: str) -> None:
     check_agent(partial(on_states, name))
 

@@ -10,6 +10,7 @@ import gainful as gf
 from gainful.agents import registry
 from gainful.errors import InvalidArgumentError, UnknownAgentError
 from tests.agents.test_c_scal_plus import wander
+from tests.every_agent import TABULAR_AGENTS
 from tests.test_conformance import REQUIRED
 
 
@@ -18,7 +19,7 @@ def required(name: str) -> dict[str, Any]:
     return {p: REQUIRED[p] for p, value in wanted.items() if value == "required"}
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", TABULAR_AGENTS)
 def test_every_tabular_agent_lives_on_a_partition_as_on_its_cells(name: str) -> None:
     part = gf.Partition.uniform(bins=[3, 2])
     agent = gf.Discretized(name, part, n_actions=3, seed=5, **required(name))

@@ -38,6 +38,8 @@ AGENTS: dict[str, dict[str, Any]] = {
     "count-bonus": {"counts": "modulo:buckets=2"},
     "fixed": {},
     "mbie-eb": {"discount": 0.9, "m": 100},
+    "imed-rl": {},
+    "imed-rl lazy": {"lazy": 0.05},
     "psrl": {},
     "opt-psrl": {"horizon": 1000},
     "ucbvi": {"episode_length": 10, "horizon": 1000},

@@ -26,6 +26,7 @@ from gainful.serve.keys import ADMIN, Keyring, admin_key, derived_key, hashed, n
 from gainful.serve.problem_details import ProblemError, of_error
 from gainful.serve.server import is_loopback
 from gainful.serve.worker_pool import WorkerPool
+from tests.every_agent import ALL_AGENTS
 from tests.serve.service import CONFIG
 
 
@@ -189,7 +190,7 @@ def test_errors_have_their_status_and_tell_no_path(error: GainfulError, status: 
     assert "secret" not in refused.what
 
 
-@pytest.mark.parametrize("name", [*agents.names(), *agents.continuous_names()])
+@pytest.mark.parametrize("name", ALL_AGENTS)
 def test_every_agent_can_be_shown(name: str, tmp_path: Path) -> None:
     needed = agents.describe(name).parameters
     cells = {"bins": [3], "low": [0.0], "high": [1.0], "outside": "error"}
