@@ -47,6 +47,8 @@ class IndexTables(NamedTuple):
     """(1,) the steps observed before the plan in force; -1 if there is none."""
     lazy: float
     """The share of steps after which a plan is made again."""
+    decisions: Any
+    """(n,) the actions chosen after 0, 1, … steps, if they are kept; empty if not."""
     key: Key
     """The agent's own draws."""
 
@@ -145,6 +147,8 @@ class IMEDRL(StepwiseAgent):
         rows = S if S <= MOST_EXACT_STATES else 1
         self._system = np.zeros((rows, S + 1))
         self._room = IndexRoom(np.zeros(S), np.zeros(self.n_actions), np.zeros(self.n_actions))
+        self.decisions: NDArray[np.int32] = np.empty(0, dtype=np.int32)
+        """Where the first decisions are kept, if it has room: an audit gives it some."""
         self._proven = False
 
     def settings(self) -> dict[str, Any]:
@@ -202,11 +206,11 @@ class IMEDRL(StepwiseAgent):
             The fields of `IndexTables`, in order. The arrays are the agent's own and not copies.
         """
         plan = self.policy, self.bias, self.skeleton_gain, self._system
-        return tuple(self.atoms), plan, tuple(self._room), self.skeleton_planned_at, self.lazy, self.key
+        return tuple(self.atoms), plan, tuple(self._room), self.skeleton_planned_at, self.lazy, self.decisions, self.key
 
     def decide(self, state: int, n: int = 0) -> int:
         """The action of the least index in a valid `state`, after a plan if one is due."""
-        tables = *self.tables()[:5], self.decision_key(n)
+        tables = *self.tables()[:6], self.decision_key(n)
         return int(choose_by_index(self.model(), tables, state, self.t))
 
     def indices(self, state: int) -> NDArray[np.float64]:
@@ -292,7 +296,10 @@ def choose_by_index(model: CountedModel, tables: IndexTables, s: int, t: int) ->
             plan_on_skeleton(model, by.plan)
             by.planned_at[0] = t
         write_indices(counted, atoms, plan.bias, s, room)
-    return least_index(room.index, uniform(draw(by.key, np.uint64(2 * t))))
+    action = least_index(room.index, uniform(draw(by.key, np.uint64(2 * t))))
+    if t < by.decisions.size:
+        by.decisions[t] = action
+    return action
 
 
 @kernel

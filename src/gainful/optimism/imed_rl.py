@@ -23,7 +23,7 @@ from gainful.planning.skeleton import CountedModel, estimated_value, mean_of
 
 MOST_ATOMS = 32
 """Different rewards of a pair that are kept apart."""
-MOST_STEPS = 100
+MOST_DUAL_STEPS = 100
 """Steps of the search for λ; about eight are usual."""
 DUAL_PRECISION = 1e-13
 """The length of a step at which λ is found. K is flat there, so that its own error is of the order of its square."""
@@ -136,7 +136,7 @@ def divergence(values: Any, weights: Any, law: Any, bias: Any, needed: float, to
     """
     scale, closed = 1.0 / (top - needed), weights[values.size - 1] == 0.0
     low, high, dual, step, steps = 0.0, 1.0, 0.0, 1.0, 0
-    while abs(step) > DUAL_PRECISION and steps < MOST_STEPS:
+    while abs(step) > DUAL_PRECISION and steps < MOST_DUAL_STEPS:
         first, second = slopes(values, weights, law, bias, needed, scale, dual)
         if first > 0.0:
             low = dual

@@ -23,7 +23,7 @@ ITERATED_PRECISION = 1e-7
 """The span of the last change, in units of r_max, at which iterated values are good enough."""
 MOST_SWEEPS = 3_000
 SKELETON_DAMPING = 0.9
-LARGE = 1e300
+ANY_DIFFERENCE = 1e300
 """More than any difference of two values."""
 
 
@@ -175,7 +175,7 @@ def plan_on_skeleton(model: CountedModel, plan: SkeletonPlan) -> None:
     """
     model, plan = CountedModel(*model), SkeletonPlan(*plan)
     bias, residual, exact = plan.bias, plan.system[0], plan.bias.size <= MOST_EXACT_STATES
-    tie = LARGE if exact else 0.0  # the actions kept are those of the last plan that are still in the skeleton
+    tie = ANY_DIFFERENCE if exact else 0.0  # the actions kept are those of the last plan that are still in the skeleton
     again, rounds = True, 0
     improve(model, plan, tie, residual)
     while again and rounds < (MOST_ROUNDS if exact else MOST_SWEEPS):

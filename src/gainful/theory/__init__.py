@@ -23,7 +23,6 @@ from gainful.theory.equations import (
     scal_plus_phi,
 )
 from gainful.theory.imed_rl import (
-    SkeletonOptimum,
     imed_rl_divergence,
     imed_rl_estimates,
     imed_rl_index,
@@ -68,7 +67,6 @@ __all__ = [
     "KLScalPlusTerms",
     "RegretTerms",
     "SharpTerms",
-    "SkeletonOptimum",
     "asymptotic_slope",
     "authors_bonus",
     "bernstein_bonus",

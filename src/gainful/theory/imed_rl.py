@@ -6,21 +6,12 @@ seen, of reward r_max/2 and a uniform next state, counts in every pair, as in th
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gainful.theory.kl import kinf
 
 Floats = NDArray[np.float64]
-
-
-class SkeletonOptimum(NamedTuple):
-    """The optimal gain and bias of an estimated MDP restricted to its skeleton; the bias is 0 in state 0."""
-
-    gain: float
-    bias: Floats
 
 
 def imed_rl_estimates(transitions: ArrayLike, reward_sums: ArrayLike, reward_max: float) -> tuple[Floats, Floats]:
@@ -75,7 +66,7 @@ def imed_rl_skeleton(visits: ArrayLike, allowed: ArrayLike | None = None) -> NDA
     return kept if allowed is None else kept & np.asarray(allowed, dtype=bool)
 
 
-def imed_rl_optimum(rewards: ArrayLike, rows: ArrayLike, skeleton: ArrayLike) -> SkeletonOptimum:
+def imed_rl_optimum(rewards: ArrayLike, rows: ArrayLike, skeleton: ArrayLike) -> tuple[float, Floats]:
     """The optimal gain and bias of an MDP whose rows are all positive, restricted to some actions: policy iteration.
 
     Each policy is evaluated by a linear system, g + h(s) - p̂·h = r̂ with h(0) = 0.
@@ -91,12 +82,14 @@ def imed_rl_optimum(rewards: ArrayLike, rows: ArrayLike, skeleton: ArrayLike) ->
 
     Returns
     -------
-    SkeletonOptimum
+    gain : float
+    bias : ndarray of shape (S,)
+        0 in state 0.
 
     Examples
     --------
-    >>> found = imed_rl_optimum([[0.2, 0.6]], [[[1.0], [1.0]]], [[True, True]])
-    >>> found.gain, found.bias.tolist()
+    >>> gain, bias = imed_rl_optimum([[0.2, 0.6]], [[[1.0], [1.0]]], [[True, True]])
+    >>> gain, bias.tolist()
     (0.6, [0.0])
     """
     r, p, mask = np.asarray(rewards), np.asarray(rows), np.asarray(skeleton, dtype=bool)
@@ -112,7 +105,7 @@ def imed_rl_optimum(rewards: ArrayLike, rows: ArrayLike, skeleton: ArrayLike) ->
         if not better.any():
             break
         actions = np.where(better, values.argmax(axis=1), actions)
-    return SkeletonOptimum(gain, bias)
+    return gain, bias
 
 
 def imed_rl_divergence(
