@@ -16,6 +16,7 @@ from gainful.agents.files import AGENT_FILE, agent_state
 from gainful.agents.statistics import Statistics
 from gainful.archive import write_archive
 from gainful.errors import InvalidAgentError, InvalidArgumentError
+from gainful.experiments.agent_factory import AgentFactory
 from gainful.optimism.imed_rl import MOST_ATOMS
 from gainful.simulation.transition_table import TabularStepper
 from gainful.theory import (
@@ -183,8 +184,19 @@ def test_nothing_is_claimed_before_the_data_prove_that_every_policy_visits_every
     agent.observe(0, 0, 0.0, 1)
     assert agent.guarantee.holds
     assert "every policy visits every state" in agent.guarantee.assumptions
-    lazy = gf.IMEDRL(2, 1, lazy=0.01)
+    lazy = gf.IMEDRL(2, 1, lazy=0.01, ergodic=True)
     assert "lazy is 0.01" in str(lazy.guarantee)
+
+
+def test_a_model_says_whether_it_is_ergodic() -> None:
+    assert gf.IMEDRL.for_mdp(gf.environments.riverswim_ergodic(6)).guarantee.holds
+    assert "the model is not ergodic" in str(gf.IMEDRL.for_mdp(RIVER).guarantee)
+    factory = AgentFactory("imed-rl", RIVER, None, 0, 100, None, {})
+    assert factory.make().settings()["ergodic"] is False
+    assert "riverswim is not ergodic" in factory.note
+    told = AgentFactory("imed-rl", RIVER, None, 0, 100, None, {"ergodic": True})
+    assert told.make().guarantee.holds
+    assert not told.note
 
 
 def test_a_pair_with_very_many_rewards_keeps_their_mean_and_claims_nothing() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import inspect
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,12 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from gainful._compiled import kernel
 from gainful.agents.episodic import one_hot
 from gainful.agents.guarantee import Guarantee
-from gainful.agents.observed_graph import observed_avoidable_state
+from gainful.agents.observed_graph import known_to_be_ergodic, observed_avoidable_state
 from gainful.agents.saved_arrays import check_saved
 from gainful.agents.stepwise import INDEXED, StepwiseAgent
 from gainful.arguments import finite
 from gainful.errors import InvalidArgumentError
 from gainful.machine import check_table_size
+from gainful.mdp.model import MDP
 from gainful.optimism.imed_rl import (
     MOST_ATOMS,
     IndexRoom,
@@ -68,8 +70,8 @@ class IMEDRL(StepwiseAgent):
 
     **It is made for ergodic MDPs, in which every policy visits every state.** In others it may stop exploring for good:
     on Maillard's RiverSwim of six states, which is not ergodic, it loses about one run in eight entirely, with a median
-    regret of 141 and a mean of 100,000 after a million steps. So it promises nothing until what it has observed proves
-    that its MDP is ergodic (`guarantee`). `gf.is_ergodic(mdp)` tells it beforehand, if there is a model.
+    regret of 141 and a mean of 100,000 after a million steps. So it promises nothing (`guarantee`) unless `ergodic` is
+    True or the transitions that it has observed prove that its MDP is ergodic. `for_mdp` asks the model.
 
     Public implementations maximise E ln(B - δx) instead, with B = r_max + max h, and leave out the term -ln B: their K
     is too large by ln B, so that they explore too little, and their regret is linear in some runs. This one computes
@@ -91,6 +93,9 @@ class IMEDRL(StepwiseAgent):
         After a plan at step t, plan again after step (1 + lazy)·t only. 0 plans before every decision, as the theorem
         assumes; 0.002 lost as much within noise where we measured it, and is several times faster where planning is
         slow.
+    ergodic : bool, optional
+        Whether every policy visits every state, if you know (`gf.is_ergodic`). By default that is not known, and it is
+        left to the data to prove it.
 
     Notes
     -----
@@ -103,13 +108,12 @@ class IMEDRL(StepwiseAgent):
     Examples
     --------
     >>> import gainful as gf
-    >>> mdp = gf.environments.riverswim_ergodic(6)
-    >>> agent = gf.IMEDRL.for_mdp(mdp)
-    >>> print(agent.guarantee)  # doctest: +ELLIPSIS
-    no guarantee: what was observed does not prove that every policy visits every state ...
-    >>> run = gf.simulate(agent, mdp, horizon=10_000, seed=1)
-    >>> agent.guarantee.holds
+    >>> gf.IMEDRL.for_mdp(gf.environments.riverswim_ergodic(6)).guarantee.holds
     True
+    >>> print(gf.IMEDRL.for_mdp(gf.environments.riverswim(6)).guarantee)  # doctest: +ELLIPSIS
+    no guarantee: the model is not ergodic: some policy never visits some state; ...
+    >>> print(gf.IMEDRL(n_states=6, n_actions=2).guarantee)  # doctest: +ELLIPSIS
+    no guarantee: what was observed does not prove that every policy visits every state ...
     """
 
     kind = INDEXED
@@ -125,15 +129,18 @@ class IMEDRL(StepwiseAgent):
         seed: int = 0,
         allowed: ArrayLike | None = None,
         lazy: float = 0.0,
+        ergodic: bool | None = None,
     ) -> None:
         super().__init__(
             n_states, n_actions, reward_max=reward_max, reward_min=reward_min, delta=delta, seed=seed, allowed=allowed
         )
         if not (finite(lazy) and 0.0 <= lazy <= 1.0):
             raise InvalidArgumentError("lazy", lazy, "a number in [0, 1]", "0 plans before every decision")
+        if ergodic not in (None, True, False):
+            raise InvalidArgumentError("ergodic", ergodic, "True, False, or None if you do not know")
         pairs, S = self.n_states * self.n_actions, self.n_states
         check_table_size("n_states", S, self.n_actions, 16.0 * MOST_ATOMS + 100.0, "IMED-RL, with its reward laws,")
-        self.lazy = float(lazy)
+        self.lazy, self.ergodic = float(lazy), None if ergodic is None else bool(ergodic)
         self.atoms = new_atoms(pairs, self.reward_range)
         """The reward law of every pair."""
         self.policy: NDArray[np.int64] = self.allowed.argmax(axis=1)
@@ -151,9 +158,35 @@ class IMEDRL(StepwiseAgent):
         """Where the first decisions are kept, if it has room: an audit gives it some."""
         self._proven = False
 
+    @classmethod
+    def for_mdp(cls, mdp: MDP, **parameters: Any) -> Self:
+        """Make an agent for a model, as all agents are; whether it is `ergodic` is the model's too, unless it is given.
+
+        Parameters
+        ----------
+        mdp : MDP
+            The model.
+        **parameters
+            The other arguments of the agent.
+
+        Returns
+        -------
+        IMEDRL
+            A new agent.
+
+        Examples
+        --------
+        >>> import gainful as gf
+        >>> gf.IMEDRL.for_mdp(gf.environments.riverswim(6)).settings()["ergodic"]
+        False
+        """
+        if "ergodic" in inspect.signature(cls).parameters and isinstance(mdp, MDP):
+            parameters.setdefault("ergodic", known_to_be_ergodic(mdp))
+        return super().for_mdp(mdp, **parameters)
+
     def settings(self) -> dict[str, Any]:
         """The arguments that recreate this agent."""
-        return {**super().settings(), "lazy": self.lazy}
+        return {**super().settings(), "lazy": self.lazy, "ergodic": self.ergodic}
 
     @property
     def guarantee(self) -> Guarantee:
@@ -173,8 +206,10 @@ class IMEDRL(StepwiseAgent):
             return f"lazy is {self.lazy:g}, the theorem needs 0"
         if np.any(self.atoms.number == MOST_ATOMS):
             return f"a pair had {MOST_ATOMS} different rewards or more, and its reward law is not kept exactly"
-        if self._proven:
+        if self._proven or self.ergodic:
             return ""
+        if self.ergodic is False:
+            return f"the model is not ergodic: some policy never visits some state; {LOST_RUNS}"
         state, reason = observed_avoidable_state(self.statistics, self.allowed)
         self._proven = not reason and state is None
         if self._proven:

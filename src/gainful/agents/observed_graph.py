@@ -1,4 +1,4 @@
-"""What the transitions that were observed prove about the MDP that they come from."""
+"""Whether every policy visits every state: what a model says, and what the transitions observed prove."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.agents.statistics import Statistics
-from gainful.mdp.ergodicity import avoidable_state
+from gainful.errors import TooLargeError
+from gainful.mdp.ergodicity import avoidable_state, is_ergodic
 from gainful.mdp.model import MDP
 
 MOST_WORK = 100_000_000
@@ -45,3 +46,21 @@ def observed_avoidable_state(statistics: Statistics, allowed: NDArray[np.bool_])
     indptr = np.concatenate([[0], np.cumsum(seen["length"])])
     model = MDP.from_rows(indptr, seen["next_state"], p, np.zeros(allowed.shape))
     return avoidable_state(model), ""
+
+
+def known_to_be_ergodic(mdp: MDP) -> bool | None:
+    """Whether a model is ergodic; None if it is too large to find out.
+
+    Parameters
+    ----------
+    mdp : MDP
+        The model.
+
+    Returns
+    -------
+    bool or None
+    """
+    try:
+        return is_ergodic(mdp)
+    except TooLargeError:
+        return None

@@ -64,7 +64,7 @@ class AgentFactory:
         self.span_is_oracle = False
         """Whether the agent is given the model's own span, which a learner cannot know."""
         self.note = ""
-        """What the user should know about the cells; empty if there is nothing."""
+        """What the user should know about the cells, or the agent; empty if there is nothing."""
         self.options = self._options()
 
     @classmethod
@@ -143,6 +143,8 @@ class AgentFactory:
             options |= self._cells(known)
         else:
             self._refuse_bins()
+        if "ergodic" in known and "ergodic" not in self.given:
+            options["ergodic"] = self._ergodic()
         return {**options, **given}
 
     def _foreign_options(self) -> dict[str, Any]:
@@ -171,6 +173,19 @@ class AgentFactory:
         cells = self.among_points and is_tabular(self.name)
         options = {p: value for p, value in facts.items() if p in named or open_ended or (cells and p == "partition")}
         return {**options, **self.given}
+
+    def _ergodic(self) -> bool | None:
+        """Whether every policy visits every state of the model; None if there is no model, or it is too large."""
+        from gainful.agents.observed_graph import known_to_be_ergodic
+        from gainful.mdp.model import MDP
+
+        found = known_to_be_ergodic(self.environment) if isinstance(self.environment, MDP) else None
+        if found is False:
+            self.note = (
+                f"{self.title} is not ergodic, and {self.name} was made for processes in which every policy visits "
+                "every state: it may stop exploring for good and lose the whole run; try kl-scal-plus"
+            )
+        return found
 
     def _refuse_span(self) -> None:
         if self.span not in (None, AUTO):
