@@ -1,8 +1,17 @@
 """Many runs and large models on one GPU: steps per second, traces and regret against the CPU's, and times of `solve`.
 
-`python benchmarks/gpu.py [SECTION ...] [--folder FOLDER]` needs an NVIDIA GPU and `gainful[cuda]`. The sections are
-`speed`, `traces`, `solve` (the first three by default) and `million`, which makes the million runs of the picture in
-docs/gpu.md and writes their histograms to `regret_of_a_million_runs.csv` in the folder.
+    python benchmarks/gpu.py [PART ...] [--quick | --record]
+
+needs an NVIDIA GPU and `gainful[cuda]`.
+
+speed        steps per second of every agent, without compilation
+profile      where the time goes: listing the runs whose episode is over, planning for them, and steps
+traces       how many runs have the rewards, the episodes and the plans of the CPU
+solve        `solve` and `relative_value_iteration` against the CPU as a user gets it, 3.2·10⁸ transitions
+one_thread   the same for `solve` with one thread of the CPU
+billion      `solve` with 10⁹ transitions: 12 GB on the GPU, and 40 GB on the CPU while the model is built
+experiment   `run_experiment` with 1,000 seeds on the GPU, by this process and by Dask, against the local pool
+million      the million runs of the picture in docs/gpu.md; it writes docs/images/regret_of_a_million_runs.csv
 """
 
 from __future__ import annotations
@@ -11,6 +20,7 @@ import csv
 import hashlib
 import multiprocessing
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -20,11 +30,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gainful as gf
+from gainful.experiments.spec import read_spec
+from gainful.experiments.store import Store
+from gainful.experiments.wire_format import unpack
 from gainful.simulation.summary import RunSummary, bin_edges
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.parts import run_parts
 
 RIVER, BERNOULLI = gf.environments.riverswim(6), gf.environments.riverswim(6, reward_law="bernoulli")
 GARNET, LQG = gf.environments.garnet(200, 4, 8), gf.environments.lqg()
 PLAN_FIELDS = ("gain_low", "gain_high", "span", "sweeps")
+HISTOGRAMS = Path(__file__).parent.parent / "docs" / "images" / "regret_of_a_million_runs.csv"
+QUICK = (2, 20)
+"""Runs and steps of --quick, which numba-cuda's simulator can make."""
+Row = dict[str, Any]
+
+
+def on_card(rows: list[Row]) -> Row:
+    """What is recorded: the name of the GPU and the rows."""
+    from gainful.cuda_device import device_name
+
+    return {"card": device_name(), "rows": rows}
 
 
 class Subject(NamedTuple):
@@ -85,16 +112,67 @@ SUBJECTS = [
 ]
 
 
-def speed(title: str, environment: Any, make: Callable[[int], Any], runs: int, horizon: int) -> RunSummary:
-    """Print the steps per second, without compilation."""
-    points = [10**k for k in range(3, 8) if 10**k <= horizon]
-    gf.simulate_many(make, environment, 100, range(1000), checkpoints=[100], device="cuda", keep="summary")
+# ---------------------------------------------------------------------- speed
+
+
+def summarised(title: str, environment: Any, make: Callable[[int], Any], runs: int, horizon: int) -> RunSummary:
+    """Make runs without keeping them, and print the steps per second; compiling was before."""
+    points = [10**k for k in range(3, 8) if 10**k <= horizon] or [horizon]
+    warm_up = min(100, horizon)
+    gf.simulate_many(
+        make, environment, warm_up, range(min(runs, 1000)), checkpoints=[warm_up], device="cuda", keep="summary"
+    )
     found: RunSummary = gf.simulate_many(
         make, environment, horizon, range(runs), checkpoints=points, device="cuda", keep="summary"
     )
     rate = runs * horizon / found.seconds / 1e9
     print(f"{title}: {runs:,} runs of {horizon:.0e} steps in {found.seconds:.1f} s, {rate:.1f} G steps/s", flush=True)
     return found
+
+
+def speed(quick: bool) -> Row:
+    """Steps per second of every agent."""
+    rows = []
+    for subject in SUBJECTS:
+        runs, horizon = QUICK if quick else subject.timed
+        found = summarised(subject.title, subject.environment, subject.agent, runs, horizon)
+        rows.append({"what": subject.title, "runs": runs, "steps": horizon, "seconds": round(found.seconds, 2)})
+    return on_card(rows)
+
+
+def profile(quick: bool) -> Row:
+    """Seconds of each kind of kernel; waiting for each makes all of it slower than `speed`, by little."""
+    return on_card([profile_of(subject, *(QUICK if quick else subject.timed)) for subject in SUBJECTS])
+
+
+def profile_of(subject: Subject, runs: int, horizon: int) -> Row:
+    """Launch list, plan and steps in turn, and wait for each."""
+    from gainful.cuda_device import cuda
+    from gainful.simulation.device.batch import Batch
+    from gainful.simulation.device.many import DeviceSweep
+    from gainful.simulation.device.runs import FINISHED
+
+    seeds = np.arange(runs, dtype=np.uint64)
+    sweep = DeviceSweep(subject.agent, subject.environment, np.array([horizon]), seeds, False)
+    Batch(sweep.many, seeds[: min(runs, 1000)]).launches()  # compiles
+    batch, seconds, rounds = Batch(sweep.many, seeds), [0.0, 0.0, 0.0], 0
+    launches = batch.launches()
+    cuda.synchronize()
+    while rounds % 16 or not np.all(batch.runs.status.copy_to_host() == FINISHED):
+        for i, launch in enumerate(launches):
+            began = time.perf_counter()
+            launch()
+            cuda.synchronize()
+            seconds[i] += time.perf_counter() - began
+        rounds += 1
+    names = ("listing", "planning", "stepping")
+    row: Row = {"what": subject.title, "runs": runs, "steps": horizon, "rounds": rounds}
+    row |= {name: round(value, 2) for name, value in zip(names, seconds, strict=True)}
+    print(f"{subject.title}: {', '.join(f'{name} {row[name]} s' for name in names)}, {rounds} rounds", flush=True)
+    return row
+
+
+# ---------------------------------------------------------------------- traces
 
 
 class Trace(NamedTuple):
@@ -120,30 +198,30 @@ def on_cpu(job: tuple[int, int, int, int]) -> list[Trace]:
     return [trace_of(run) for run in runs]
 
 
-def compare(i: int, pool: Any) -> None:
+def traces(quick: bool) -> Row:
+    """Every agent on the GPU and on the CPU."""
+    with multiprocessing.get_context("spawn").Pool() as pool:
+        return on_card([compare(i, pool, *(QUICK if quick else SUBJECTS[i].compared)) for i in range(len(SUBJECTS))])
+
+
+def compare(i: int, pool: Any, n: int, horizon: int) -> Row:
     """How many runs of the GPU have the trace of the CPU, and both means of regret."""
-    subject, (n, horizon) = SUBJECTS[i], SUBJECTS[i].compared
-    part = max(1, n // 64)
-    began = time.perf_counter()
-    here = [
-        trace
-        for part_of in pool.map(on_cpu, [(i, k, min(k + part, n), horizon) for k in range(0, n, part)], chunksize=1)
-        for trace in part_of
-    ]
-    middle = time.perf_counter()
-    there = [
-        trace_of(run) for run in gf.simulate_many(subject.agent, subject.environment, horizon, range(n), device="cuda")
-    ]
-    seconds = middle - began, time.perf_counter() - middle
-    traces = sum(a.steps == b.steps for a, b in zip(there, here, strict=True))
-    bits = sum(a.steps == b.steps and a.plans == b.plans for a, b in zip(there, here, strict=True))
-    regrets = [np.array([trace.regret for trace in runs]) for runs in (there, here)]
-    means = " and ".join(f"{r.mean():.2f} ± {r.std(ddof=1) / np.sqrt(n):.2f}" for r in regrets)
-    print(
-        f"{subject.title}: of {n:,} runs of {horizon:.0e} steps {traces:,} have the CPU's rewards and episodes, "
-        f"{bits:,} all bits of its plans; regret {means}; CPU {seconds[0]:.1f} s, GPU {seconds[1]:.1f} s",
-        flush=True,
-    )
+    subject, part = SUBJECTS[i], max(1, n // 64)
+    jobs = [(i, k, min(k + part, n), horizon) for k in range(0, n, part)]
+    here = [trace for found in pool.map(on_cpu, jobs, chunksize=1) for trace in found]
+    runs = gf.simulate_many(subject.agent, subject.environment, horizon, range(n), device="cuda")
+    there = [trace_of(run) for run in runs]
+    equal = [a.steps == b.steps for a, b in zip(there, here, strict=True)]
+    bits = [same and a.plans == b.plans for same, a, b in zip(equal, there, here, strict=True)]
+    row: Row = {"what": subject.title, "runs": n, "steps": horizon, "equal": sum(equal), "bits": sum(bits)}
+    for name, found in (("gpu", there), ("cpu", here)):
+        regret = np.array([trace.regret for trace in found])
+        row[name] = [round(float(regret.mean()), 2), round(float(regret.std(ddof=1) / np.sqrt(n)), 2)]
+    print(row, flush=True)
+    return row
+
+
+# ---------------------------------------------------------------------- planners
 
 
 def large_model(n_states: int, window: int) -> gf.MDP:
@@ -163,24 +241,77 @@ def timed(function: Callable[..., gf.Plan], mdp: gf.MDP, **options: Any) -> tupl
     return function(mdp, **options), time.perf_counter() - began
 
 
-def planners(n_states: int, window: int, precision: float) -> None:
-    """`solve` and `relative_value_iteration` on the GPU, against the CPU of the same machine."""
-    mdp = large_model(n_states, window)
-    for function in (gf.solve, gf.relative_value_iteration):
-        if window and function is gf.relative_value_iteration:
-            continue  # thousands of sweeps
-        there, seconds = min(
-            (timed(function, mdp, precision=precision, device="cuda") for _ in range(2)), key=lambda x: x[1]
-        )
-        here, on_the_cpu = timed(function, mdp, precision=precision)
-        same = np.array_equal(there.bias, here.bias) and there.gain_bounds == here.gain_bounds
-        print(
-            f"{function.__name__}, {n_states:.0e} states, {mdp.n_transitions:.1e} transitions"
-            f"{f' in windows of {window}' if window else ''}: GPU {seconds:.2f} s ({there.sweeps} sweeps), CPU "
-            f"{on_the_cpu:.2f} s ({here.sweeps} sweeps), {on_the_cpu / seconds:.1f} times; gain "
-            f"{there.gain_bounds} and {here.gain_bounds}, {'the same bits' if same else 'other bits'}",
-            flush=True,
-        )
+def against_cpu(name: str, mdp: gf.MDP, window: int, precision: float, threads: int | None = None) -> Row:
+    """A planner on the GPU, the better of two times, and on the CPU, with its own number of threads or this one."""
+    from gainful.machine import available_cores
+
+    function, chosen = getattr(gf, name), {} if threads is None else {"threads": threads}
+    plans = [timed(function, mdp, precision=precision, device="cuda") for _ in range(2)]
+    there, seconds = min(plans, key=lambda found: found[1])
+    here, on_the_cpu = timed(function, mdp, precision=precision, **chosen)
+    row: Row = {
+        "planner": name,
+        "states": mdp.n_states,
+        "window": window,
+        "transitions": mdp.n_transitions,
+        "gpu": round(seconds, 2),
+        "gpu_sweeps": there.sweeps,
+        "cpu": round(on_the_cpu, 2),
+        "cpu_sweeps": here.sweeps,
+        "threads": threads or (available_cores() if name == "solve" else 1),
+        "same_bits": bool(np.array_equal(there.bias, here.bias) and there.gain_bounds == here.gain_bounds),
+    }
+    print(row, there.gain_bounds, here.gain_bounds, flush=True)
+    return row
+
+
+def solve(quick: bool) -> Row:
+    """Both planners, and a model that mixes slowly."""
+    window, precision = (16, 1e-3) if quick else (10_000, 1e-6)
+    rows = [against_cpu("solve", large_model(50 if quick else 10**6, window), window, precision)]
+    mdp = large_model(80 if quick else 10**7, 0)
+    for name in ("solve", "relative_value_iteration"):
+        rows.append(against_cpu(name, mdp, 0, 1e-3 if quick else 1e-8))
+    return on_card(rows)
+
+
+def one_thread(quick: bool) -> Row:
+    """`solve` against one thread of the CPU."""
+    return on_card([against_cpu("solve", large_model(80 if quick else 10**7, 0), 0, 1e-3 if quick else 1e-8, 1)])
+
+
+def billion(quick: bool) -> Row:
+    """`solve` with 10⁹ transitions."""
+    return on_card([against_cpu("solve", large_model(80 if quick else 31_250_000, 0), 0, 1e-3 if quick else 1e-8)])
+
+
+# ---------------------------------------------------------------------- experiments
+
+
+def experiment(quick: bool) -> Row:
+    """The same experiment in the local pool, on the GPU, and by a Dask worker with the GPU: what each stored."""
+    spec = read_spec(
+        {
+            "horizon": 30 if quick else 10**5,
+            "seeds": 2 if quick else 1000,
+            "environments": [{"name": "riverswim"}],
+            "agents": [{"name": "scal-plus", "parameters": {"span": 7.0}}, {"name": "ucrl2b"}],
+        }
+    )
+    ways: dict[str, Row] = {"cpu": {}, "gpu": {"device": "cuda"}, "dask": {"device": "cuda", "dask": "local"}}
+    rows, stored = [], {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, options in ways.items():
+            outcome = gf.run_experiment(spec, Path(folder) / name, **options)
+            with Store.read(Path(folder) / name) as store:
+                stored[name] = {run["run_id"]: unpack(run["data"])[1]["rewards"] for run in store.runs()}
+            equal = sum(np.array_equal(curve, stored["cpu"][i]) for i, curve in stored[name].items())
+            rows.append({"where": name, "runs": outcome.finished, "seconds": round(outcome.seconds, 1), "equal": equal})
+            print(rows[-1], flush=True)
+    return on_card(rows)
+
+
+# ---------------------------------------------------------------------- the picture
 
 
 def write_histograms(found: RunSummary, file: Path) -> None:
@@ -194,42 +325,30 @@ def write_histograms(found: RunSummary, file: Path) -> None:
                 table.writerow([int(step), f"{edges[i]:.6g}", f"{edges[i + 1]:.6g}", int(row[i])])
 
 
-def million(folder: Path) -> None:
+def million(quick: bool) -> Row:
     """The million runs of the picture."""
-    found = speed("SCAL+, RiverSwim-6, deterministic rewards", RIVER, scal_plus, 1_000_000, 10**7)
-    measure = found.expected_regret
+    runs, horizon = QUICK if quick else (1_000_000, 10**7)
+    found = summarised("SCAL+, RiverSwim-6, deterministic rewards", RIVER, scal_plus, runs, horizon)
+    measure, rows = found.expected_regret, []
     for i, step in enumerate(found.steps):
-        tail = [measure.quantile(q)[i] for q in (0.001, 0.05, 0.5, 0.95, 0.999)]
-        print(step, measure.mean[i], measure.standard_error[i], measure.minimum[i], *tail, measure.maximum[i])
-    write_histograms(found, folder / "regret_of_a_million_runs.csv")
+        row = {"steps": int(step), "mean": measure.mean[i], "error": measure.standard_error[i]}
+        row |= {"least": measure.minimum[i], "largest": measure.maximum[i]}
+        row["quantiles"] = [float(measure.quantile(q)[i]) for q in (0.001, 0.05, 0.5, 0.95, 0.999)]
+        rows.append({name: x if isinstance(x, list | int) else float(x) for name, x in row.items()})
+    if not quick:
+        write_histograms(found, HISTOGRAMS)
+    return on_card(rows)
 
 
 def main() -> None:
-    """Print the sections that were asked for."""
+    """Run the parts that were asked for."""
     from gainful.cuda_device import device_name, require_device
 
-    asked = sys.argv[1:]
-    folder = Path(asked[asked.index("--folder") + 1]) if "--folder" in asked else Path()
-    sections = [word for word in asked if word in ("speed", "traces", "solve", "million")] or [
-        "speed",
-        "traces",
-        "solve",
-    ]
     warnings.simplefilter("ignore")
     require_device()
     print(device_name(), flush=True)
-    if "speed" in sections:
-        for subject in SUBJECTS:
-            speed(subject.title, subject.environment, subject.agent, *subject.timed)
-    if "traces" in sections:
-        with multiprocessing.get_context("spawn").Pool() as pool:
-            for i in range(len(SUBJECTS)):
-                compare(i, pool)
-    if "solve" in sections:
-        planners(10**6, 10_000, 1e-6)
-        planners(10**7, 0, 1e-8)
-    if "million" in sections:
-        million(folder)
+    parts = (speed, profile, traces, solve, one_thread, billion, experiment, million)
+    run_parts({part.__name__: part for part in parts})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The picture of docs/gpu.md, from the histograms that `python benchmarks/gpu.py docs/images` wrote on an H200."""
+"""The picture of docs/gpu.md, from the histograms that `python benchmarks/gpu.py million` wrote on an H200."""
 
 from __future__ import annotations
 

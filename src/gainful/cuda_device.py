@@ -50,9 +50,19 @@ MOST_SHARED = 48 * 1024
 
 def require_device() -> Any:
     """The present GPU; an error if there is none."""
+    return _asked_for(cuda.get_current_device)
+
+
+def gpus() -> list[Any]:
+    """All GPUs that CUDA shows to this process, none of which is put to use; an error if there is none."""
+    return list(_asked_for(lambda: cuda.gpus))
+
+
+def _asked_for(question: Callable[[], Any]) -> Any:
+    """What CUDA answers; an error if there is no GPU."""
     try:
         if cuda.is_available():
-            return cuda.get_current_device()
+            return question()
         reason = "no GPU that CUDA can use was found"
     except Exception as error:  # whatever a damaged driver raises
         reason = f"CUDA does not start: {error}"

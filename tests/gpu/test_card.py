@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import gainful as gf
+from gainful.cli.main import run as command_line
+from gainful.experiments.spec import read_spec
+from gainful.experiments.store import Store
+from gainful.experiments.wire_format import unpack
 
 numba_cuda = pytest.importorskip("numba_cuda", reason="numba-cuda is an extra")
 
@@ -19,6 +25,29 @@ def _card() -> bool:
 
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not _card(), reason="needs an NVIDIA GPU")]
+
+
+HORIZON, SEEDS = 1000, 16
+SPEC = {
+    "horizon": HORIZON,
+    "seeds": SEEDS,
+    "environments": [{"name": "riverswim"}],
+    "agents": [
+        {"name": "scal-plus", "parameters": {"span": 7.0}},
+        {"name": "ucrl2b"},
+        {"name": "kl-scal-plus", "parameters": {"span": 7.0}},
+        {"name": "fixed"},
+    ],
+}
+TOML = f"""
+horizon = {HORIZON}
+seeds = {SEEDS}
+[[environments]]
+name = "riverswim"
+[[agents]]
+name = "scal-plus"
+parameters = {{ span = 7.0 }}
+"""
 
 
 def scal_plus(mdp: gf.MDP, **settings: Any) -> Any:
@@ -88,3 +117,36 @@ def test_a_summary_is_that_of_the_runs() -> None:
     found = gf.simulate_many(make, mdp, 10**4, range(100), device="cuda", keep="summary")
     mean = np.mean([run.expected_regret for run in runs], axis=0)
     np.testing.assert_allclose(found.expected_regret.mean, mean, rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize("dask", [None, "local"])
+def test_an_experiment_stores_what_the_cpu_does(dask: str | None, tmp_path: Path) -> None:
+    """With Dask by one worker for each GPU of this machine."""
+    if dask:
+        pytest.importorskip("distributed")
+    spec = read_spec(SPEC)
+    assert gf.run_experiment(spec, tmp_path / "here", jobs=2).complete
+    assert gf.run_experiment(spec, tmp_path / "there", dask=dask, device="cuda").complete
+    here, there = (rewards_of(tmp_path / name) for name in ("here", "there"))
+    assert here.keys() == there.keys()
+    assert sum(np.array_equal(here[i], there[i]) for i in here) >= 0.9 * len(here)  # KL-SCAL+ may break a tie otherwise
+
+
+def rewards_of(folder: Path) -> dict[str, Any]:
+    """The stored rewards of each run."""
+    with Store.read(folder) as store:
+        return {run["run_id"]: unpack(run["data"])[1]["rewards"] for run in store.runs()}
+
+
+def test_the_command_line_runs_an_experiment_on_the_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "spec.toml").write_text(TOML, encoding="utf-8")
+    words = ["run", str(tmp_path / "spec.toml"), "--out", str(tmp_path / "out"), "--device", "cuda", "--json"]
+    assert command_line(words) == 0
+    assert json.loads(capsys.readouterr().out)["finished"] == SEEDS
+
+
+def test_learn_shows_the_distribution_of_many_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["learn", "riverswim", "--agent", "scal-plus", "--span", "7", "--horizon", str(HORIZON)]
+    assert command_line([*words, "--runs", str(SEEDS), "--device", "cuda", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["device"], facts["runs"]) == ("cuda", SEEDS)

@@ -45,12 +45,11 @@ def cards_here() -> list[tuple[str, str]]:
 
     In the simulator each process has a card of its own.
     """
-    from gainful.cuda_device import SIMULATED, cuda, device_name, require_device
+    from gainful.cuda_device import SIMULATED, device_name, gpus
 
-    require_device()
     if SIMULATED:
         return [(f"simulated-{os.getpid()}", device_name())]
-    return [(str(card.uuid), _text(card.name)) for card in cuda.gpus]
+    return [(str(card.uuid), _text(card.name)) for card in gpus()]
 
 
 def _text(name: Any) -> str:

@@ -155,10 +155,10 @@ class Batch:
     def run(self, progress: Callable[[int], None] | None = None) -> BatchResult:
         """Let all runs finish; `progress(steps)` hears how many steps all of them have made."""
         began = time.perf_counter()
-        finished, round_of_launches = False, self._launches()
+        finished, round_of_launches = False, self.launches()
         while not finished:
             if self._make_room():
-                round_of_launches = self._launches()
+                round_of_launches = self.launches()
             for _ in range(CHECK_EVERY):
                 for launch in round_of_launches:
                     launch()
@@ -169,7 +169,7 @@ class Batch:
                 progress(int(self.runs.step.copy_to_host().sum()))
         return self._result(time.perf_counter() - began)
 
-    def _launches(self) -> tuple[Callable[[], None], ...]:
+    def launches(self) -> tuple[Callable[[], None], ...]:
         """List the runs whose episode is over, plan for them, and let every run that has a plan step."""
         many = self.many
         listing = list_where.prepared(grid_for(self.n_runs, LISTING_BLOCK), self.runs.status, NEEDS_PLAN, *self.todo)
