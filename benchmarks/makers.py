@@ -47,8 +47,8 @@ def among(values: list[float], digits: int = 2) -> str:
 
 def table(columns: list[str], rows: list[list[str]]) -> str:
     """A table whose numbers are to the right."""
-    lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    align = ["left", *["right"] * (len(columns) - 1)]
+    return written_table({"columns": columns, "align": align, "rows": rows})
 
 
 def day_of(date: str) -> str:

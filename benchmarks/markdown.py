@@ -14,6 +14,11 @@ Table: TypeAlias = dict[str, Any]
 Document: TypeAlias = list[str | Table]
 
 RULES = {"left": "---", "center": ":-:", "right": "---:"}
+SPACE_OF_NUMBER = re.compile(
+    r"(?<=\d) (?=\d{3}\b)"  # thousands
+    r"|(?<=[\d%s]) (?=±)|(?<=±) (?=\d)"
+    r"|(?<=\d) (?=(?:%|s|ms|µs|ns|min|kB|MB|GB|M)(?:\W|$))"
+)
 RULE = re.compile(r"^\|(\s*:?-+:?\s*\|)+$")
 
 
@@ -58,7 +63,12 @@ def written(document: Iterable[str | Table]) -> str:
 
 def written_table(table: Table) -> str:
     lines = [table["columns"], [RULES[side] for side in table["align"]], *table["rows"]]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(map(unbroken, line)) + " |" for line in lines)
+
+
+def unbroken(cell: str) -> str:
+    """The cell with spaces inside of numbers, and between a number and its unit, at which no line ends."""
+    return SPACE_OF_NUMBER.sub("\N{NO-BREAK SPACE}", cell)
 
 
 def tables_of(document: Iterable[str | Table]) -> list[Table]:

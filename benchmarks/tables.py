@@ -47,13 +47,14 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
 """Blocks whose text a function makes; all others are documents of records."""
 NOT_MEASURED = {("index.md", "doors"), ("claims/index.md", "claims")}
 """Marks of the site and of `make studies`."""
+MADE_BY_THE_BUILD = ("_", "jupyter_execute/", "reference/api/")
 BEGIN = re.compile(r"^<!-- (\S+): begin -->\n", flags=re.MULTILINE)
 
 
 def pages() -> list[str]:
     """Every page of the docs, relative to their folder."""
     files = (file.relative_to(DOCS) for file in DOCS.rglob("*.md"))
-    return sorted(file.as_posix() for file in files if not file.parts[0].startswith("_"))
+    return sorted(name for file in files if not (name := file.as_posix()).startswith(MADE_BY_THE_BUILD))
 
 
 def blocks(page: str, text: str) -> list[str]:

@@ -18,7 +18,7 @@ from gainful.about import REPOSITORY
 os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / "gainful-docs-cache"))
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # api_pages.py
+sys.path.insert(0, str(HERE))  # api_pages.py, exponents.py
 VERSION = re.search(
     r'^__version__ = "(.+)"', (HERE.parent / "src/gainful/__init__.py").read_text("utf-8"), re.MULTILINE
 )
@@ -30,7 +30,7 @@ version = release = VERSION.group(1)
 project_copyright = author
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-extensions += ["sphinx_copybutton", "sphinx_design", "api_pages"]
+extensions += ["sphinx_copybutton", "sphinx_design", "api_pages", "exponents"]
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
 nb_execution_mode = "off"  # notebooks come with their outputs; `make notebooks` executes them, and so do the tests
 copybutton_selector = "div[class*='highlight-']:not(.highlight-text):not(.highlight-none) pre"
@@ -113,11 +113,15 @@ def write_math(writer: Any, node: nodes.Element) -> None:
 # ---------------------------------------------------------------------- docstrings
 
 FORWARD_REFERENCE = re.compile(r"[\w.~]*TypeAliasForwardRef\('(\w+)'\)")
+MARKED = re.compile(r"[\w.~]*Annotated\[(.+?), [\w.~]*(?:AddedLater|DefaultWas)\([^)]*\)\]")
 
 
 def tidy_type_names(*event: Any) -> tuple[str | None, str | None]:
-    """Unwrap the names of type aliases, which Sphinx wraps in unions; the last arguments are signature and result."""
-    signature, result = (text and FORWARD_REFERENCE.sub(r"\1", text) for text in event[-2:])
+    """Unwrap the names of type aliases, which Sphinx wraps in unions, and drop marks that concern stored runs only.
+
+    The last arguments are signature and result.
+    """
+    signature, result = (text and MARKED.sub(r"\1", FORWARD_REFERENCE.sub(r"\1", text)) for text in event[-2:])
     return signature, result
 
 
@@ -151,10 +155,17 @@ def write_menu(_app: Any, docname: str, source: list[str]) -> None:
     source[0] += "\n\n" + "\n\n".join(menus) + "\n"
 
 
+HERO = re.compile(r"^(!\[.*?\]\(images/)hero\.png\)$", flags=re.MULTILINE)
+
+
 def furnish(_app: Any, _docname: str, source: list[str]) -> None:
-    """Doors become cards side by side, and a comment gives the paragraph below it a class: GitHub shows neither."""
+    """Doors become cards side by side, and a comment gives the paragraph below it a class: GitHub shows neither.
+
+    On a phone the panels of the first picture are below each other.
+    """
     source[0] = DOORS.sub(lambda found: cards(found[1]), source[0])
     source[0] = CLASS.sub(r"{.\1}", source[0])
+    source[0] = HERO.sub(r"{.wide-screen}\n\1hero.png)\n\n{.narrow-screen}\n\1hero_narrow.png)", source[0])
 
 
 def cards(text: str) -> str:

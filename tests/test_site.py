@@ -79,3 +79,16 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert re.search(r'<table class="[^"]*parameters', scal_plus)
     proof = (tmp_path / "site" / "kl_scal_plus.html").read_text(encoding="utf-8")
     assert "<mn>12</mn>" not in proof  # \frac12 is a half
+
+
+@pytest.mark.parametrize(
+    ("prose", "shown"),
+    [
+        ("2r_max·n^(−α) and T^{(α+2)/(2α+2)}", "2r<sub>max</sub>·n<sup>−α</sup> and T<sup>(α+2)/(2α+2)</sup>"),
+        ("[0,1]^d, λ_iV, T^0.75.", "[0,1]<sup>d</sup>, λ<sub>i</sub>V, T<sup>0.75</sup>."),
+        ("`t_k^2`, $t_k^2$, [a](b_c.md)", "`t_k^2`, $t_k^2$, [a](b_c.md)"),
+        ("## t_k\n\n```python\na_b = x^y\n```\nbonus_scale", "## t_k\n\n```python\na_b = x^y\n```\nbonus_scale"),
+    ],
+)
+def test_exponents_and_indices_of_the_prose_are_raised_and_lowered(prose: str, shown: str) -> None:
+    assert module_of_docs("exponents").raised(prose) == shown

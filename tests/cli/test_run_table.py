@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -41,3 +42,16 @@ def test_environments_with_different_measures_name_theirs(capsys: pytest.Capture
     assert [" pseudo-regret " in row for row in rows] == [True, True, False]
     assert [" expected regret " in row for row in rows] == [False, False, True]
     assert [" 90 " in row for row in rows] == [True, True, False]
+
+
+def test_in_80_columns_no_name_is_cut_or_broken(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # a terminal
+    monkeypatch.setenv("COLUMNS", "80")
+    agents = ("SCAL+, the paper's bonus", "KL-SCAL+")
+    mixed = pd.concat([runs(place, agent, 123_456.0) for place in ("a long river", "four rooms") for agent in agents])
+    lines = [re.sub(r"\x1b\[[\d;]*m", "", line).rstrip() for line in printed(mixed, capsys)]
+    assert max(map(len, lines)) <= 80
+    assert [line for line in lines[1:] if "123,456" not in line] == ["a long river", "four rooms"]
+    assert [line.split("  ")[0] for line in lines[2:4]] == list(agents)

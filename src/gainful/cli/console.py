@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -54,6 +56,14 @@ def show(*parts: RenderableType) -> None:
         for part in parts:
             console.print(part)
     write(f"{line.rstrip()}\n" for line in text.get().splitlines())
+
+
+def note(text: str) -> None:
+    """Print a remark to stderr; on a terminal its lines end between words."""
+    if sys.stderr.isatty():
+        wrap = textwrap.TextWrapper(shutil.get_terminal_size().columns, break_long_words=False, break_on_hyphens=False)
+        text = "\n".join(wrap.fill(line) for line in text.splitlines())
+    print(text, file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -38,8 +38,8 @@ def environments(as_json: _AsJson = False, debug: failures.Debug = False) -> Non
     others = _registered(ENVIRONMENT_GROUP, [*registry.names(), *points])
     _show([registry.describe(name) for name in [*registry.names(), *points]], points, as_json, others)
     if not as_json:
-        typer.echo(f"Continuous states (gainful learn and gainful audit): {', '.join(points)}", err=True)
-        typer.echo("Next: gainful solve NAME [--set PARAMETER=VALUE ...], or gainful learn NAME", err=True)
+        console.note(f"Continuous states (gainful learn and gainful audit): {', '.join(points)}")
+        console.note("Next: gainful solve NAME [--set PARAMETER=VALUE ...], or gainful learn NAME")
 
 
 @app.command("agents", short_help="The agents and their parameters.")
@@ -52,11 +52,11 @@ def agents(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # 
     others = _registered(AGENT_GROUP, [*registry.names(), *points])
     _show([registry.describe(name) for name in [*registry.names(), *points]], points, as_json, others)
     if not as_json:
-        typer.echo(f"For continuous states: {', '.join(points)}", err=True)
+        console.note(f"For continuous states: {', '.join(points)}")
         for name, reason in registry.NOT_IMPLEMENTABLE.items():
-            typer.echo(f"not implementable: {name}: {reason}", err=True)
-        typer.echo(f"kl-scal-plus is the default. Which one to use, and what each one lost: {WHICH_AGENT}", err=True)
-        typer.echo("Next: gainful learn ENV --agent NAME [--agent-set PARAMETER=VALUE ...]", err=True)
+            console.note(f"not implementable: {name}: {reason}")
+        console.note(f"kl-scal-plus is the default. Which one to use, and what each one lost: {WHICH_AGENT}")
+        console.note("Next: gainful learn ENV --agent NAME [--agent-set PARAMETER=VALUE ...]")
 
 
 @app.command("specs", short_help="The experiments that come with gainful.")
@@ -73,7 +73,7 @@ def specs(as_json: _AsJson = False, debug: failures.Debug = False) -> None:  # n
 
     for name, title in shipped():
         console.show(Text(name, style="bold cyan"), Padding(Text(title), (0, 0, 0, 2)))
-    typer.echo("Next: gainful run NAME [--out DIR]", err=True)
+    console.note("Next: gainful run NAME [--out DIR]")
 
 
 def _registered(group: str, built_in: Sequence[str]) -> dict[str, str]:

@@ -206,7 +206,7 @@ def _with_guarantees(table: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _note(text: str) -> None:
-    typer.echo(console.printable(text, keep="\n").replace("\n", "\n    "), err=True)
+    console.note(console.printable(text, keep="\n").replace("\n", "\n    "))
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -218,7 +218,10 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def summary_table(table: pd.DataFrame) -> Any:
-    """The regret of every agent in every environment as a table; a narrow terminal gets fewer columns."""
+    """The regret of every agent in every environment as a table.
+
+    A narrow terminal gets fewer columns, and the environments as lines above their agents.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -231,10 +234,9 @@ def summary_table(table: pd.DataFrame) -> Any:
     measures = _measures(rows)
     one = len(set(measures.values())) == 1
     name_of_all = MEASURE_NAMES[next(iter(measures.values()))] if one else "regret"
-    heads = ["environment", "agent", "runs", *([] if one else ["measure"]), name_of_all, "95 % interval"]
+    heads = ["agent"] if narrow else ["environment", "agent", "runs", "steps"]
+    heads += [*([] if one else ["measure"]), name_of_all, "95 % interval"]
     heads += ["growth", "guarantee"] if narrow else ["per step", "growth", "planning", "guarantee"]
-    if not narrow:
-        heads.insert(3, "steps")
     for head in heads:
         words = head in ("environment", "agent", "measure", "guarantee")
         grid.add_column(head, justify="left" if words else "right", no_wrap=not words)
@@ -256,6 +258,8 @@ def summary_table(table: pd.DataFrame) -> Any:
             "planning": f"{row['planning_share']:.0%}",
             "guarantee": str(row["guarantee"]),
         }
+        if narrow and name != last:
+            grid.add_row(Text(console.printable(name), style="bold"))
         grid.add_row(*(cells[head] for head in heads))
         last = name
     return grid
