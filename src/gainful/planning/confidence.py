@@ -6,7 +6,7 @@ every pair; the formulas that give radii and widths from visit counts belong to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -136,6 +136,42 @@ class Intervals:
         half = np.broadcast_to(_numbers("width", width, None), p.shape)
         unseen = np.broadcast_to(_numbers("width_unseen", width_unseen, None), (mdp.n_states, mdp.n_actions))
         return cls(np.maximum(p - half, 0.0), np.minimum(p + half, 1.0), np.minimum(unseen, 1.0), **options)
+
+
+@dataclass(frozen=True, eq=False)
+class NearOptimistic(Intervals):
+    r"""The rows of `Intervals`, on supports that leave out states that can hardly matter: EVI-NOSS of UCRL3.
+
+    With u = v - min v and F(X) = max { Σ_X u·p : p between the bounds, Σ_X p <= 1 }, the support of a pair is what its
+    row lists and the best state; while F(outside) >= min{κ, F(inside)}, κ(s,a) = tolerance[s,a]·sp(v), the best state
+    outside joins it. The pair is then worth r + min v + F(inside): more than the maximum over `Intervals` less κ, and
+    probability that the bounds leave over is worth min v (Bourel, Maillard & Talebi 2020, algorithm 3).
+
+    The support changes with v, so that the operator is not monotone, and the iteration need not converge. The bracket
+    of a plan is that of the operator with the supports of its values.
+
+    Parameters
+    ----------
+    lower, upper, unseen, floor_state, floor, reachable, truncated
+        As in `Intervals`.
+    tolerance : array_like, shape (S, A)
+        κ/sp(v); 0 gives every pair all states, and inf what its row lists and the best state, unless more is outside.
+
+    Examples
+    --------
+    >>> mdp = MDP([[[0.9, 0.1]], [[0.5, 0.5]]], [[1.0], [0.0]])
+    >>> NearOptimistic.around(mdp, 0.2, 0.2, tolerance=np.full((2, 1), 0.1)).tolerance
+    array([[0.1],
+           [0.1]])
+    """
+
+    tolerance: NDArray[np.float64] = field(default_factory=lambda: np.zeros((1, 1)))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _set(self, "tolerance", _numbers("tolerance", self.tolerance, 2))
+        if self.tolerance.shape != self.unseen.shape:
+            raise InvalidArgumentError("tolerance", self.tolerance.shape, f"the shape of unseen, {self.unseen.shape}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,22 @@ from numpy.typing import NDArray
 
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
-from gainful.planning.confidence import Confidence, Intervals, KLBall, L1Ball
+from gainful.planning.confidence import Confidence, Intervals, KLBall, L1Ball, NearOptimistic
 from gainful.planning.intervals import IntervalSet, interval_rows
 from gainful.planning.kl import KLSet, kl_rows
 from gainful.planning.l1 import L1Set, l1_rows
+from gainful.planning.near_optimistic import NearOptimisticSet, near_optimistic_rows
 from gainful.planning.optimistic_rows import OptimisticRows
 from gainful.planning.rounding import UNIT_ROUNDOFF
 from gainful.planning.set_sweeps import ConfidenceSet, SweepLimits, set_sweeps, set_values
 
-ROWS: dict[type, Callable[..., int]] = {L1Set: l1_rows, IntervalSet: interval_rows, KLSet: kl_rows}
-COST: dict[type, int] = {L1Set: 4, IntervalSet: 8, KLSet: 64}
+ROWS: dict[type, Callable[..., int]] = {
+    L1Set: l1_rows,
+    IntervalSet: interval_rows,
+    NearOptimisticSet: near_optimistic_rows,
+    KLSet: kl_rows,
+}
+COST: dict[type, int] = {L1Set: 4, IntervalSet: 8, NearOptimisticSet: 32, KLSet: 64}
 """Rough cost of one transition, in those of a plain sweep."""
 
 
@@ -73,6 +79,10 @@ def inner_maximum(mdp: MDP, confidence: Confidence) -> InnerMaximum:
     """The inner maximum over `confidence` on the rows of `mdp`."""
     if isinstance(confidence, L1Ball):
         return _over_l1_ball(mdp, confidence)
+    if isinstance(confidence, NearOptimistic):
+        inner = _over_intervals(mdp, confidence)
+        kept, sweeps = np.zeros(mdp.indptr.size - 1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        return replace(inner, sets=NearOptimisticSet(*inner.sets, confidence.tolerance.flatten(), kept, sweeps))
     if isinstance(confidence, Intervals):
         return _over_intervals(mdp, confidence)
     if isinstance(confidence, KLBall):

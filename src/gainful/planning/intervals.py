@@ -45,7 +45,7 @@ class PrefixSums(NamedTuple):
 
 
 @inlined
-def _ranked(sets: IntervalSet, v: Any) -> Ranking:
+def ranked(sets: IntervalSet, v: Any) -> Ranking:
     """Sort states and rows by v."""
     levels, S = sets.mask.shape
     ranking = Ranking(
@@ -62,7 +62,7 @@ def _ranked(sets: IntervalSet, v: Any) -> Ranking:
 
 def interval_values(sets: Any, v: Any, rewards: Any, q: Any) -> None:
     """q[k] = rewards[k] + max over the intervals of p·v, -inf for an empty row."""
-    ranking = _ranked(sets, v)
+    ranking = ranked(sets, v)
     indptr = sets[1]
     for k in range(indptr.size - 1):
         q[k] = -np.inf if indptr[k] == indptr[k + 1] else rewards[k] + interval_value(sets, ranking, v, k)
@@ -85,19 +85,19 @@ def interval_value(sets: Any, ranking: Any, v: Any, k: int) -> float:
             if bound > 0.0:
                 here = int(rank[m, state])
                 if here > position:
-                    total, free = _stretch(total, free, bound, position, here, m, v, sums)
+                    total, free = stretch(total, free, bound, position, here, m, v, sums)
                 position = here + 1
             extra = min(load[j, 1], free)
             given += extra
             free -= extra
         total += given * value
     if free > 0.0 and bound > 0.0 and count[m] > position:
-        total, free = _stretch(total, free, bound, position, count[m], m, v, sums)
+        total, free = stretch(total, free, bound, position, count[m], m, v, sums)
     return total
 
 
 @inlined
-def _stretch(
+def stretch(
     total: float, free: float, bound: float, first: int, last: int, m: int, v: Any, sums: PrefixSums
 ) -> tuple[float, float]:
     """Give `bound` to each state of rank first … last - 1 while there is mass; returns the total and what is left."""
@@ -116,7 +116,7 @@ def _stretch(
 def interval_rows(sets: IntervalSet, v: NDArray[Any], pairs: NDArray[Any], out: OptimisticRows) -> int:
     """The best row of each of `pairs` (-1: none), as CSR; returns the size needed, writing what fits."""
     sets = IntervalSet(*sets)
-    by_rank, rank, _, _, count = _ranked(sets, v)
+    by_rank, rank, _, _, count = ranked(sets, v)
     _, indptr, indices, load, free_mass, unseen, _, level = sets
     starts, to, given = out
     size = 0

@@ -18,12 +18,18 @@ from gainful.planning.improvement import improve, relax
 from gainful.planning.intervals import IntervalSet, interval_values
 from gainful.planning.kl import KLSet, kl_values
 from gainful.planning.l1 import L1Set, l1_values
+from gainful.planning.near_optimistic import NearOptimisticSet, near_optimistic_values
 from gainful.planning.rounding import is_narrow, slack_at
 from gainful.planning.truncation import ceiling_of
 
-ConfidenceSet: TypeAlias = L1Set | IntervalSet | KLSet
+ConfidenceSet: TypeAlias = L1Set | IntervalSet | NearOptimisticSet | KLSet
 
-VALUES: dict[type, Callable[..., None]] = {L1Set: l1_values, IntervalSet: interval_values, KLSet: kl_values}
+VALUES: dict[type, Callable[..., None]] = {
+    L1Set: l1_values,
+    IntervalSet: interval_values,
+    NearOptimisticSet: near_optimistic_values,
+    KLSet: kl_values,
+}
 
 
 class SweepLimits(NamedTuple):
