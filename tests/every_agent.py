@@ -9,7 +9,7 @@ import pytest
 
 from gainful.agents import registry
 
-COMPILES_LONG = ("imed-rl",)
+COMPILES_LONG = ("imed-rl", "ucrl3")
 
 
 def as_parameters(names: Iterable[str]) -> list[Any]:

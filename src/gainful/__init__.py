@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from gainful.agents.uccrl import UCCRL
     from gainful.agents.ucrl2 import UCRL2
     from gainful.agents.ucrl2b import UCRL2B
+    from gainful.agents.ucrl3 import UCRL3
     from gainful.estimation.evaluate_log import LogEvaluation, evaluate_log
     from gainful.estimation.fit import LogFit, fit
     from gainful.experiments.results import results
@@ -118,6 +119,7 @@ _HOME = {
     "TUCRL": "gainful.agents.tucrl",
     "UCRL2": "gainful.agents.ucrl2",
     "UCRL2B": "gainful.agents.ucrl2b",
+    "UCRL3": "gainful.agents.ucrl3",
     "LearnedPolicy": "gainful.agents.learned_policy",
     "learned_policy": "gainful.agents.learned_policy",
     "LipschitzBound": "gainful.agents.lipschitz_bound",
@@ -156,6 +158,7 @@ __all__ = [
     "UCCRL",
     "UCRL2",
     "UCRL2B",
+    "UCRL3",
     "CKLSCALPlus",
     "CSCALPlus",
     "CountBonus",

@@ -48,6 +48,7 @@ AGENTS: dict[str, dict[str, Any]] = {
     "tucrl": {},
     "ucrl2": {},
     "ucrl2b": {},
+    "ucrl3": {},
 }
 
 

@@ -201,5 +201,6 @@ class ExtendedAgent(PlanningAgent):
                 "rows": models.rows,
                 "confidence": models.confidence,
                 "optimistic_rows": plan.details["rows"],
+                "kept": plan.details.get("kept"),
             },
         )

@@ -32,6 +32,7 @@ AGENTS: dict[str, tuple[str, str]] = {
     "tucrl": ("gainful.agents.tucrl", "TUCRL"),
     "ucrl2": ("gainful.agents.ucrl2", "UCRL2"),
     "ucrl2b": ("gainful.agents.ucrl2b", "UCRL2B"),
+    "ucrl3": ("gainful.agents.ucrl3", "UCRL3"),
 }
 
 # agents on continuous states, which have a partition instead of `n_states`

@@ -218,7 +218,7 @@ class LearnedRun:
 
         name, agent = self.factory.name, self.agent
         no_span = name == "kl-scal-plus" and agent.settings()["span"] is None
-        assumes = agent.guarantee.holds and (no_span or name in ("ucrl2", "ucrl2b", "kl-ucrl"))
+        assumes = agent.guarantee.holds and (no_span or name in ("ucrl2", "ucrl2b", "ucrl3", "kl-ucrl"))
         return assumes and self.mdp is not None and structure(self.mdp) != "communicating"
 
     def unsettled(self) -> NDArray[np.int64]:

@@ -61,7 +61,7 @@ def extended_value_iteration(
     ----------
     mdp : MDP
         The empirical model, around whose rows the sets lie.
-    confidence : L1Ball, Intervals or KLBall
+    confidence : L1Ball, Intervals, NearOptimistic or KLBall
         One set of rows for each pair.
     precision : float
         Width of the certified bracket on the gain, in the units of the rewards.
@@ -85,7 +85,8 @@ def extended_value_iteration(
     Plan
         Ties go to the lowest index. `details["rows"]` are the rows chosen for the best actions, `details["copy_rows"]`
         those of the reward-0 copies where they have weight, `details["truncated"]` the states where T_c cuts;
-        `augmented` has the weights on actions and copies.
+        `augmented` has the weights on actions and copies. `details["kept"]`, for `NearOptimistic`: how many of the
+        states that its row does not list each pair may move to.
 
     Raises
     ------
@@ -197,6 +198,8 @@ class _ExtendedSearch:
         actions = self.q.reshape(S, A).argmax(axis=1)
         rows = self.inner.rows(self.v, np.arange(S) * A + actions)
         details: dict[str, Any] = {"rows": rows, "greedy": actions, "slack": self.slack}
+        if self.inner.kept is not None:
+            details["kept"] = self.inner.kept
         found: dict[str, Any] = {
             "low": self.low - self.slack,
             "high": self.high + self.slack,

@@ -43,6 +43,11 @@ class InnerMaximum:
         """Rough cost of one transition, in those of a plain sweep."""
         return COST[type(self.sets)]
 
+    @property
+    def kept(self) -> NDArray[np.int64] | None:
+        """(S*A,) how many states outside its row a pair may move to; None if it may move to all of them."""
+        return self.sets.kept if isinstance(self.sets, NearOptimisticSet) else None
+
     def sweeps(
         self,
         v: NDArray[Any],
@@ -80,9 +85,7 @@ def inner_maximum(mdp: MDP, confidence: Confidence) -> InnerMaximum:
     if isinstance(confidence, L1Ball):
         return _over_l1_ball(mdp, confidence)
     if isinstance(confidence, NearOptimistic):
-        inner = _over_intervals(mdp, confidence)
-        kept, sweeps = np.zeros(mdp.indptr.size - 1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-        return replace(inner, sets=NearOptimisticSet(*inner.sets, confidence.tolerance.flatten(), kept, sweeps))
+        return _over_near_optimistic_supports(mdp, confidence)
     if isinstance(confidence, Intervals):
         return _over_intervals(mdp, confidence)
     if isinstance(confidence, KLBall):
@@ -151,6 +154,16 @@ def _over_intervals(mdp: MDP, intervals: Intervals) -> InnerMaximum:
         level=level,
     )
     return InnerMaximum(sets, n_terms=4 * (int(lengths.max()) + 2))
+
+
+def _over_near_optimistic_supports(mdp: MDP, confidence: NearOptimistic) -> InnerMaximum:
+    inner = _over_intervals(mdp, confidence)
+    own = {
+        "tolerance": confidence.tolerance.flatten(),
+        "kept": np.zeros(mdp.indptr.size - 1, dtype=np.int64),
+        "sweeps": np.zeros(1, dtype=np.int64),
+    }
+    return replace(inner, sets=NearOptimisticSet(**inner.sets._asdict(), **own))
 
 
 def _empty_intervals(mdp: MDP, pairs: NDArray[np.int64], least: float, most: float) -> InvalidArgumentError:

@@ -9,13 +9,17 @@ from gainful.reference.scal_plus import DenseSCALPlus
 from gainful.reference.scopt import dense_scopt
 from gainful.reference.sharp import DenseSharpSCALPlus
 from gainful.reference.ucrl2b import DenseUCRL2B, best_rows
+from gainful.reference.ucrl3 import DenseUCRL3, most_inside, near_optimistic_support
 
 __all__ = [
     "DenseCSCALPlus",
     "DenseSCALPlus",
     "DenseSharpSCALPlus",
     "DenseUCRL2B",
+    "DenseUCRL3",
     "DoublingEpisodes",
     "best_rows",
     "dense_scopt",
+    "most_inside",
+    "near_optimistic_support",
 ]

@@ -60,6 +60,7 @@ from gainful.theory.sets import (
 )
 from gainful.theory.sharp import bernstein_bonus, sharp_beta, sharp_bonus
 from gainful.theory.sharp_regret import SharpTerms, sharp_terms
+from gainful.theory.ucrl3 import bernoulli_proxy, ucrl3_bounds, ucrl3_level, ucrl3_reward_width, ucrl3_terms
 
 __all__ = [
     "AsymptoticSlope",
@@ -69,6 +70,7 @@ __all__ = [
     "SharpTerms",
     "asymptotic_slope",
     "authors_bonus",
+    "bernoulli_proxy",
     "bernstein_bonus",
     "binary_kl",
     "c_kl_scal_plus_radius",
@@ -114,5 +116,9 @@ __all__ = [
     "ucrl2_radius",
     "ucrl2_reward_width",
     "ucrl2b_width",
+    "ucrl3_bounds",
+    "ucrl3_level",
+    "ucrl3_reward_width",
+    "ucrl3_terms",
     "value_range",
 ]
