@@ -82,6 +82,7 @@ def test_workers_with_cards_make_the_runs_of_the_cpu_and_replace_a_killed_one(
     with monkeypatch.context() as simulator:
         for name in ("NUMBA_ENABLE_CUDASIM", "NUMBA_DISABLE_JIT"):
             simulator.setenv(name, "1")
+        simulator.setenv("TMPDIR", str(tmp_path))  # for the locks of workers
         with cluster_of(tmp_path / "dask", 2, "--no-nanny") as cluster:
             simulator.delenv("NUMBA_ENABLE_CUDASIM")
             cluster.worker("--no-nanny")  # it has no card
