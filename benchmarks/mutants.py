@@ -19,10 +19,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.audit.mutants import LQG, MUTANTS, RIVER, UCRL2, Mutant, audited, noticed_by_its_test
-from tests.audit.mutants_of_baselines import MUTANTS_OF_BASELINES
+from tests.audit.all_mutants import ALL_MUTANTS as ALL
+from tests.audit.mutants import LQG, RIVER, UCRL2, Mutant, audited, noticed_by_its_test
 
-ALL = (*MUTANTS, *MUTANTS_OF_BASELINES)
 KINDS = {
     "scal-plus": "SCAL+",
     "c-scal-plus": "C-SCAL+",
@@ -36,6 +35,7 @@ KINDS = {
     "psrl": "PSRL",
     "opt-psrl": "Opt-PSRL",
     "mbie-eb": "MBIE-EB",
+    "count-bonus": "Count-based bonus",
     "ucbvi": "UCBVI",
     "optimistic-q": "Optimistic Q-learning",
     "epsilon-greedy-q": "Differential Q-learning",

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.audit.all_mutants import ALL_MUTANTS, OTHER_MUTANTS
 from tests.audit.mutants import KL, LQG, MUTANTS, RIVER, SOURCES, UCRL2, Mutant, audited, mistaken
-from tests.audit.mutants_of_baselines import MUTANTS_OF_BASELINES
 from tests.cli.conftest import Gainful
 from tests.cli.conftest import gainful as gainful
 
@@ -30,12 +30,12 @@ IN_EVERY_TEST = ("β halved",)
 """The others are for make test-all."""
 
 
-def chosen_of_baselines() -> list[Mutant]:
+def chosen_of_others() -> list[Mutant]:
     """All mistakes of the other agents, or the first few of each agent."""
     if os.environ.get(EVERY_MUTANT):
-        return list(MUTANTS_OF_BASELINES)
+        return list(OTHER_MUTANTS)
     first: dict[tuple[str, ...], dict[tuple[str, ...], Mutant]] = defaultdict(dict)
-    for mutant in MUTANTS_OF_BASELINES:
+    for mutant in OTHER_MUTANTS:
         agent = first[mutant.audited[mutant.audited.index("--agent") :][:2]]
         if len(agent) < MOST_OF_AN_AGENT:
             agent.setdefault(mutant.noticed, mutant)
@@ -46,7 +46,7 @@ def chosen_of_baselines() -> list[Mutant]:
     "mutant",
     [
         m if m.name in IN_EVERY_TEST else pytest.param(m, marks=pytest.mark.slow)
-        for m in (*MUTANTS, *chosen_of_baselines())
+        for m in (*MUTANTS, *chosen_of_others())
     ],
     ids=lambda mutant: mutant.name,
 )
@@ -79,7 +79,7 @@ def test_without_a_mistake_nothing_is_violated_and_plain_python_is_the_compiled_
 
 
 def test_every_mistake_can_still_be_made() -> None:
-    for mutant in (*MUTANTS, *MUTANTS_OF_BASELINES):
+    for mutant in ALL_MUTANTS:
         text = (SOURCES / "gainful" / mutant.file).read_text(encoding="utf-8")
         assert mistaken(mutant, text) != text
 

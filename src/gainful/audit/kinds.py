@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from gainful.agents.c_kl_scal_plus import CKLSCALPlus
 from gainful.agents.c_scal_plus import CSCALPlus
+from gainful.agents.count_bonus import CountBonus
 from gainful.agents.discretized import Discretized
 from gainful.agents.episodic import EpisodeView
 from gainful.agents.epsilon_greedy_q import EpsilonGreedyQ
@@ -41,6 +42,7 @@ IN_AN_MDP: dict[type, str] = {
     PSRL: "psrl.PSRLAuditor",
     OptPSRL: "opt_psrl.OptPSRLAuditor",
     MBIEEB: "mbie_eb.MBIEEBAuditor",
+    CountBonus: "count_bonus.CountBonusAuditor",
     UCBVI: "ucbvi.UCBVIAuditor",
     OptimisticQ: "learners.OptimisticQAuditor",
     EpsilonGreedyQ: "learners.LearnerAuditor",
@@ -56,7 +58,9 @@ AMONG_POINTS: dict[type, str] = {
 }
 """The auditors of agents that are made for continuous states."""
 ON_CELLS: dict[type, str] = {
-    **{kind: IN_AN_MDP[kind] for kind in (PSRL, OptPSRL, MBIEEB, UCBVI, OptimisticQ, EpsilonGreedyQ, Fixed)},
+    **{
+        kind: IN_AN_MDP[kind] for kind in (PSRL, OptPSRL, MBIEEB, CountBonus, UCBVI, OptimisticQ, EpsilonGreedyQ, Fixed)
+    },
     **dict.fromkeys((UCRL2, UCRL2B, SCAL, TUCRL, KLUCRL), "cell_sets.CellSetsAuditor"),
     SCALPlus: "plans_on_cells.DiscretizedScalPlusAuditor",
     KLSCALPlus: "plans_on_cells.DiscretizedKLAuditor",
@@ -64,7 +68,7 @@ ON_CELLS: dict[type, str] = {
 """The auditors of tabular agents on cells."""
 AUDITED = (
     *("scal-plus", "kl-scal-plus", "ucrl2", "ucrl2b", "scal", "tucrl", "kl-ucrl"),
-    *("psrl", "opt-psrl", "mbie-eb", "ucbvi", "optimistic-q", "epsilon-greedy-q", "fixed"),
+    *("psrl", "opt-psrl", "mbie-eb", "count-bonus", "ucbvi", "optimistic-q", "epsilon-greedy-q", "fixed"),
 )
 """The agents that are audited in a finite MDP."""
 AUDITED_AMONG_POINTS = ("c-scal-plus", "c-kl-scal-plus", "uccrl", *AUDITED)
@@ -150,6 +154,6 @@ def reason_void(agent: Any) -> str:
         return f"bonus_scale is {core.bonus_scale:g}, the theorem needs 1" if small else ""
     if isinstance(agent, UCCRL):
         return agent.core.scaled or agent.smoothness.reason_void
-    if isinstance(core, (PSRL, OptPSRL, EpsilonGreedyQ, Fixed)):
+    if isinstance(core, (PSRL, OptPSRL, CountBonus, EpsilonGreedyQ, Fixed)):
         return ""
     return str(agent.guarantee.reason_void)

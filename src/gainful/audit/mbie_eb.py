@@ -8,6 +8,7 @@ import numpy as np
 
 from gainful.agents.episodic import EpisodeView
 from gainful.agents.mbie_eb import MBIEEB
+from gainful.audit.counted_again import counted_again
 from gainful.audit.episode_auditor import EpisodeAuditor
 from gainful.audit.findings import Finding, Floats, not_applicable, without_theorem
 from gainful.audit.own_problem import discounted_values
@@ -53,7 +54,7 @@ class MBIEEBAuditor(EpisodeAuditor):
         seen = Seen.of(view.statistics)
         N = seen.visits
         self.begin(view)
-        counted = agent.bonus_counts.table(N)
+        counted = counted_again(agent.bonus_counts, N)
         bonus, beta = (
             agent.bonus_scale * mbie_eb_bonus(n, S, A, discount=gamma, m=agent.m, delta=agent.delta, reward_max=r_max)
             for n in (counted, 1)

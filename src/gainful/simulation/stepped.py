@@ -43,18 +43,16 @@ class SteppedSimulation(TabularSimulation):
         table, law, _ = self._where
         title, episodes, began = type(agent).__name__, len(agent.records), time.thread_time()
         state, t, until = self.state, self.t, min(target, self.t + STEPS_AT_A_TIME)
-        try:
-            while t < until:
-                action = checked_action(agent, title, agent.act(state), state, state)
-                pair = state * n_actions + action
-                reward, to = one_step(table, law, self._clock.key, np.uint64(t), np.uint64(pair))
-                following = int(to)
-                agent.observe(state, action, float(reward), following)
-                self._visits[pair] += 1
-                self._clock.earned[0] += reward
-                state, t = following, t + 1
-        finally:
-            now[STATE], now[STEP] = state, t
+        while t < until:
+            action = checked_action(agent, title, agent.act(state), state, state)
+            pair = state * n_actions + action
+            reward, to = one_step(table, law, self._clock.key, np.uint64(t), np.uint64(pair))
+            following = int(to)
+            agent.observe(state, action, float(reward), following)
+            self._visits[pair] += 1
+            self._clock.earned[0] += reward
+            state, t = following, t + 1
+            now[STATE], now[STEP] = state, t  # at every step: the agent's observer may ask
         spent = time.thread_time() - began
         planning = float(sum(agent.records.array["planning_seconds"][episodes:]))
         self.planning_seconds += planning

@@ -37,6 +37,7 @@ from gainful.theory.kl_regret import (
     kl_scal_plus_terms,
     value_range,
 )
+from gainful.theory.pseudo_counts import density_counts, hashed_counts, pseudo_count_bonus
 from gainful.theory.regret import (
     RegretTerms,
     episodes_bound,
@@ -75,7 +76,9 @@ __all__ = [
     "binary_kl",
     "c_kl_scal_plus_radius",
     "c_kl_scal_plus_terms",
+    "density_counts",
     "episodes_bound",
+    "hashed_counts",
     "imed_rl_divergence",
     "imed_rl_estimates",
     "imed_rl_index",
@@ -97,6 +100,7 @@ __all__ = [
     "opt_psrl_threshold",
     "optimistic_q_bonus",
     "optimistic_q_horizon",
+    "pseudo_count_bonus",
     "regret_bound",
     "regret_terms",
     "scal_floor",

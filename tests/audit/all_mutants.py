@@ -1,0 +1,11 @@
+"""Every deliberate mistake: a new agent's own are in a file of their own, and join `OTHER_MUTANTS`."""
+
+from __future__ import annotations
+
+from tests.audit.mutants import MUTANTS
+from tests.audit.mutants_of_baselines import MUTANTS_OF_BASELINES
+from tests.audit.mutants_of_count_bonus import MUTANTS_OF_COUNT_BONUS
+
+OTHER_MUTANTS = (*MUTANTS_OF_BASELINES, *MUTANTS_OF_COUNT_BONUS)
+"""Those that no other test is named beside."""
+ALL_MUTANTS = (*MUTANTS, *OTHER_MUTANTS)
