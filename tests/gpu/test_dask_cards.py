@@ -116,3 +116,18 @@ def test_a_cluster_without_cards_is_an_error(tmp_path: Path) -> None:
         pytest.raises(DeviceError, match=r"has a GPU of its own:\n  tcp:.*no GPU that CUDA can use was found"),
     ):
         run_experiment(read_spec(SPEC), tmp_path / "out", dask=cluster.address, device="cuda")
+
+
+@pytest.mark.slow
+def test_a_worker_with_another_gainful_has_no_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.experiments.test_dask import cluster_of
+
+    def unknown_there() -> tuple[str, str]:  # sent by value
+        raise ModuleNotFoundError("no module named worker_card")
+
+    monkeypatch.setattr(dask_device_executor, "card_or_problem", unknown_there)
+    with (
+        cluster_of(tmp_path / "dask", 1) as cluster,
+        pytest.raises(DeviceError, match=r"ModuleNotFoundError: .*install the same gainful on every worker"),
+    ):
+        dask_device_executor.DaskDeviceExecutor(cluster.address, 1)

@@ -102,12 +102,12 @@ class DaskDeviceExecutor(DaskExecutor):
         self._busy: set[str] = set()
         self._had_card = time.monotonic()
         try:
-            answers = self._client.run(card_or_problem)
+            answers = self._client.run(card_or_problem, on_error="return")
         except BaseException:
             self.close()
             raise
-        self.cards = {worker: name for worker, (name, _) in answers.items() if name}
-        without = [f"{worker}: {why}" for worker, (_, why) in answers.items() if why]
+        self.cards = _cards_of(answers)
+        without = [f"{worker}: {_why_none(answer)}" for worker, answer in answers.items() if worker not in self.cards]
         self.notices = _notices(without, len(answers))
         if not self.cards:
             self.close()
@@ -186,10 +186,10 @@ class DaskDeviceExecutor(DaskExecutor):
         answers: dict[str, Any] = {}
         if unknown:
             with contextlib.suppress(Exception):  # one that leaves at this moment is not asked again
-                asked = self._client.run(card_or_problem, workers=unknown, on_error="ignore")
+                asked = self._client.run(card_or_problem, workers=unknown, on_error="return")
                 answers = await asyncio.wait_for(asked, CONNECT_SECONDS)
         kept = {worker: name for worker, name in self.cards.items() if worker in workers}
-        self.cards = kept | {worker: name for worker, (name, _) in answers.items() if name}
+        self.cards = kept | _cards_of(answers)
         if self.cards:
             self._had_card = time.monotonic()
 
@@ -216,6 +216,17 @@ def _cards_to_start(jobs: int) -> int:
 
     found = len(cards_here())
     return jobs if SIMULATED else found
+
+
+def _cards_of(answers: dict[str, Any]) -> dict[str, str]:
+    """The cards of the workers that have one; what a worker with another gainful raised is no answer."""
+    return {worker: answer[0] for worker, answer in answers.items() if isinstance(answer, tuple) and answer[0]}
+
+
+def _why_none(answer: Any) -> str:
+    if isinstance(answer, tuple):
+        return str(answer[1])
+    return f"{type(answer).__name__}: {answer}; install the same gainful on every worker"
 
 
 def _notices(without: list[str], n_workers: int) -> list[str]:
