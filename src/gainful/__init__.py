@@ -15,6 +15,7 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from gainful import audit, environments, errors, live, planning, plot, problems, theory
+    from gainful.agents.balanced_kl_scal_plus import BalancedKLSCALPlus
     from gainful.agents.c_kl_scal_plus import CKLSCALPlus
     from gainful.agents.c_scal_plus import CSCALPlus
     from gainful.agents.count_bonus import CountBonus
@@ -100,6 +101,7 @@ _HOME = {
     "Sensitivity": "gainful.planning.sensitivity",
     "sensitivity": "gainful.planning.sensitivity",
     "SCALPlus": "gainful.agents.scal_plus",
+    "BalancedKLSCALPlus": "gainful.agents.balanced_kl_scal_plus",
     "CKLSCALPlus": "gainful.agents.c_kl_scal_plus",
     "CSCALPlus": "gainful.agents.c_scal_plus",
     "UCCRL": "gainful.agents.uccrl",
@@ -159,6 +161,7 @@ __all__ = [
     "UCRL2",
     "UCRL2B",
     "UCRL3",
+    "BalancedKLSCALPlus",
     "CKLSCALPlus",
     "CSCALPlus",
     "CountBonus",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 AGENTS: dict[str, tuple[str, str]] = {
     "scal-plus": ("gainful.agents.scal_plus", "SCALPlus"),
     "kl-scal-plus": ("gainful.agents.kl_scal_plus", "KLSCALPlus"),
+    "balanced-kl-scal-plus": ("gainful.agents.balanced_kl_scal_plus", "BalancedKLSCALPlus"),
     "optimistic-q": ("gainful.agents.optimistic_q", "OptimisticQ"),
     "epsilon-greedy-q": ("gainful.agents.epsilon_greedy_q", "EpsilonGreedyQ"),
     "count-bonus": ("gainful.agents.count_bonus", "CountBonus"),
