@@ -33,6 +33,7 @@ AGENTS: dict[str, dict[str, Any]] = {
     "kl-scal-plus": {},
     "kl-scal-plus vanishing": {"span": 3.0, "episodes": "vanishing"},
     "kl-scal-plus tucrl": {"unreachable": "tucrl"},
+    "balanced-kl-scal-plus": {},
     "optimistic-q": {"span": 1.0, "horizon": 1000},
     "epsilon-greedy-q": {},
     "count-bonus": {"counts": "modulo:buckets=2"},
