@@ -1,4 +1,4 @@
-"""Every agent as a parameter of a test; those whose kernels take seconds to compile are for make test-all."""
+"""Every agent as a parameter of a test; some are for make test-all."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import pytest
 
 from gainful.agents import registry
 
-COMPILES_LONG = ("imed-rl", "ucrl3")
+IN_TEST_ALL = ("imed-rl", "ucrl3", "balanced-kl-scal-plus")
+"""Agents whose kernels take seconds to compile, or that plan by the kernels of another agent."""
 
 
 def as_parameters(names: Iterable[str]) -> list[Any]:
     """The names, some of them marked as slow."""
-    return [pytest.param(name, marks=pytest.mark.slow if name in COMPILES_LONG else ()) for name in names]
+    return [pytest.param(name, marks=pytest.mark.slow if name in IN_TEST_ALL else ()) for name in names]
 
 
 TABULAR_AGENTS = as_parameters(registry.names())
