@@ -17,6 +17,7 @@ RULES = {"left": "---", "center": ":-:", "right": "---:"}
 SPACE_OF_NUMBER = re.compile(
     r"(?<=\d) (?=\d{3}\b)"  # thousands
     r"|(?<=[\d%s]) (?=±)|(?<=±) (?=\d)"
+    r"|(?<=\S) (?==)|(?<==) (?=\S)"
     r"|(?<=\d) (?=(?:%|s|ms|µs|ns|min|kB|MB|GB|M)(?:\W|$))"
 )
 RULE = re.compile(r"^\|(\s*:?-+:?\s*\|)+$")

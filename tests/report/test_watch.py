@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import sqlite3
@@ -11,11 +12,14 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gainful.cli.main import run
 from gainful.errors import GainfulError, InvalidArgumentError
 from gainful.experiments.store import STORE_FILE
+from gainful.report.collect import SHOWN_EPISODES, collect
+from gainful.report.page import write_report
 from gainful.report.watching import WatchedFolder, WatchServer
 
 
@@ -111,6 +115,33 @@ def test_the_command_says_where_and_ends_with_the_experiment(folder: Path, capsy
     assert first.startswith("http://localhost:")
     assert f"shows {folder}; Ctrl-C ends it" in first
     assert second == f"complete: 27 of 27 runs; gainful report {folder} writes the page to a file"
+
+
+def test_the_episodes_of_every_stored_run_are_served(server: WatchServer, part: Path) -> None:
+    run = collect(part).environments[0].groups[0].runs[1]
+    status, _, text = asked(server, f"/plans/{run.run_id}")
+    sent = np.frombuffer(base64.b64decode(json.loads(text)["plans"]), dtype="<f4").reshape(4, -1)
+    assert (status, sent.shape[1]) == (200, min(run.episodes, SHOWN_EPISODES))
+    np.testing.assert_array_equal(sent, np.asarray(list(run.plans.values()), dtype="<f4"))
+    for other in ("", "nobody", "%27%20OR%201", "../runs.sqlite", "%ff", "a" * 9000):
+        assert asked(server, f"/plans/{other}")[0] == 404
+
+
+@pytest.mark.slow
+def test_episodes_for_which_a_page_has_no_room_are_fetched(
+    server: WatchServer, part: Path, browser: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gainful.report.collect.SHOWN_EPISODE_VALUES", 0)
+    run = collect(part).environments[0].groups[0].runs[1]
+    assert not run.plans
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.goto(f"{server.address}#run-{run.run_id}")
+    page.wait_for_selector(f"#episodes-0:has-text('seed {run.seed} ({run.run_id}) is shown')", timeout=30_000)
+    assert page.locator("#episode-table-0 tbody tr").count() > 5
+    write_report(part, part / "page.html")
+    page.goto(f"{(part / 'page.html').as_uri()}#run-{run.run_id}")
+    page.wait_for_selector("#episodes-0:has-text('gainful watch shows those of every run')")
+    page.close()
 
 
 @pytest.mark.slow

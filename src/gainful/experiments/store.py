@@ -413,15 +413,16 @@ class Store:
             )
         ]
 
-    def runs(self, *, older: bool = False, data: bool = True) -> Iterator[dict[str, Any]]:
-        """The finished runs with their labels, in the order of the spec; `older` for other results versions."""
+    def runs(self, *, older: bool = False, data: bool = True, only: str | None = None) -> Iterator[dict[str, Any]]:
+        """The finished runs with their labels, in the order of the spec, or `only` one; `older` for other versions."""
         left_out = {"checksum"} if data else {"checksum", "data", "data_checksum"}
         columns = [row[1] for row in self._rows("PRAGMA table_info(runs)") if row[1] not in left_out]
         fields = ", ".join(f'runs."{name}"' for name in columns)
         query = (
             "SELECT environment, environment_parameters, agent, agent_parameters, horizon, environment_label, "
             f"agent_label, {fields} FROM runs JOIN configurations ON configurations.number = runs.configuration "
-            f"WHERE results_version {'<>' if older else '='} ? ORDER BY configurations.number, seed, run_id"
+            f"WHERE results_version {'<>' if older else '='} ? {'' if only is None else 'AND run_id = ? '}"
+            "ORDER BY configurations.number, seed, run_id"
         )
         names = (
             "environment",
@@ -434,7 +435,7 @@ class Store:
             *columns,
         )
         with _explained_errors(self.path):
-            for row in self._connection.execute(query, (RESULTS_VERSION,)):
+            for row in self._connection.execute(query, (RESULTS_VERSION,) if only is None else (RESULTS_VERSION, only)):
                 found = dict(zip(names, row, strict=True))
                 checksum = found.pop("data_checksum", None)
                 if checksum is not None and checksum != data_checksum(found["data"]):

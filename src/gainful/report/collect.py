@@ -404,6 +404,17 @@ def _measured(run: _Run, measure: str) -> Floats:
     return regret
 
 
+def plans_of(folder: str | Path, run_id: str) -> dict[str, Floats]:
+    """Read step, gain, low and high of the episodes of one run; empty if it has none, or is not stored.
+
+    A page of many runs has room for the episodes of some of them only.
+    """
+    with Store.read(folder) as store:
+        for row in store.runs(only=run_id):
+            return _unpacked(row, store.path, keep_all=True, kept_episodes=SHOWN_EPISODES).plans
+    return {}
+
+
 _PLAN_FIELDS = ("step", "gain", "gain_low", "gain_high")
 
 

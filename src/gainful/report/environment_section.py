@@ -139,9 +139,16 @@ def _distribution_section(environment: Environment, i: int) -> str:
 
 def _runs_section(environment: Environment, i: int) -> str:
     runs = sum(len(g.runs) for g in environment.groups)
+    left_out = sum(1 for g in environment.groups for r in g.runs if g.optimism and not r.plans)
+    more = ""
+    if left_out:
+        more = (
+            f" The page has no room for the episodes of {left_out:,} runs; <code>gainful watch</code> shows them too."
+        )
     return (
         f'<details class="runs" data-env="{i}" id="runs-{i}"><summary>Every run: a table of {runs:,}</summary>'
-        '<p class="caption">Click a heading to sort, and a number of episodes to see the episodes of that run.</p>'
+        '<p class="caption">Click a heading to sort, and a number of episodes to see the episodes of that run.'
+        f"{more}</p>"
         f'<div class="box" tabindex="0" role="region" aria-label="{escaped(f"Runs in {environment.label}")}"></div>'
         "</details>"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -121,8 +121,13 @@ def _runs_data(group: Group) -> dict[str, Any]:
         "steps": steps[:1] if len(set(steps)) == 1 else steps,  # one for all
         "episodes": [r.episodes for r in group.runs],
         "values": _packed([[np.nan if x is None else x for x in row] for row in values]),
-        "plans": {str(i): _packed(list(r.plans.values())) for i, r in enumerate(group.runs) if r.plans},
+        "plans": {str(i): packed_plans(r.plans) for i, r in enumerate(group.runs) if r.plans},
     }
+
+
+def packed_plans(plans: Mapping[str, NDArray[np.float64]]) -> str:
+    """Step, gain, low and high of the episodes of a run, one after the other."""
+    return _packed(list(plans.values()))
 
 
 def _profile_data(report: Report) -> dict[str, Any] | None:

@@ -13,17 +13,20 @@ import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import unquote
 
 from gainful.errors import ExperimentError, GainfulError, InvalidArgumentError
 from gainful.experiments.store import STORE_FILE, Store
 from gainful.locks import writer_of
-from gainful.report.collect import collect
+from gainful.report.collect import collect, plans_of
 from gainful.report.live_note import LiveNote, live_note
 from gainful.report.page import page
+from gainful.report.page_data import packed_plans
 from gainful.report.writing import asset, escaped, head, page_policy
 
 LOCAL_HOST = "127.0.0.1"
 USUAL_PORT = 8765
+PLANS = "/plans/"
 REST_FACTOR = 4.0
 """A page is made at most once in this many times the time that making it took, until the experiment is complete."""
 
@@ -70,7 +73,7 @@ class WatchedFolder:
 
 
 class WatchServer(ThreadingHTTPServer):
-    """Serves `/`, the page, and `/progress`, how far the experiment is, to browsers on this machine."""
+    """Serves the page (`/`), how far the experiment is (`/progress`) and the episodes of any run (`/plans/ID`)."""
 
     daemon_threads = True
 
@@ -119,10 +122,19 @@ class _Handler(BaseHTTPRequestHandler):
                 note = self.server.watched.progress()
                 fields = {**vars(note), "complete": note.complete, "text": note.text}
                 self._send(HTTPStatus.OK, "application/json", json.dumps(fields))
+            elif self.path.startswith(PLANS):
+                self._send_plans(unquote(self.path.removeprefix(PLANS)))
             else:
                 self._send(HTTPStatus.NOT_FOUND, "text/plain", "there is only / here\n")
         except GainfulError as error:  # the folder was moved or damaged in the meantime
             self._send(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", f"{error}\n")
+
+    def _send_plans(self, run_id: str) -> None:
+        plans = plans_of(self.server.watched.folder, run_id)
+        if plans:
+            self._send(HTTPStatus.OK, "application/json", json.dumps({"plans": packed_plans(plans)}))
+        else:
+            self._send(HTTPStatus.NOT_FOUND, "text/plain", "this run has stored no plans\n")
 
     def _send(self, status: HTTPStatus, kind: str, text: str) -> None:
         body = text.encode("utf-8", "replace")

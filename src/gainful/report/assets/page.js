@@ -645,7 +645,7 @@
       const line = element("tr", null, body);
       for (const [, name, words] of columns) {
         const cell = element("td", null, line, { class: words ? "word" : "number" });
-        if (name === "episodes" && row.plans) element("a", row.episodes.toLocaleString("en"), cell, { href: "#run-" + row.id, title: "the episodes of this run" });
+        if (name === "episodes" && (row.plans || (served() && row.episodes > 0))) element("a", row.episodes.toLocaleString("en"), cell, { href: "#run-" + row.id, title: "the episodes of this run" });
         else cell.textContent = words ? row[name] : name === "seed" ? String(row.seed) : number(row[name]);
       }
     }
@@ -662,8 +662,34 @@
     if (!wanted.startsWith("run-")) return;
     for (const env of data.environments) {
       const found = runs_of(env).find((row) => "run-" + row.id === wanted);
-      if (found && found.plans) { show_episodes(env, found, scroll); return; }
+      if (!found) continue;
+      if (found.plans) show_episodes(env, found, scroll);
+      else if (served()) fetch_plans(env, found, scroll);
+      else say_of_episodes(env, `This page has no room for the episodes of ${found.agent} with seed ${found.seed} (${found.id}); gainful watch shows those of every run.`, scroll);
+      return;
     }
+  }
+
+  // gainful watch has the episodes of the runs for which a page has no room
+  const served = () => document.getElementById("live") !== null;
+
+  function fetch_plans(env, row, scroll) {
+    fetch("plans/" + encodeURIComponent(row.id), { cache: "no-store" })
+      .then((answer) => (answer.ok ? answer.json() : null))
+      .then((answer) => {
+        if (!answer) { say_of_episodes(env, `The run of ${row.agent} with seed ${row.seed} (${row.id}) has stored no plans.`, scroll); return; }
+        row.plans = row.owner.runs.plans[row.number] = answer.plans;
+        if (env === data.environments[env.index]) show_episodes(env, row, scroll);
+      })
+      .catch(() => say_of_episodes(env, "gainful watch does not answer any more, so that the episodes of this run cannot be shown.", scroll));
+  }
+
+  function say_of_episodes(env, text, scroll) {
+    const words = document.getElementById("episodes-" + env.index);
+    if (!words) return;
+    show_episodes(env, null, false);
+    words.textContent = text;
+    if (scroll) words.scrollIntoView({ block: "center" });
   }
 
   function show_episodes(env, row, scroll) {
