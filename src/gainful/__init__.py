@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gainful.agents.mbie_eb import MBIEEB
     from gainful.agents.opt_psrl import OptPSRL
     from gainful.agents.optimistic_q import OptimisticQ
+    from gainful.agents.pmevi_dt import PMEVIDT
     from gainful.agents.psrl import PSRL
     from gainful.agents.scal import SCAL
     from gainful.agents.scal_plus import SCALPlus
@@ -113,6 +114,7 @@ _HOME = {
     "MBIEEB": "gainful.agents.mbie_eb",
     "IMEDRL": "gainful.agents.imed_rl",
     "OptPSRL": "gainful.agents.opt_psrl",
+    "PMEVIDT": "gainful.agents.pmevi_dt",
     "PSRL": "gainful.agents.psrl",
     "UCBVI": "gainful.agents.ucbvi",
     "KLSCALPlus": "gainful.agents.kl_scal_plus",
@@ -153,6 +155,7 @@ __all__ = [
     "KLUCRL",
     "MBIEEB",
     "MDP",
+    "PMEVIDT",
     "PSRL",
     "SCAL",
     "TUCRL",

@@ -22,6 +22,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "scal": {"span": 8.0},
     "kl-ucrl": {"horizon": 2000},
     "opt-psrl": {"horizon": 2000},
+    "pmevi-dt": {"horizon": 2000},
     "mbie-eb": {"discount": 0.9, "m": 100},
 }
 WITHOUT = ("optimistic-q", "epsilon-greedy-q", "fixed", "ucbvi")

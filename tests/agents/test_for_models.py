@@ -25,6 +25,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "scal": {"span": 40.0},
     "opt-psrl": {"horizon": 1000},
     "kl-ucrl": {"horizon": 1000},
+    "pmevi-dt": {"horizon": 1000},
     "mbie-eb": {"discount": 0.9, "m": 100},
     "ucbvi": {"episode_length": 10, "horizon": 1000},
     "optimistic-q": {"horizon": 1000, "span": 40.0},

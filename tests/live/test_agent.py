@@ -45,6 +45,8 @@ AGENTS: dict[str, dict[str, Any]] = {
     "opt-psrl": {"horizon": 1000},
     "ucbvi": {"episode_length": 10, "horizon": 1000},
     "kl-ucrl": {"horizon": 1000},
+    "pmevi-dt": {"horizon": 1000, "span": 3.0},
+    "pmevi-dt on ucrl2": {"horizon": 1000, "base": "ucrl2", "bias": "azuma"},
     "scal": {"span": 3.0},
     "tucrl": {},
     "ucrl2": {},

@@ -19,6 +19,7 @@ from gainful.agents.guarantee import Guarantee
 from gainful.agents.labels import AgentLabels, action_number, state_number
 from gainful.agents.plan_checks import check_plan
 from gainful.agents.showing import ShownAgent
+from gainful.agents.state_path import StatePath
 from gainful.agents.statistics import AgentCounts, Statistics, count_transitions, execution_limit, named
 from gainful.arguments import finite, plain_number, reward_range, whole_below
 from gainful.errors import InvalidArgumentError, describe
@@ -174,6 +175,8 @@ class EpisodicAgent(ShownAgent, TabularAgentForModels):
     """The user's words for states and actions, which files keep; None if there are only numbers."""
     bonus_counts: BonusCounts | None = None
     """What a count-based bonus is computed from; None for agents without one."""
+    path: StatePath | None = None
+    """What the agent keeps of the order of states; None for agents that need no more than counts."""
 
     def __init__(
         self,
@@ -586,6 +589,8 @@ class EpisodicAgent(ShownAgent, TabularAgentForModels):
         pair = state * self.n_actions + action
         if self.bonus_counts is not None:
             self.bonus_counts.update(state, action)
+        if self.path is not None:
+            self.path.follow(state, reward - self.reward_min, next_state)
         if self.statistics.observe(pair, next_state, reward - self.reward_min) and self.current is not None:
             self.remaining[pair] = self.current.execution_limit(int(self.visits_before[pair]))
         self.remaining[pair] -= 1
@@ -697,6 +702,8 @@ class EpisodicAgent(ShownAgent, TabularAgentForModels):
         if self.bonus_counts is not None:
             for pair in pairs.tolist():
                 self.bonus_counts.update(*divmod(pair, self.n_actions))
+        if self.path is not None:
+            self.path.follow_many(pairs, targets, rewards, self.n_actions)
         while True:
             done, reached = count_transitions(self.counts(), pairs, targets, rewards, done)
             new = new or reached

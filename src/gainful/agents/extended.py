@@ -19,6 +19,7 @@ from gainful.errors import NotConvergedError
 from gainful.mdp.model import MDP
 from gainful.planning.confidence import Confidence, Intervals, L1Ball
 from gainful.planning.extended import extended_value_iteration
+from gainful.planning.order_projection import BiasConstraint
 
 EXTENDED_MAX_SWEEPS = 100_000_000  # nearly disconnected sets need many; Ctrl-C is heard between batches
 
@@ -68,6 +69,8 @@ class ExtendedAgent(PlanningAgent):
         self.width_scale = positive_scale("width_scale", width_scale)
         self._values = np.zeros(self.n_states)  # the last plan's v: a warm start
         self._vacuous = True
+        self.within: BiasConstraint | None = None
+        """What plans may assume about the optimal bias (PMEVI-DT); None for nothing."""
 
     def settings(self) -> dict[str, Any]:
         """The arguments that recreate this agent."""
@@ -177,6 +180,7 @@ class ExtendedAgent(PlanningAgent):
                 max_sweeps=EXTENDED_MAX_SWEEPS,
                 span=span,
                 start_values=self._values,
+                within=self.within,
             )
         except NotConvergedError as error:
             raise NotConvergedError(

@@ -73,6 +73,9 @@ class KLSCALPlus(PlanningAgent):
     >>> agent.observe(0, action, 0.5, 1)
     """
 
+    planner_class = KLPlanner
+    """What plans: another one for plans within what is known about the bias (PMEVI-DT)."""
+
     def __init__(
         self,
         n_states: int,
@@ -108,7 +111,7 @@ class KLSCALPlus(PlanningAgent):
         self.model_error = 0.0
         """Added to the gain: what a model of cells may be wrong by (C-KL-SCAL+)."""
         cut = np.inf if self.span is None else self.span / self.reward_range
-        self._planner = KLPlanner(self.n_states, self.n_actions, cut, self.allowed)
+        self._planner = self.planner_class(self.n_states, self.n_actions, cut, self.allowed)
         self._possible = self.allowed.reshape(-1)
         self._planned_visits: NDArray[np.int64] = np.full(self._possible.size, -1, dtype=np.int64)
         self._most_span = 0.0  # max sp(v_j) so far, in units of r_max

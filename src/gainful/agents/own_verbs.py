@@ -15,6 +15,8 @@ _VERBS = ("act", "observe", "decide", "learn")
 _VERBS_ON_POINTS = ("act", "observe", "decide", "cell")
 OWN_COUNTS = "counts"
 """Stands among the verbs for counts of the user's own that see every step."""
+STATE_PATH = "path"
+"""Stands among them for an agent of the library that needs the order of states (PMEVI-DT)."""
 
 
 def own_verbs(agent: Any) -> tuple[str, ...]:
@@ -38,6 +40,8 @@ def own_verbs(agent: Any) -> tuple[str, ...]:
     found += [verb for verb in _VERBS if _is_own(agent.core, verb, base)]
     if sees_steps(agent):
         found.append(OWN_COUNTS)
+    if agent.core.path is not None:
+        found.append(STATE_PATH)
     return tuple(dict.fromkeys(found))
 
 

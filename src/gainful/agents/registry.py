@@ -31,6 +31,7 @@ AGENTS: dict[str, tuple[str, str]] = {
     "kl-ucrl": ("gainful.agents.kl_ucrl", "KLUCRL"),
     "scal": ("gainful.agents.scal", "SCAL"),
     "tucrl": ("gainful.agents.tucrl", "TUCRL"),
+    "pmevi-dt": ("gainful.agents.pmevi_dt", "PMEVIDT"),
     "ucrl2": ("gainful.agents.ucrl2", "UCRL2"),
     "ucrl2b": ("gainful.agents.ucrl2b", "UCRL2B"),
     "ucrl3": ("gainful.agents.ucrl3", "UCRL3"),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gainful.agents import registry
 from gainful.agents.episodic import EpisodicAgent
 from gainful.agents.labels import AgentLabels
-from gainful.agents.own_verbs import OWN_COUNTS, check_can_act, is_learner, own_verbs
+from gainful.agents.own_verbs import OWN_COUNTS, STATE_PATH, check_can_act, is_learner, own_verbs
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.agents.rebuilding import check_can_be_rebuilt, rebuilt, stored_class, with_core_class
 from gainful.errors import InvalidArgumentError, JournalError, UnknownAgentError, UnknownNameError, suggestion
@@ -118,7 +118,7 @@ def check_durable(agent: Any) -> None:
             "a durable agent is made again from its settings and arrays (docs/howto/own_agent.md)",
             problem=f"config makes a {type(agent).__name__}",
         )
-    own = [verb for verb in own_verbs(agent) if verb != OWN_COUNTS]  # those are refused below
+    own = [verb for verb in own_verbs(agent) if verb not in (OWN_COUNTS, STATE_PATH)]  # counts are refused below
     if own:
         name = type(agent).__name__
         raise InvalidArgumentError(

@@ -152,8 +152,8 @@ class BackgroundPlanner:
         return self._copy.vacuous
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
-        """The warm start of the next plan; no plan may be under way."""
-        return self._copy.own_arrays()
+        """The warm start of the next plan; no plan may be under way. What the agent itself has seen is its own."""
+        return {name: array for name, array in self._copy.own_arrays().items() if "log_" not in name}
 
     def changed_pairs(self) -> NDArray[np.int64]:
         """The pairs observed since the last plan was made."""

@@ -24,6 +24,7 @@ from gainful.planning.improvement import project
 from gainful.planning.inner_maximum import InnerMaximum, inner_maximum
 from gainful.planning.mixing import SlowSearch
 from gainful.planning.mixture import Mixture, ceiling_at, constrained_greedy
+from gainful.planning.order_projection import BiasConstraint, order_projection
 from gainful.planning.plan import Plan, make_plan
 from gainful.planning.rewards import replaced_rewards
 from gainful.planning.rounding import roundoff
@@ -44,6 +45,7 @@ def extended_value_iteration(
     mixture: Mixture = "copy",
     rewards: ArrayLike | None = None,
     start_values: ArrayLike | None = None,
+    within: BiasConstraint | None = None,
 ) -> Plan:
     r"""The optimal gain over all policies and all MDPs with rows in a confidence set.
 
@@ -79,6 +81,9 @@ def extended_value_iteration(
         Replace the MDP's own, in the units of `mdp.rewards` (optimistic rewards).
     start_values : array_like, shape (S,), optional
         Where to start, for example the bias of an earlier plan.
+    within : BiasConstraint, optional
+        What is known about the optimal bias, in the units of the rewards: the values are projected onto its differences
+        after every sweep, and no pair is worth more than r + p̄·v + β (PMEVI, Boone & Zhang 2024). Not with `span`.
 
     Returns
     -------
@@ -109,9 +114,15 @@ def extended_value_iteration(
     cut = np.inf if span is None else checked_span(span)
     if mixture not in ("copy", "min-action"):
         raise InvalidArgumentError("mixture", mixture, "'copy' or 'min-action'")
+    if within is not None and span is not None:
+        raise InvalidArgumentError(
+            "within", problem="span and within are both given", hint="put c into the differences"
+        )
     search = _ExtendedSearch(mdp, inner_maximum(mdp, confidence), _rewards(mdp, rewards, span is not None), cut)
     search.v = start_vector(mdp, start_values)
     project(search.v, cut)
+    if within is not None:
+        search.within, search.v = within, order_projection(search.v, within.differences)
     converged = search.iterate(damping, wanted, max_sweeps)
     plan = search.plan(mixture)
     if converged:
@@ -155,6 +166,7 @@ class _ExtendedSearch:
     high: float = np.inf
     slack: float = 0.0
     sweeps: int = 0
+    within: BiasConstraint | None = None
 
     def __post_init__(self) -> None:
         self.v: NDArray[np.float64] = np.zeros(self.mdp.n_states)
@@ -176,14 +188,8 @@ class _ExtendedSearch:
         slow = SlowSearch("extended value iteration", mdp, wanted, WIDER_SETS)
         converged = False
         while not converged and self.sweeps < max_sweeps:
-            n, self.low, self.high, self.slack, converged = self.inner.sweeps(
-                self.v,
-                self.q,
-                self.best,
-                self.rewards,
-                limits,
-                max_sweeps=min(batch, max_sweeps - self.sweeps),
-                resume=self.sweeps > 0,
+            n, self.low, self.high, self.slack, converged = self._sweeps(
+                limits, min(batch, max_sweeps - self.sweeps), self.sweeps > 0
             )
             self.sweeps += n
             slow.look(self.sweeps, self.high - self.low + 2.0 * self.slack)
@@ -191,6 +197,12 @@ class _ExtendedSearch:
             if not converged and hopeless:
                 break
         return converged
+
+    def _sweeps(self, limits: SweepLimits, n: int, resume: bool) -> tuple[int, float, float, float, bool]:
+        arrays = self.v, self.q, self.best, self.rewards, limits
+        if self.within is None:
+            return self.inner.sweeps(*arrays, max_sweeps=n, resume=resume)
+        return self.inner.projected_sweeps(self.within, *arrays, max_sweeps=n, resume=resume)
 
     def plan(self, mixture: Mixture) -> Plan:
         """The greedy (or constrained-greedy) policy at v, with the rows behind it."""

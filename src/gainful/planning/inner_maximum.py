@@ -17,6 +17,8 @@ from gainful.planning.kl import KLSet, kl_rows
 from gainful.planning.l1 import L1Set, l1_rows
 from gainful.planning.near_optimistic import NearOptimisticSet, near_optimistic_rows
 from gainful.planning.optimistic_rows import OptimisticRows
+from gainful.planning.order_projection import BiasConstraint
+from gainful.planning.projected_sweeps import projected_set_sweeps
 from gainful.planning.rounding import UNIT_ROUNDOFF
 from gainful.planning.set_sweeps import ConfidenceSet, SweepLimits, set_sweeps, set_values
 
@@ -61,6 +63,23 @@ class InnerMaximum:
         """Sweep as `limits` say: number of sweeps, bracket, slack, whether converged."""
         found: tuple[int, float, float, float, bool] = set_sweeps(
             self.sets, v, q, best, r, tuple(limits), max_sweeps, resume
+        )
+        return found
+
+    def projected_sweeps(
+        self,
+        within: BiasConstraint,
+        v: NDArray[Any],
+        q: NDArray[Any],
+        best: NDArray[Any],
+        r: NDArray[Any],
+        limits: SweepLimits,
+        max_sweeps: int,
+        resume: bool,
+    ) -> tuple[int, float, float, float, bool]:
+        """The same within a constraint on the bias."""
+        found: tuple[int, float, float, float, bool] = projected_set_sweeps(
+            self.sets, tuple(within), v, q, best, r, tuple(limits), (max_sweeps, resume)
         )
         return found
 

@@ -292,6 +292,17 @@ class KLPlanner:
             todo=np.empty(pairs, dtype=np.int64),
         )
 
+    def begin(self, pairs: tuple[Any, ...], state: tuple[Any, ...]) -> None:
+        """Make the last plan what the next one starts from."""
+        renew_keys(pairs, state, self.span)
+
+    def sweeps(
+        self, rows: tuple[Any, ...], groups: tuple[Any, ...], problem: tuple[Any, ...], max_sweeps: int
+    ) -> tuple[int, float, float, float, bool]:
+        """Sweep: number of sweeps, bracket, span, whether it is narrow enough."""
+        found: tuple[int, float, float, float, bool] = kl_sweeps(rows, *groups, problem, max_sweeps)
+        return found
+
     def plan(self, counts: TransitionCounts, precision: float, max_sweeps: int) -> KLPlan:
         """Plan on the balls of `pairs` around the rows of `counts`, to a certified `precision`.
 
@@ -304,10 +315,11 @@ class KLPlanner:
         pairs, state, space = tuple(self.pairs), tuple(self.state), tuple(self._space)
         problem = (self.n_actions, self.span, precision, self.damping)
         batch = resumed_sweeps(WORK_PER_ENTRY * (int(counts.used[0]) + counts.n_states))
-        renew_keys(pairs, state, self.span)
+        self.begin(pairs, state)
         sweeps, met = 0, False
         while not met:
-            done, low, high, span, met = kl_sweeps(rows, pairs, space, state, problem, min(batch, max_sweeps - sweeps))
+            groups, limit = (pairs, space, state), min(batch, max_sweeps - sweeps)
+            done, low, high, span, met = self.sweeps(rows, groups, problem, limit)
             sweeps += abs(done)
             if not met and (done < 0 or sweeps >= max_sweeps):
                 raise NotConvergedError(

@@ -7,6 +7,7 @@ from typing import Any
 
 from gainful.agents.episodic import EpisodicAgent
 from gainful.agents.own_verbs import (
+    STATE_PATH,
     check_can_act,
     chooses_by_index,
     has_own_rule,
@@ -22,6 +23,7 @@ from gainful.mdp.model import MDP
 from gainful.partition import Partition
 from gainful.simulation.indexed import IndexedSimulation
 from gainful.simulation.own_rule import OwnRuleSimulation, can_be_compiled
+from gainful.simulation.path import PathSimulation
 from gainful.simulation.stepped import SteppedSimulation
 from gainful.simulation.tabular import TabularSimulation
 
@@ -51,6 +53,8 @@ def agent_for(agent: Any, environment: Any) -> Any:
 
 def simulation_class(agent: EpisodicAgent) -> type[TabularSimulation]:
     """The kind of simulation in an MDP: compiled, compiled with the agent's own rule, or stepped in Python."""
+    if own_verbs(agent) == (STATE_PATH,):
+        return PathSimulation
     if own_verbs(agent):
         notice_slow_steps(agent)
         return SteppedSimulation
@@ -72,6 +76,8 @@ def notice_slow_steps(agent: Any) -> None:
         what, do = f"{agent.core.title} has methods of its own", "derive it from EpisodicAgent and write plan"
     elif own:
         what, do = f"{type(agent).__name__} has its own {' and '.join(own)}", "write plan instead"
+    elif agent.core.path is not None:
+        return  # the library's own way, which no user could change
     elif sees_steps(agent):
         counts = agent.core.bonus_counts.title
         what, do = f"the counts of {counts} see every step", f"give {counts} a method table(visits)"
