@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 BYTES_PER_PAIR = 100.0
 """What an agent needs at least for each state and action once it has planned, in bytes."""
 NEVER = np.iinfo(np.int64).max
+NO_GROUPS = np.empty(0, dtype=np.int64)
 
 EPISODE_RECORD = np.dtype(
     [
@@ -99,6 +100,8 @@ class EpisodePlan:
     """Whether reaching a state never visited before ends the episode (TUCRL)."""
     span: float | None = None
     """sp(values), for a planner that knows it."""
+    groups: NDArray[np.int64] | None = None
+    """(S*A,) numbers below S*A: pairs of one number share their limit, N_k being the visits of all of them."""
     details: dict[str, Any] = field(default_factory=dict)
     """What else `on_episode` may show: bonus, optimistic rewards, ..."""
 
@@ -131,6 +134,9 @@ class Policy(NamedTuple):
     stop_on_new_state: bool
     reward_min: float
     reward_max: float
+    groups: Any
+    group_left: Any
+    """How often the pairs of each group may still be executed; empty if every pair has a limit of its own."""
 
 
 @dataclass(frozen=True)
@@ -216,6 +222,8 @@ class EpisodicAgent(ShownAgent, TabularAgentForModels):
         """How often each pair may still be executed in this episode; set when the episode first executes the pair."""
         self.visits_before: NDArray[np.int64] = np.zeros(self.n_states * self.n_actions, dtype=np.int64)
         """N_k: the visits of each pair before this episode."""
+        self.group_left: NDArray[np.int64] = NO_GROUPS
+        """How often the pairs of each group of the plan may still be executed; empty if it has none."""
         self.planned_at = -1
         """The value of t when the current episode began."""
         self.interrupted = False
@@ -465,7 +473,7 @@ class EpisodicAgent(ShownAgent, TabularAgentForModels):
             self.begin_episode()
         assert self.current is not None
         a = self.decide(s)
-        if self.current.doubling and self.remaining[s * self.n_actions + a] <= 0:
+        if self.limit_reached(s * self.n_actions + a):
             self.begin_episode()
             a = self.decide(s)
         return a
@@ -594,6 +602,8 @@ class EpisodicAgent(ShownAgent, TabularAgentForModels):
         if self.statistics.observe(pair, next_state, reward - self.reward_min) and self.current is not None:
             self.remaining[pair] = self.current.execution_limit(int(self.visits_before[pair]))
         self.remaining[pair] -= 1
+        if self.group_left.size:
+            self.note_executed(pair)
         self.t += 1
         self.visited[state] = True
         if not self.visited[next_state]:
@@ -645,11 +655,50 @@ class EpisodicAgent(ShownAgent, TabularAgentForModels):
             self.key,
             steps_before,
             self.planned_at == self.t,
-            plan.doubling,
+            plan.doubling and plan.groups is None,
             plan.stop_on_new_state,
             self.reward_min,
             self.reward_max,
+            NO_GROUPS if plan.groups is None else plan.groups,
+            self.group_left,
         )
+
+    def limit_reached(self, pair: int) -> bool:
+        """Tell whether executing a pair is up to the next episode of the present plan, which there must be.
+
+        Parameters
+        ----------
+        pair : int
+            The number of the pair, state · A + action.
+
+        Returns
+        -------
+        bool
+        """
+        plan = self.current
+        assert plan is not None
+        left = self.remaining[pair] if plan.groups is None else self.group_left[plan.groups[pair]]
+        return bool(plan.doubling and left <= 0)
+
+    def note_executed(self, pairs: Any) -> None:
+        """Count executions of pairs against the limits that they share, if they do.
+
+        Parameters
+        ----------
+        pairs : int or ndarray of int64
+            The pairs executed.
+        """
+        if self.group_left.size:
+            assert self.current is not None
+            assert self.current.groups is not None
+            np.subtract.at(self.group_left, self.current.groups[pairs], 1)
+
+    def renew_group_limits(self) -> None:
+        """Set how often each group of the present plan may still be executed, from the visits before it and now."""
+        plan = self.current
+        self.group_left = NO_GROUPS
+        if plan is not None and plan.groups is not None:
+            self.group_left = group_limits(plan, self.visits_before, self.statistics.visits)
 
     def executions_left(self, pair: int) -> int:
         """Tell how often the present episode may still execute a pair, if it has limits.
@@ -664,6 +713,8 @@ class EpisodicAgent(ShownAgent, TabularAgentForModels):
         int
             0 or less if executing it is up to the next episode.
         """
+        if self.current is not None and self.current.groups is not None:
+            return int(self.group_left[self.current.groups[pair]])
         if self.current is None or self.statistics.is_changed[pair]:
             return int(self.remaining[pair])
         return self.current.execution_limit(int(self.visits_before[pair]))
@@ -708,6 +759,7 @@ class EpisodicAgent(ShownAgent, TabularAgentForModels):
             done, reached = count_transitions(self.counts(), pairs, targets, rewards, done)
             new = new or reached
             if done == pairs.size:
+                self.note_executed(pairs)
                 return new
             self.statistics.enlarge()
 
@@ -738,8 +790,19 @@ class EpisodicAgent(ShownAgent, TabularAgentForModels):
         self.records.append((self.t + 1, low + (high - low) / 2, low, high, span, plan.sweeps, seconds))
         self.current, self.planned_at = plan, self.t
         grant(self.counts())
+        self.renew_group_limits()
         if self.on_episode is not None:
             self.on_episode(EpisodeView(len(self.records), self.t + 1, plan, self.statistics))
+
+
+def group_limits(plan: EpisodePlan, before: NDArray[np.int64], visits: NDArray[np.int64]) -> NDArray[np.int64]:
+    """max{1, ⌊f·N_k⌋} less what was executed since, for every group of a plan."""
+    assert plan.groups is not None
+    n = before.size
+    first = np.bincount(plan.groups, weights=before, minlength=n)
+    executed = np.bincount(plan.groups, weights=visits - before, minlength=n)
+    limit = first if plan.multiplier == 1.0 else np.floor(plan.multiplier * first)
+    return np.asarray(np.maximum(limit, 1.0) - executed, dtype=np.int64)
 
 
 def one_hot(actions: NDArray[np.int64], n_actions: int) -> NDArray[np.float64]:

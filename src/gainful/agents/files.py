@@ -142,6 +142,8 @@ def agent_state(agent: Agent) -> tuple[Header, Arrays]:
         arrays |= {"plan_actions": plan.actions, "plan_values": plan.values}
         if plan.probabilities is not None:
             arrays["plan_probabilities"] = plan.probabilities
+        if plan.groups is not None:
+            arrays["plan_groups"] = plan.groups
     return header, arrays | _prefixed("statistics_", core.statistics.to_arrays()) | _prefixed(
         "own_", agent.own_arrays()
     )
@@ -170,6 +172,7 @@ def take_state(agent: Agent, header: Header, arrays: Arrays) -> None:
     core.t, core.planned_at = int(header["t"]), int(header["planned_at"])
     core.interrupted = bool(header["interrupted"])
     core.current = None if header["plan"] is None else _plan(core, header["plan"], arrays)
+    core.renew_group_limits()
     if header.get("labels") is not None:  # an older file has none, and the agent keeps those that it was made with
         n_states = core.n_states if agent.dim == 0 else None
         agent.labels = AgentLabels.from_json(header["labels"], n_states, core.n_actions)
@@ -207,7 +210,10 @@ def _plan(agent: EpisodicAgent, kept: dict[str, Any], arrays: Arrays) -> Episode
         actions=arrays["plan_actions"],
         values=arrays["plan_values"],
         probabilities=arrays.get("plan_probabilities"),
+        groups=arrays.get("plan_groups"),
     )
+    if plan.groups is not None:
+        check_saved(arrays, "plan_groups", agent.statistics.visits, low=0, high=agent.statistics.visits.size - 1)
     S, A = agent.n_states, agent.n_actions
     actions, p = plan.actions, plan.probabilities
     if actions.shape != (S,) or actions.dtype != np.int64 or not (actions.min() >= 0 and actions.max() < A):

@@ -41,6 +41,7 @@ AGENTS: dict[str, tuple[str, str]] = {
 PARTITIONED: dict[str, tuple[str, str]] = {
     "c-scal-plus": ("gainful.agents.c_scal_plus", "CSCALPlus"),
     "c-kl-scal-plus": ("gainful.agents.c_kl_scal_plus", "CKLSCALPlus"),
+    "adaptive-kl-scal-plus": ("gainful.agents.adaptive_kl_scal_plus", "AdaptiveKLSCALPlus"),
     "uccrl": ("gainful.agents.uccrl", "UCCRL"),
     "discretized": ("gainful.agents.discretized", "Discretized"),
 }

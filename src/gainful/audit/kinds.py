@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Protocol
 
+from gainful.agents.adaptive_kl_scal_plus import AdaptiveKLSCALPlus
 from gainful.agents.c_kl_scal_plus import CKLSCALPlus
 from gainful.agents.c_scal_plus import CSCALPlus
 from gainful.agents.count_bonus import CountBonus
@@ -54,6 +55,7 @@ BY_BONUS = {"sharp": "sharp.SharpAuditor", "bernstein": "sharp.BernsteinAuditor"
 AMONG_POINTS: dict[type, str] = {
     CSCALPlus: "c_scal_plus.CellsAuditor",
     CKLSCALPlus: "c_kl_scal_plus.CKLScalPlusAuditor",
+    AdaptiveKLSCALPlus: "adaptive_cells.AdaptiveCellsAuditor",
     UCCRL: "cell_sets.UCCRLAuditor",
 }
 """The auditors of agents that are made for continuous states."""
@@ -71,7 +73,7 @@ AUDITED = (
     *("psrl", "opt-psrl", "mbie-eb", "count-bonus", "ucbvi", "optimistic-q", "epsilon-greedy-q", "fixed"),
 )
 """The agents that are audited in a finite MDP."""
-AUDITED_AMONG_POINTS = ("c-scal-plus", "c-kl-scal-plus", "uccrl", *AUDITED)
+AUDITED_AMONG_POINTS = ("c-scal-plus", "c-kl-scal-plus", "adaptive-kl-scal-plus", "uccrl", *AUDITED)
 """Those that are audited on continuous states; a tabular one is discretised."""
 
 
@@ -152,6 +154,8 @@ def reason_void(agent: Any) -> str:
     if isinstance(core, (MBIEEB, UCBVI, OptimisticQ)):
         small = core.bonus_scale < 1.0
         return f"bonus_scale is {core.bonus_scale:g}, the theorem needs 1" if small else ""
+    if isinstance(agent, AdaptiveKLSCALPlus):
+        return agent.not_optimistic
     if isinstance(agent, UCCRL):
         return agent.core.scaled or agent.smoothness.reason_void
     if isinstance(core, (PSRL, OptPSRL, CountBonus, EpsilonGreedyQ, Fixed)):

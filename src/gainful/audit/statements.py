@@ -249,6 +249,11 @@ _OF_OTHER_KINDS = (
         likely=True,
         constants=True,
     ),
+    Statement(
+        "leaves",
+        "the cells planned on are those that the rule splits, found again from the visits of the finest cells",
+        "docs/adaptive_cells.md",
+    ),
     Statement("given-policy", "the plan is the policy that the agent was given", "the definition of the agent"),
     Statement(
         "update-rule",

@@ -220,7 +220,7 @@ class AgentStateMachine:
             self._plan()
             return self._draw(s)
         action = self._draw(s)
-        if plan.doubling and core.remaining[s * core.n_actions + action] <= 0:
+        if core.limit_reached(s * core.n_actions + action):
             self._plan()
             action = self._draw(s)
         return action

@@ -122,6 +122,8 @@ def _run_points(
     begin, length, next_state = rows.begin, rows.length, rows.key
     mixed, logging, logged = policy.cumulative.size > 0, sink.action.size > 0, sink.n
     planned, steps_before = policy.planned_now, policy.steps_before
+    groups, group_left = policy.groups, policy.group_left
+    grouped = group_left.size > 0
     d, t, total = x.size, clock.now[STEPS_MADE], clock.earned[0]
     out, before = np.empty(d), np.empty(d)
     state = 0
@@ -139,6 +141,9 @@ def _run_points(
             planned = False
         pair = state * n_actions + action
         if policy.doubling and counts.remaining[pair] <= 0:  # untouched pairs have at least one left
+            status = EPISODE_OVER
+            break
+        if grouped and group_left[groups[pair]] <= 0:
             status = EPISODE_OVER
             break
         if function is None:
@@ -184,6 +189,8 @@ def _run_points(
         if not counts.is_changed[pair]:
             touch(counts, pair)
         count_visit(counts, pair, inner)
+        if grouped:
+            group_left[groups[pair]] -= 1
         total += reward
         if len(rule) > PLANNED:
             learn(len(rule), (q, target, numbers), n_actions, pair, inner, to, counts.visits[pair])

@@ -154,7 +154,7 @@ class GymnasiumSimulation(Simulation):
         arrays: tuple[Any, ...] = (plan.actions, inner.visited)
         actions, visited = (memoryview(a) for a in arrays)  # one by one they are quicker than an array
         n_actions, first_action, low, high = inner.n_actions, self._first_action, inner.reward_min, inner.reward_max
-        doubling, stop_on_new = plan.doubling, plan.stop_on_new_state
+        doubling, stop_on_new, groups = plan.doubling, plan.stop_on_new_state, plan.groups
         cumulative, mixed, planned = plan.cumulative, plan.probabilities is not None, inner.planned_at == inner.t
         cell, step = self._locator(), self.env.step
         observation, state = self.observation, self.state_of(self.observation)
@@ -175,9 +175,10 @@ class GymnasiumSimulation(Simulation):
                 else:
                     action = actions[state]
                 pair = state * n_actions + action
-                if pair not in left:
-                    left[pair] = inner.executions_left(pair)
-                if doubling and left[pair] <= 0:
+                limited = pair if groups is None else int(groups[pair])
+                if limited not in left:
+                    left[limited] = inner.executions_left(pair)
+                if doubling and left[limited] <= 0:
                     break
                 following, reward, terminated, truncated, _ = step(action + first_action)
                 if terminated:  # the end is a way back to the beginning
@@ -198,7 +199,7 @@ class GymnasiumSimulation(Simulation):
                 rewards.append(earned)
                 pairs.append(pair)
                 targets.append(to)
-                left[pair] -= 1
+                left[limited] -= 1
                 total += earned
                 t += 1
                 if stop_on_new:
