@@ -101,7 +101,7 @@ def test_forced_uniform_cells_are_those_of_c_kl_scal_plus_to_the_bit(bins: int) 
 @pytest.mark.slow
 def test_coarse_cells_on_fine_counts_are_those_of_c_kl_scal_plus() -> None:
     """Rewards that are multiples of 1/64 add up without rounding, however they are grouped."""
-    kept = {"span": 2.0, "lipschitz": 1.0, "holder": 1.0}
+    kept: dict[str, Any] = {"span": 2.0, "lipschitz": 1.0, "holder": 1.0}
     uniform = gf.CKLSCALPlus(gf.Partition.uniform(bins=2, dim=2), 2, delta=0.05 / 6, **kept)
     coarse = gf.AdaptiveKLSCALPlus(gf.Partition.uniform(bins=8, dim=2), 2, start_depth=1, split_scale=1e300, **kept)
     random = np.random.default_rng(2)

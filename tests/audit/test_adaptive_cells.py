@@ -16,6 +16,7 @@ from gainful.agents.dyadic_trees import DyadicTrees, MergedRows
 from gainful.audit.audit import audit
 from gainful.audit.cells import CellsTruth
 from gainful.audit.run import audit_run
+from gainful.optimism.adaptive_cells import log_union_at
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +59,7 @@ def splits_early(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_other_depths(patch: pytest.MonkeyPatch) -> None:
-    right = adaptive_kl_scal_plus.log_union_at
+    right = log_union_at
     patch.setattr(adaptive_kl_scal_plus, "log_union_at", lambda _, size, n, delta: right(0, size, n, delta))
 
 
