@@ -40,7 +40,7 @@ class Case:
     title: str
     env: Any
     gain: float
-    told: dict[str, float]
+    told: dict[str, Any]
     horizon: int
     grids: tuple[int, ...]
     finest: int
