@@ -1,7 +1,8 @@
 """What the audit finds for deliberate mistakes; prints Markdown.
 
-`python benchmarks/mutants.py` makes one run of each, in plain Python, and prints the page docs/mutants.md: which
-statements noticed which mistake. It takes about five minutes of CPU time; `--jobs 2` audits two mistakes at a time.
+`python benchmarks/mutants.py` makes one run of each, in plain Python, and prints what docs/mutants.md says: which
+statements noticed which mistake. --record keeps it in benchmarks/measured, from where `make tables` writes it. It takes
+about five minutes of CPU time; `--jobs 2` audits two mistakes at a time.
 
 `python benchmarks/mutants.py --runs 60 --steps 1e5` makes more and longer runs of compiled copies, enough for the
 statements that may fail in some runs, and tells whether the test named beside each mistake fails too.
@@ -10,6 +11,8 @@ statements that may fail in some runs, and tells whether the test named beside e
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import sys
 import tempfile
 from collections import defaultdict
@@ -19,6 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.records import add_record_options, printed, record_document
 from tests.audit.all_mutants import ALL_MUTANTS as ALL
 from tests.audit.mutants import LQG, RIVER, UCRL2, Mutant, audited, noticed_by_its_test
 
@@ -43,12 +47,11 @@ KINDS = {
     "uccrl": "UCCRL",
 }
 """The agents in the order of the page."""
-HEAD = """# Mistakes and the statements that notice them
-
-Each row introduces one deliberate mistake into a copy of the library, which then audits itself: one run, of {steps}
-steps unless another number is given, in plain Python. A cross says that the [audit](audit.md) found the statement
-violated. Made by `python benchmarks/mutants.py` from {number} mistakes; {caught} of them were noticed by the statement
-that names what is wrong, in bold (`tests/audit/test_mutations.py` asserts it). Runs without a mistake violate nothing.
+HEAD = """Each row introduces one deliberate mistake into a copy of the library, which then audits itself: one run, of
+{steps} steps unless another number is given, in plain Python. A cross says that the [audit](audit.md) found
+the statement violated. Made by `python benchmarks/mutants.py` from {number} mistakes; {caught} of them were
+noticed by the statement that names what is wrong, in bold (`tests/audit/test_mutations.py` asserts it).
+Runs without a mistake violate nothing.
 """
 NOTHING_CAUGHT = """A statement that has caught nothing follows from others, cannot fail where it was asked, or is
 a bound in which these mistakes leave room.
@@ -67,7 +70,7 @@ def one_run(mutant: Mutant) -> tuple[Mutant, dict[str, Any]]:
 
 
 def page(jobs: int) -> None:
-    """Print docs/mutants.md."""
+    """Print what docs/mutants.md says."""
     answers = []
     with ThreadPoolExecutor(jobs) as pool:
         for mutant, found in pool.map(one_run, ALL):
@@ -144,11 +147,19 @@ def main() -> None:
     asked.add_argument("--runs", type=int)
     asked.add_argument("--steps", default="1e5")
     asked.add_argument("--jobs", type=int, default=1)
+    add_record_options(asked)
     given = asked.parse_args()
     if given.runs is None:
-        page(given.jobs)
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            page(given.jobs)
+        print(shown.getvalue())
+        if given.record:
+            command = "python benchmarks/mutants.py --record"
+            record_document("mutants", "page", shown.getvalue(), timed=False, command=command)
     else:
-        long_runs(given.runs, given.steps)
+        with printed("mutants", "long_runs", keep=given.record, timed=False):
+            long_runs(given.runs, given.steps)
 
 
 if __name__ == "__main__":
