@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import inspect
 import math
 import re
@@ -19,11 +18,13 @@ import gainful as gf
 from gainful.agents import registry
 from gainful.cli.main import run
 from gainful.environments import continuous_names, gymnasium_id, make, make_continuous, names
+from tests.test_site import module_of_docs
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "reference"
 PAGES = {page.stem: page.read_text(encoding="utf-8") for page in sorted(FOLDER.glob("*.md"))}
 AGENTS = [*registry.names(), *registry.continuous_names()]
+imported = module_of_docs("api_pages").resolve  # what a dotted name stands for
 LARGEST = 500  # states of an environment whose numbers are recomputed
 
 
@@ -43,21 +44,6 @@ def fields(card: str) -> dict[str, str]:
 
 
 # ---------------------------------------------------------------------- names
-
-
-def imported(name: str) -> Any:
-    """What a dotted name stands for."""
-    parts = name.split(".")
-    found: Any = None
-    for cut in range(len(parts), 0, -1):
-        try:
-            found = importlib.import_module(".".join(parts[:cut]))
-        except ModuleNotFoundError:
-            continue
-        for part in parts[cut:]:
-            found = getattr(found, part)
-        return found
-    raise AssertionError(f"{name} cannot be imported")
 
 
 @pytest.mark.parametrize("page", PAGES)

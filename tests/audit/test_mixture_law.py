@@ -16,6 +16,7 @@ from gainful.audit.cells import CellsTruth, grid_of
 from gainful.audit.mixture_law import MixtureTables
 from gainful.audit.points import POINTS, TRUE_VALUES, CellSums, LoggedTransitions
 from gainful.audit.rows import CountedRows
+from tests.audit.test_cells import audited_while_refined
 
 NAMES = ("rough-mixture", "planar-mixture")
 SPAN = 0.6
@@ -117,12 +118,7 @@ def test_every_statement_applies_and_holds(name: str, bonus: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_cells_that_are_refined(name: str) -> None:
     truth = truth_for(name)
-    agent = learner(truth.environment, None)
-    found = audit_run(agent, truth.environment, 20_000, 1, truth=truth)
-    assert agent.stage >= 4
-    assert found.failed == []
-    silent = {n for n, finding in found.findings.items() if not finding.applicable}
-    assert silent == {"term-bonus", "term-deviation", "term-precision", "regret-bound"}
+    audited_while_refined(learner(truth.environment, None), truth)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -185,7 +185,7 @@ class CKLScalPlusAuditor(KLPlanAuditor):
 
     def _reasons(self) -> dict[str, str]:
         """Why statements are not applicable."""
-        agent, truth, env = self.agent, self.truth, self.truth.environment
+        agent, truth = self.agent, self.truth
         reasons: dict[str, str] = {}
 
         def say(reason: str, *names: str) -> None:
@@ -193,21 +193,9 @@ class CKLScalPlusAuditor(KLPlanAuditor):
                 reasons.setdefault(name, reason)
 
         lemma = ("reward-domination", "bias-domination", "optimism", "mean-regret-bound")
-        least = truth.lipschitz_for(agent.partition, agent.reward_range)
-        if truth.solution is None:
-            say(f"{env.name}: {env.no_guarantee or 'the law of its steps is unknown'}", *lemma)
-        elif least is None or env.holder is None:
-            say(f"{env.name}: {env.no_guarantee}", *lemma)
-        elif agent.lipschitz is None or agent.holder is None:
-            say(agent.smoothness.reason_void, *lemma)
-        elif agent.lipschitz < least * (1.0 - 1e-12) or agent.holder > env.holder:
-            say(
-                f"the agent was given L = {agent.lipschitz:.6g}, α = {agent.holder:g}, the environment has "
-                f"{least:.6g} and {env.holder:g}: the theorem assumes an L at least, and an α at most, the true one",
-                *lemma,
-            )
-        if agent.partition.outside == "clip":
-            say("outside is 'clip': the outermost cells hold states farther apart than their width", *lemma)
+        uncovered = truth.uncovered(agent, agent.partition)
+        if uncovered:
+            say(uncovered, *lemma)
         if self._next is None:
             say(f"more than {MOST_LEVELS:,} numbers would be kept", "bias-domination")
         if agent.span is None:

@@ -468,7 +468,7 @@ class CellsAuditor:
 
     def _reasons(self) -> dict[str, str]:
         """Why statements are not applicable."""
-        agent, core, truth, env = self.agent, self.agent.core, self.truth, self.truth.environment
+        agent, core, truth = self.agent, self.agent.core, self.truth
         reasons: dict[str, str] = {}
 
         def say(reason: str, *names: str) -> None:
@@ -477,26 +477,9 @@ class CellsAuditor:
 
         optimal = ("optimism", "decomposition", "regret-bound", "mean-regret-bound")
         of_the_lemma = (*self._events, *optimal)
-        least = truth.lipschitz_for(self.partition, agent.reward_range)
-        if truth.solution is None:
-            say(
-                f"{env.name}: {env.no_guarantee or 'the law of its steps is unknown'}", *of_the_lemma, "term-martingale"
-            )
-        elif least is None or env.holder is None:
-            say(f"{env.name}: {env.no_guarantee}", *of_the_lemma)
-        elif agent.lipschitz is None or agent.holder is None:
-            say(agent.smoothness.reason_void, *of_the_lemma)
-        elif agent.lipschitz < least * (1.0 - 1e-12) or agent.holder > env.holder:
-            say(
-                f"the agent was given L = {agent.lipschitz:.6g}, α = {agent.holder:g}, the environment has "
-                f"{least:.6g} and {env.holder:g}: the theorem assumes an L at least, and an α at most, the true one",
-                *of_the_lemma,
-            )
-        if self.partition.outside == "clip":
-            say(
-                "outside is 'clip': the outermost cells hold states that are farther apart than their width",
-                *of_the_lemma,
-            )
+        uncovered = truth.uncovered(agent, self.partition)
+        if uncovered:
+            say(uncovered, *of_the_lemma, *(("term-martingale",) if truth.solution is None else ()))
         if truth.span is not None and truth.span > agent.span * (1.0 + 1e-9):
             say(
                 f"the optimal bias has span {truth.span:.6g}, more than c = {agent.span:g}: the theorem does not apply",

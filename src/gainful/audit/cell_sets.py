@@ -149,22 +149,8 @@ class UCCRLAuditor(CellSetsAuditor):
 
     def _reasons(self) -> dict[str, str]:
         """Why statements about the true model are not applicable."""
-        agent, truth, env = self.on_points, self.truth, self.truth.environment
-        least = truth.lipschitz_for(agent.partition, agent.reward_range)
-        reason = ""
-        if truth.solution is None:
-            reason = f"{env.name}: {env.no_guarantee or 'the law of its steps is unknown'}"
-        elif least is None or env.holder is None:
-            reason = f"{env.name}: {env.no_guarantee}"
-        elif agent.lipschitz is None or agent.holder is None:
-            reason = agent.smoothness.reason_void
-        elif agent.lipschitz < least * (1.0 - 1e-12) or agent.holder > env.holder:
-            reason = (
-                f"the agent was given L = {agent.lipschitz:.6g}, α = {agent.holder:g}, the environment has "
-                f"{least:.6g} and {env.holder:g}: the sets assume an L at least, and an α at most, the true one"
-            )
-        elif agent.partition.outside == "clip":
-            reason = "outside is 'clip': the outermost cells hold states that are farther apart than their width"
+        agent, truth = self.on_points, self.truth
+        reason = truth.uncovered(agent, agent.partition, "the sets assume")
         if reason:
             return dict.fromkeys(ABOUT_THE_TRUE_MODEL, reason)
         reasons = {}

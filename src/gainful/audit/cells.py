@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -74,6 +75,27 @@ class CellsTruth:
             for i, (low, high) in enumerate(zip(partition.low, partition.high, strict=True))
         )
         return max(env.reward_lipschitz / reward_range, env.transition_lipschitz) * math.pow(ratio, env.holder)
+
+    def uncovered(self, agent: Any, partition: Partition, what: str = "the theorem assumes") -> str:
+        """Why what is proven of an agent on cells does not cover it here; empty if it does.
+
+        `what` assumes a Hölder constant of at least the true one.
+        """
+        env, least = self.environment, self.lipschitz_for(partition, agent.reward_range)
+        if self.solution is None:
+            return f"{env.name}: {env.no_guarantee or 'the law of its steps is unknown'}"
+        if least is None or env.holder is None:
+            return f"{env.name}: {env.no_guarantee}"
+        if agent.lipschitz is None or agent.holder is None:
+            return str(agent.smoothness.reason_void)
+        if agent.lipschitz < least * (1.0 - 1e-12) or agent.holder > env.holder:
+            return (
+                f"the agent was given L = {agent.lipschitz:.6g}, α = {agent.holder:g}, the environment has "
+                f"{least:.6g} and {env.holder:g}: {what} an L at least, and an α at most, the true one"
+            )
+        if partition.outside == "clip":
+            return "outside is 'clip': the outermost cells hold states that are farther apart than their width"
+        return ""
 
     def on(self, partition: Partition) -> CellTables:
         """The tables of a partition; kept for the next run."""

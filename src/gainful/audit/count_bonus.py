@@ -7,7 +7,7 @@ import numpy as np
 from gainful.agents.count_bonus import CountBonus
 from gainful.agents.episodic import EpisodeView
 from gainful.audit.counted_again import counted_again
-from gainful.audit.episode_auditor import EpisodeAuditor
+from gainful.audit.episode_auditor import STATEMENTS_ABOUT_A_MODEL, EpisodeAuditor
 from gainful.audit.findings import Finding, Floats, without_theorem
 from gainful.audit.rows import ANCHOR
 from gainful.audit.seen import Seen
@@ -25,16 +25,7 @@ class CountBonusAuditor(EpisodeAuditor):
     computed again from the visits, by the equation of a hash or a density model. No theorem bounds the regret.
     """
 
-    names = (
-        "bonus-formula",
-        "certificate",
-        "precision",
-        "greedy",
-        "episode-rule",
-        "episode-count",
-        "optimism",
-        "regret-bound",
-    )
+    names = ("bonus-formula", *STATEMENTS_ABOUT_A_MODEL)
     agent: CountBonus
 
     def see(self, view: EpisodeView) -> None:

@@ -13,6 +13,17 @@ from gainful.audit.findings import Finding, Floats, without_theorem
 from gainful.audit.set_plans import PlanCheck
 from gainful.audit.truth import Truth
 
+STATEMENTS_ABOUT_A_MODEL = (
+    "certificate",
+    "precision",
+    "greedy",
+    "episode-rule",
+    "episode-count",
+    "optimism",
+    "regret-bound",
+)
+"""About plans in one model to precision ε_k, which `keep_plan` compares, episodes, and what need not be proven."""
+
 
 class EpisodeAuditor:
     """Checks every episode of one agent, on the states of an MDP or on cells; subclasses know the equations.

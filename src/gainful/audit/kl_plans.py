@@ -16,6 +16,7 @@ from gainful.audit.episodes import EpisodeFactors, episode_rule, execution_limit
 from gainful.audit.findings import Cases, Finding, Floats, compared
 from gainful.audit.kl_rows import PairValues, SetsInUse, nearest_miss, optimistic_values, set_errors
 from gainful.audit.rows import counted_rows
+from gainful.audit.set_plans import check_plan
 from gainful.theory.kl_regret import most_episodes
 
 STATEMENTS_ABOUT_KL_PLANS = (
@@ -88,21 +89,15 @@ class KLPlanAuditor:
         core, v = self.core, plan.values
         S, A, r_max = core.n_states, core.n_actions, core.reward_range
         low, high = (table.reshape(S, A) for table in (self._values.lower, self._values.upper))
-        c = np.inf if core.span is None else core.span
-        from_below, from_above = low.max(axis=1), high.max(axis=1)
-        least = np.minimum(from_below, from_below.min() + c) - v
-        most = np.minimum(from_above, from_above.min() + c) - v
+        check = check_plan(low, high, v, plan.actions, np.inf if core.span is None else core.span)
         planned_low, planned_high = (end - self._base for end in plan.gain_bounds)
-        rounding = 1e-9 * (r_max + np.ptp(v))
-        self._kept["optimism"].append((self.gain_low - self._base, most.max(), rounding, -1))
-        outside = max(planned_low - most.min(), least.max() - planned_high)
+        epsilon, rounding = r_max / np.sqrt(t), 1e-9 * (r_max + np.ptp(v))
+        self._kept["optimism"].append((self.gain_low - self._base, check.optimistic, rounding, -1))
+        outside = max(planned_low - check.least, check.most - planned_high)
         self._kept["certificate"].append((outside, 0.0, rounding, -1))
-        epsilon = r_max / np.sqrt(t)
         self._kept["precision"].append((planned_high - planned_low, epsilon, 1e-12 * r_max, -1))
-        played = high[np.arange(S), plan.actions] - v
-        s = int(played.argmin())
-        pair = s * A + int(plan.actions[s])
-        self._kept["greedy"].append((least.max() - played[s], epsilon, rounding, pair))
+        pair = check.state * A + check.action
+        self._kept["greedy"].append((check.most - check.played, epsilon, rounding, pair))
         if core.span is not None:
             span = float(np.ptp(v))
             self._kept["span"].append((span, core.span, 1e-12 * (span + r_max), -1))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gainful.agents.episodic import EpisodeView
 from gainful.agents.opt_psrl import OptPSRL
 from gainful.audit.calibration import SEEN_SHARE, UNSEEN_RANK, BetaDraws, Calibration, group_of
-from gainful.audit.episode_auditor import EpisodeAuditor
+from gainful.audit.episode_auditor import STATEMENTS_ABOUT_A_MODEL, EpisodeAuditor
 from gainful.audit.findings import Finding, Floats, not_applicable, without_theorem
 from gainful.audit.set_plans import check_plan
 from gainful.audit.truth import Truth
@@ -31,13 +31,7 @@ class OptPSRLAuditor(EpisodeAuditor):
         "posterior-sample",
         "fresh-sample",
         "reward-domination",
-        "certificate",
-        "precision",
-        "greedy",
-        "episode-rule",
-        "episode-count",
-        "optimism",
-        "regret-bound",
+        *STATEMENTS_ABOUT_A_MODEL,
     )
 
     agent: OptPSRL

@@ -28,6 +28,19 @@ from gainful.audit.rows import (
 from gainful.theory.equations import authors_bonus, scal_plus_beta, scal_plus_bonus, scal_plus_deviation
 from gainful.theory.sharp import bernstein_bonus, sharp_bonus
 
+STATEMENTS_ABOUT_PLANS = (
+    "optimism",
+    "span",
+    "certificate",
+    "precision",
+    "bellman-error",
+    "feasible",
+    "contraction",
+    "unichain",
+    "episode-rule",
+    "episode-count",
+)
+"""About the plans and episodes of SCAL+, whatever its bonus."""
 BATCH_EPISODES, BATCH_NUMBERS = 256, 64_000
 """Episodes in a batch, at most, and numbers in one of its arrays: NumPy is then quick, and memory stays small."""
 PAIRWISE_WORK = 20_000

@@ -18,7 +18,7 @@ from gainful.audit.cells import CellsTruth
 from gainful.audit.episodes import EpisodeFactors, allowed_episodes, episode_count, episode_rule
 from gainful.audit.findings import Cases, Finding, joined, not_applicable, without_theorem
 from gainful.audit.kl_plans import STATEMENTS_ABOUT_KL_PLANS, KLPlanAuditor
-from gainful.audit.planned import EpisodeRecorder, ScalPlusConstants, plan_cases
+from gainful.audit.planned import STATEMENTS_ABOUT_PLANS, EpisodeRecorder, ScalPlusConstants, plan_cases
 from gainful.audit.rows import TrueRows
 
 
@@ -74,20 +74,7 @@ class DiscretizedScalPlusAuditor:
         The run that is about to begin.
     """
 
-    names: tuple[str, ...] = (
-        "bonus-formula",
-        "optimism",
-        "span",
-        "certificate",
-        "precision",
-        "bellman-error",
-        "feasible",
-        "contraction",
-        "unichain",
-        "episode-rule",
-        "episode-count",
-        "regret-bound",
-    )
+    names: tuple[str, ...] = ("bonus-formula", *STATEMENTS_ABOUT_PLANS, "regret-bound")
 
     def __init__(self, agent: Any, truth: CellsTruth, simulation: Any) -> None:  # noqa: ARG002
         self.on_points, self.truth = agent, truth

@@ -10,7 +10,7 @@ from gainful.agents.episodic import EpisodeView
 from gainful.agents.posterior_planning import DrawnModel
 from gainful.agents.psrl import PSRL
 from gainful.audit.calibration import REWARD, BetaDraws, Calibration, group_of
-from gainful.audit.episode_auditor import EpisodeAuditor
+from gainful.audit.episode_auditor import STATEMENTS_ABOUT_A_MODEL, EpisodeAuditor
 from gainful.audit.episodes import allowed_growing_episodes, episode_count, growing_episode_rule
 from gainful.audit.findings import Finding, Floats, without_theorem
 from gainful.audit.rows import CountedRows, counted_rows
@@ -40,18 +40,7 @@ class PSRLAuditor(EpisodeAuditor):
     The seed of the simulation is that of the audit's own random numbers.
     """
 
-    names = (
-        "sampled-model",
-        "posterior-sample",
-        "fresh-sample",
-        "certificate",
-        "precision",
-        "greedy",
-        "episode-rule",
-        "episode-count",
-        "optimism",
-        "regret-bound",
-    )
+    names = ("sampled-model", "posterior-sample", "fresh-sample", *STATEMENTS_ABOUT_A_MODEL)
 
     agent: PSRL
 

@@ -14,6 +14,7 @@ from gainful.agents.scal_plus import SCALPlus
 from gainful.audit.episodes import EpisodeFactors, allowed_episodes, episode_count, episode_rule
 from gainful.audit.findings import Cases, Finding, Floats, joined, not_applicable
 from gainful.audit.planned import (
+    STATEMENTS_ABOUT_PLANS,
     EpisodeRecorder,
     PlannedEpisodes,
     ScalPlusConstants,
@@ -34,16 +35,7 @@ STATEMENTS_OF_SCAL_PLUS = (
     "bonus-bias",
     "bonus-values",
     "bonus-all-values",
-    "optimism",
-    "span",
-    "certificate",
-    "precision",
-    "bellman-error",
-    "feasible",
-    "contraction",
-    "unichain",
-    "episode-rule",
-    "episode-count",
+    *STATEMENTS_ABOUT_PLANS,
     "term-bonus",
     "term-deviation",
     "term-precision",
