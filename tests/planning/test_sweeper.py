@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gainful as gf
+from gainful.planning import rounding
+from gainful.planning.arguments import lowest_allowed
 from gainful.planning.sweeper import Sweeper
 from tests.strategies import mdps
 
@@ -90,3 +92,15 @@ def test_ties_go_to_the_lowest_action() -> None:
     plan = gf.solve(gf.MDP(P, [[0.0, 1.0, 1.0], [1.0, 1.0, 1.0]]))
     assert plan.actions is not None
     assert plan.actions.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 1000])
+def test_what_sweeps_need_to_know_of_a_model(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounding, "ROWS_AT_ONCE", at_once)
+    rows, to = np.array([0, 1, 1, 2, 4]), np.array([1, 0, 0, 1])  # the second action of state 0 is not allowed
+    mdp = gf.MDP.from_rows(rows, to, np.array([1.0, 1.0, 0.5, 0.5]), np.array([[0.5, 0.0], [0.25, -0.75]]))
+    assert rounding.longest_row(mdp) == 2
+    assert rounding.reward_scale(mdp) == 0.75
+    assert lowest_allowed(mdp).tolist() == [0, 0]
+    swapped = gf.MDP.from_rows(np.array([0, 0, 1, 2, 3]), np.array([1, 0, 1]), np.ones(3), np.zeros((2, 2)))
+    assert lowest_allowed(swapped).tolist() == [1, 0]

@@ -64,6 +64,13 @@ def start_vector(mdp: MDP, values: ArrayLike | None) -> NDArray[np.float64]:
     return v
 
 
+def lowest_allowed(mdp: MDP) -> NDArray[np.int64]:
+    """(S,) the lowest allowed action of each state."""
+    if mdp.allowed[:, 0].all():
+        return np.zeros(mdp.n_states, dtype=np.int64)
+    return np.asarray(np.argmax(mdp.allowed, axis=1), dtype=np.int64)
+
+
 def positive_cap(name: str, value: int) -> int:
     """A cap on iterations: an integer of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:  # type: ignore[redundant-expr]

@@ -24,7 +24,7 @@ from gainful.planning.batches import sweeps_per_batch
 from gainful.planning.bellman import Floats, Ints, SparseModel, StoppingRule, sparse_model, sweep
 from gainful.planning.plan import Plan, make_plan
 from gainful.planning.policy_iteration import EXACT_UP_TO, policy_iteration
-from gainful.planning.rounding import is_narrow, reward_scale, roundoff, slack_at
+from gainful.planning.rounding import is_narrow, longest_row, reward_scale, roundoff, slack_at
 
 BATCH_THERE = 1024
 """Sweeps of a GPU between two looks of the CPU."""
@@ -113,7 +113,7 @@ def relative_value_iteration(
     checked_damping(damping)
     positive_cap("max_sweeps", max_sweeps)
     v = start_vector(mdp, start_values)
-    unit, largest = roundoff(int(np.diff(mdp.indptr).max())), reward_scale(mdp)
+    unit, largest = roundoff(longest_row(mdp)), reward_scale(mdp)
     batch = sweeps_per_batch(mdp.n_transitions)
     sweep_on: Any
     if checked_device(device) == "cuda":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gainful._compiled import inlined
 from gainful.mdp.model import MDP
@@ -15,14 +16,25 @@ Each of them is off by less than 2⁻¹⁰²², the smallest number of full prec
 """
 LARGEST_VALUE = 1e300
 """The largest |v| at which a Bellman sweep cannot overflow; no bracket is certified beyond it."""
+ROWS_AT_ONCE = 1 << 16
+"""Rows whose lengths are compared at a time: few enough for a cache."""
 
 
 def reward_scale(mdp: MDP) -> float:
     """The largest internal reward of a pair or of a transition: means of transitions are rounded relative to these."""
-    largest = float(np.abs(mdp.pair_rewards).max())
-    if mdp.entry_rewards is None:
-        return largest
-    return max(largest, float(np.abs(mdp.entry_rewards).max()))
+    largest = _largest(mdp.pair_rewards)
+    return largest if mdp.entry_rewards is None else max(largest, _largest(mdp.entry_rewards))
+
+
+def _largest(rewards: NDArray[np.float64]) -> float:
+    """max|r|, without the array of all |r|."""
+    return max(float(rewards.max()), -float(rewards.min()))
+
+
+def longest_row(mdp: MDP) -> int:
+    """The most entries of a row, part by part: the array of all lengths would be as large as that of the rewards."""
+    ends = mdp.indptr
+    return max(int(np.diff(ends[i : i + ROWS_AT_ONCE + 1]).max()) for i in range(0, ends.size - 1, ROWS_AT_ONCE))
 
 
 def roundoff(max_support: int) -> float:

@@ -14,7 +14,14 @@ from gainful.errors import MultichainError, NotConvergedError, PrecisionError
 from gainful.mdp.model import MDP
 from gainful.mdp.structure import Structure, structure
 from gainful.planning.anderson import evaluate_by_anderson
-from gainful.planning.arguments import checked_device, checked_precision, positive_cap, precision_error, start_vector
+from gainful.planning.arguments import (
+    checked_device,
+    checked_precision,
+    lowest_allowed,
+    positive_cap,
+    precision_error,
+    start_vector,
+)
 from gainful.planning.batches import sweeps_per_batch
 from gainful.planning.bellman import StoppingRule, sparse_model
 from gainful.planning.evaluation import DENSE_STATES
@@ -156,7 +163,7 @@ class SolveSearch:
         self.v: Any = np.zeros(mdp.n_states)
         self.best: Any
         self.actions: Any
-        self.best, self.actions = self.v, np.argmax(mdp.allowed, axis=1).astype(np.int64)  # the lowest allowed
+        self.best, self.actions = self.v, lowest_allowed(mdp)
         self.bounds = (-np.inf, np.inf)  # at best, rounding included
         self.stage = "value iteration"
         self.structure: Structure | None = None

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gainful.machine import available_cores
 from gainful.mdp.model import DENSE_LIMIT_BYTES, MDP
+from gainful.planning.arguments import lowest_allowed
 from gainful.planning.bellman import (
     Elimination,
     IncumbentRows,
@@ -24,7 +25,7 @@ from gainful.planning.bellman import (
     sweep,
 )
 from gainful.planning.dense import DenseModel, dense_lazy_sweep, dense_policy_sweep
-from gainful.planning.rounding import UNIT_ROUNDOFF, reward_scale, rounding_slack
+from gainful.planning.rounding import UNIT_ROUNDOFF, longest_row, reward_scale, rounding_slack
 
 THREADS_FROM_TRANSITIONS = 1_000_000
 """Below this a sweep is so short that handing half of it to a thread costs more than it saves."""
@@ -45,9 +46,9 @@ class Sweeper:
     def __init__(self, mdp: MDP, threads: int | None = None) -> None:
         self.mdp = mdp
         self.w: Floats = np.empty(mdp.n_states)
-        self.act = np.argmax(mdp.allowed, axis=1).astype(np.int64)  # the lowest allowed
+        self.act = lowest_allowed(mdp)
         self.max_reward = reward_scale(mdp)
-        self.max_support = int(np.diff(mdp.indptr).max())
+        self.max_support = longest_row(mdp)
         self.sweeps = 0
         self._keys: Floats = np.full(mdp.n_states * mdp.n_actions, np.inf)
         self._last: Floats | None = None

@@ -13,6 +13,7 @@ from gainful.cuda_device import SIMULATED, DeviceKernel, cuda, multiprocessors, 
 from gainful.errors import DeviceError
 from gainful.mdp.model import MDP
 from gainful.planning.anderson import MEMORY
+from gainful.planning.arguments import lowest_allowed
 from gainful.planning.bellman import SparseModel, StoppingRule, sparse_model
 from gainful.planning.device.kernels import (
     CHANGED,
@@ -31,7 +32,7 @@ from gainful.planning.device.kernels import (
     products,
     shifted,
 )
-from gainful.planning.rounding import is_narrow, reward_scale, rounding_slack, slack_at
+from gainful.planning.rounding import is_narrow, longest_row, reward_scale, rounding_slack, slack_at
 
 UPLOAD_PART, UPLOAD_THREADS = 32 << 20, 4
 """Bytes that go to the GPU at a time, and threads that send them."""
@@ -81,7 +82,7 @@ class DeviceSweeper:
                 hint="leave device out",
             )
         self.n_states, self.max_reward = mdp.n_states, reward_scale(mdp)
-        self.max_support = int(np.diff(mdp.indptr).max())
+        self.max_support = longest_row(mdp)
         model = sparse_model(mdp)
         self.model = SparseModel(
             uploaded(model.indptr),
@@ -93,7 +94,7 @@ class DeviceSweeper:
         self.blocks = 2 if SIMULATED else multiprocessors() * BLOCKS_OF_EACH
         self.v = cuda.to_device(v)
         self.w = cuda.device_array(mdp.n_states, np.float64)
-        self.act = cuda.to_device(np.argmax(mdp.allowed, axis=1).astype(np.uint32))
+        self.act = cuda.to_device(lowest_allowed(mdp).astype(np.uint32))
         self._partial = cuda.device_array((4, self.blocks), np.float64)
         self._stats = cuda.device_array(5, np.float64)
         self._pin, self._mean = cuda.device_array(1, np.float64), cuda.device_array(1, np.float64)
