@@ -1,61 +1,30 @@
-"""What the audit finds for deliberate mistakes; prints Markdown.
+"""What the audit finds for deliberate mistakes.
 
-`python benchmarks/mutants.py` makes one run of each, in plain Python, and prints what docs/mutants.md says: which
-statements noticed which mistake. --record keeps it in benchmarks/measured, from where `make tables` writes it. It takes
-about five minutes of CPU time; `--jobs 2` audits two mistakes at a time.
+`python benchmarks/mutants.py` makes one run of each, in plain Python, and records which statements noticed which
+mistake: `make tables` then writes docs/mutants.md. It takes about five minutes of CPU time; `--jobs 2` audits two
+mistakes at a time, and `--new` only those that the record does not have.
 
 `python benchmarks/mutants.py --runs 60 --steps 1e5` makes more and longer runs of compiled copies, enough for the
-statements that may fail in some runs, and tells whether the test named beside each mistake fails too.
+statements that may fail in some runs, and tells whether the test named beside each mistake fails too; prints
+Markdown, and keeps it with --record.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
+import hashlib
 import sys
 import tempfile
-from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.records import add_record_options, printed, record_document
-from tests.audit.all_mutants import ALL_MUTANTS as ALL
+from benchmarks.mutant_tables import RECORD
+from benchmarks.records import RESULTS, add_record_options, commit, printed, record, recorded
+from tests.audit.all_mutants import ALL_MUTANTS
 from tests.audit.mutants import LQG, RIVER, UCRL2, Mutant, audited, noticed_by_its_test
-
-KINDS = {
-    "scal-plus": "SCAL+",
-    "c-scal-plus": "C-SCAL+",
-    "kl-scal-plus": "KL-SCAL+",
-    "c-kl-scal-plus": "C-KL-SCAL+",
-    "ucrl2": "UCRL2",
-    "ucrl2b": "UCRL2B",
-    "scal": "SCAL",
-    "tucrl": "TUCRL",
-    "kl-ucrl": "KL-UCRL",
-    "psrl": "PSRL",
-    "opt-psrl": "Opt-PSRL",
-    "mbie-eb": "MBIE-EB",
-    "count-bonus": "Count-based bonus",
-    "ucbvi": "UCBVI",
-    "optimistic-q": "Optimistic Q-learning",
-    "epsilon-greedy-q": "Differential Q-learning",
-    "fixed": "Fixed policies",
-    "uccrl": "UCCRL",
-}
-"""The agents in the order of the page."""
-HEAD = """Each row introduces one deliberate mistake into a copy of the library, which then audits itself: one run, of
-{steps} steps unless another number is given, in plain Python. A cross says that the [audit](audit.md) found
-the statement violated. Made by `python benchmarks/mutants.py` from {number} mistakes; {caught} of them were
-noticed by the statement that names what is wrong, in bold (`tests/audit/test_mutations.py` asserts it).
-Runs without a mistake violate nothing.
-"""
-NOTHING_CAUGHT = """A statement that has caught nothing follows from others, cannot fail where it was asked, or is
-a bound in which these mistakes leave room.
-"""
 
 
 def violated(found: dict[str, Any]) -> list[str]:
@@ -69,53 +38,61 @@ def one_run(mutant: Mutant) -> tuple[Mutant, dict[str, Any]]:
         return mutant, audited(mutant, Path(folder), runs=1, horizon=mutant.horizon, compiled=mutant.compiled)
 
 
-def page(jobs: int) -> None:
-    """Print what docs/mutants.md says."""
-    answers = []
+def facts(mutant: Mutant) -> dict[str, Any]:
+    """What the record says of a mistake, beside what was found; another mistake of that name has another digest."""
+    made = (mutant.file, mutant.changes, mutant.audited, mutant.horizon, mutant.compiled)
+    where = " ".join(option for option in without_agent(mutant.audited) if option != "--agent-set")
+    if mutant.horizon != Mutant.horizon:
+        where += f", {mutant.horizon} steps"
+    return {
+        "name": mutant.name,
+        "mistake": hashlib.sha256(repr(made).encode()).hexdigest()[:12],
+        "where": where,
+        "noticed": list(mutant.noticed),
+    }
+
+
+def without_agent(options: tuple[str, ...]) -> list[str]:
+    """The options of an audit without the name of the agent."""
+    at = options.index("--agent") if "--agent" in options else len(options)
+    return [*options[:at], *options[at + 2 :]]
+
+
+def is_recorded(mutant: Mutant, entries: dict[str, dict[str, Any]]) -> bool:
+    """Whether this very mistake has been audited."""
+    return facts(mutant).items() <= entries.get(mutant.name, {}).items()
+
+
+def known_entries() -> dict[str, dict[str, Any]]:
+    """The entries of the record, by the names of their mistakes."""
+    if not (RESULTS / f"{RECORD}.json").exists():
+        return {}
+    return {entry["name"]: entry for entry in recorded(RECORD)["values"]}
+
+
+def audit_and_record(mutants: list[Mutant], jobs: int) -> None:
+    """Audit these mistakes, and put what was found into the record; mistakes that are no longer made leave it."""
+    entries = known_entries()
+    file = keep(entries)
     with ThreadPoolExecutor(jobs) as pool:
-        for mutant, found in pool.map(one_run, ALL):
-            answers.append((mutant, found))
-            print(f"{len(answers)} of {len(ALL)}: {mutant.name}: {', '.join(violated(found))}", file=sys.stderr)
-    caught = sum(set(mutant.noticed) <= set(violated(found)) for mutant, found in answers)
-    print(HEAD.format(steps=Mutant.horizon, number=len(ALL), caught=caught))
-    by_agent: dict[str, list[tuple[Mutant, dict[str, Any]]]] = defaultdict(list)
-    for mutant, found in answers:
-        by_agent[found["agent"]].append((mutant, found))
-    for agent, title in KINDS.items():
-        if by_agent[agent]:
-            print_matrix(title, by_agent[agent])
-    print_statements(answers)
+        for n, (mutant, found) in enumerate(pool.map(one_run, mutants), 1):
+            asked = [v["statement"] for v in found["verdicts"]]
+            entries[mutant.name] = facts(mutant) | {
+                "agent": found["agent"],
+                "asked": asked,
+                "violated": violated(found),
+                "commit": commit(),
+            }
+            file = keep(entries)
+            print(f"{n} of {len(mutants)}: {mutant.name}: {', '.join(violated(found))}", file=sys.stderr)
+    print(f"recorded in {file}; now run: make tables", file=sys.stderr)
 
 
-def print_matrix(title: str, answers: list[tuple[Mutant, dict[str, Any]]]) -> None:
-    """Mistakes by statements, for one agent; a column for each statement that noticed any."""
-    shown = {v["statement"]: None for _, found in answers for v in found["verdicts"]}
-    columns = [name for name in shown if any(name in violated(found) for _, found in answers)]
-    print(f"## {title}\n")
-    print("| mistake | in | " + " | ".join(f"`{name}`" for name in columns) + " |")
-    print("|---|---|" + ":-:|" * len(columns))
-    for mutant, found in answers:
-        where = " ".join(
-            option for option in mutant.audited if option not in ("--agent", "--agent-set", found["agent"])
-        )
-        if mutant.horizon != Mutant.horizon:
-            where += f", {mutant.horizon} steps"
-        marks = ["" if name not in violated(found) else "**✗**" if name in mutant.noticed else "✗" for name in columns]
-        print(f"| {mutant.name} | {where} | " + " | ".join(marks) + " |", flush=True)
-    print()
-
-
-def print_statements(answers: list[tuple[Mutant, dict[str, Any]]]) -> None:
-    """Statements by mistakes: what each has been seen to catch, and which have caught nothing yet."""
-    shown = {v["statement"]: None for _, found in answers for v in found["verdicts"]}
-    print("## What each statement has been seen to catch\n")
-    print(NOTHING_CAUGHT)
-    print("| statement | mistakes noticed | such as |")
-    print("|---|---:|---|")
-    for name in shown:
-        noticed = [mutant for mutant, found in answers if name in violated(found)]
-        named = sorted(noticed, key=lambda mutant: name not in mutant.noticed)
-        print(f"| `{name}` | {len(noticed)} | {'; '.join(mutant.name for mutant in named[:3])} |")
+def keep(entries: dict[str, dict[str, Any]]) -> Path:
+    """Write the record, in the order in which the mistakes are listed."""
+    benchmark, part = RECORD.split("_")
+    kept = [entries[mutant.name] for mutant in ALL_MUTANTS if mutant.name in entries]
+    return record(benchmark, part, kept, timed=False, command="python benchmarks/mutants.py")
 
 
 def long_runs(runs: int, steps: str) -> None:
@@ -123,7 +100,7 @@ def long_runs(runs: int, steps: str) -> None:
     print("| mistake | violated | failed in some runs, not more than allowed | regret | the test beside it |")
     print("|---|---|---|---:|---|")
     clean: list[tuple[Mutant | None, tuple[str, ...]]] = [(None, RIVER), (None, (*RIVER, *UCRL2)), (None, LQG)]
-    for mutant, what in (*clean, *((mutant, mutant.audited) for mutant in ALL)):
+    for mutant, what in (*clean, *((mutant, mutant.audited) for mutant in ALL_MUTANTS)):
         with tempfile.TemporaryDirectory() as folder:
             found = audited(mutant, Path(folder), runs=runs, horizon=steps, what=what)
         wrong = [v["statement"] for v in found["verdicts"] if v["verdict"] == "violated"]
@@ -147,16 +124,12 @@ def main() -> None:
     asked.add_argument("--runs", type=int)
     asked.add_argument("--steps", default="1e5")
     asked.add_argument("--jobs", type=int, default=1)
+    asked.add_argument("--new", action="store_true")
     add_record_options(asked)
     given = asked.parse_args()
     if given.runs is None:
-        shown = io.StringIO()
-        with contextlib.redirect_stdout(shown):
-            page(given.jobs)
-        print(shown.getvalue())
-        if given.record:
-            command = "python benchmarks/mutants.py --record"
-            record_document("mutants", "page", shown.getvalue(), timed=False, command=command)
+        known = known_entries() if given.new else {}
+        audit_and_record([mutant for mutant in ALL_MUTANTS if not is_recorded(mutant, known)], given.jobs)
     else:
         with printed("mutants", "long_runs", keep=given.record, timed=False):
             long_runs(given.runs, given.steps)

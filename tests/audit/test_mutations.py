@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.mutants import is_recorded, known_entries
 from tests.audit.all_mutants import ALL_MUTANTS, OTHER_MUTANTS
 from tests.audit.mutants import KL, LQG, MUTANTS, RIVER, SOURCES, UCRL2, Mutant, audited, mistaken
 from tests.cli.conftest import Gainful
@@ -76,6 +77,14 @@ def test_without_a_mistake_nothing_is_violated_and_plain_python_is_the_compiled_
     assert found["exit_code"] == 0
     compiled = gainful("audit", *what, "--runs", "1", "--horizon", HORIZON, "--jobs", "1", "--json")
     assert json.loads(compiled.out)["audits"][0]["regret"] == found["regret"]
+
+
+def test_the_page_of_mistakes_shows_every_one_as_it_is_made_now() -> None:
+    entries = known_entries()
+    unknown = [mutant.name for mutant in ALL_MUTANTS if not is_recorded(mutant, entries)]
+    assert not unknown, "run: python benchmarks/mutants.py --new; make tables"
+    assert set(entries) == {mutant.name for mutant in ALL_MUTANTS}
+    assert all(set(entry["noticed"]) <= set(entry["violated"]) for entry in entries.values())
 
 
 def test_every_mistake_can_still_be_made() -> None:
