@@ -42,5 +42,5 @@ def test_what_is_most_urgent_comes_first() -> None:
         "guarantee": "no",
     }
     told = alerts(status, np.zeros(0))
-    assert [text.split()[0] for text in told] == ["The", "1,000", "There"]
+    assert [text.split()[0] for text in told] == ["The", "1,000", "On"]
     assert "disk full" in told[0]

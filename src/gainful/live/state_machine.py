@@ -372,14 +372,14 @@ class AgentStateMachine:
                 "own decisions"
             )
         if self._foreign:
-            reasons.append(f"{self._foreign} observations were not outcomes of its own decisions")
+            reasons.append(f"{self._foreign:,} observations were not outcomes of its own decisions")
         for change in self.changes[-1:]:
             old = "none" if change.old is None else f"{change.old:g}"
             reasons.append(f"{change.name} was changed from {old} to {change.new:g} after {change.t} steps")
         if self._late_plans:
-            reasons.append(f"{self._late_plans} plans were adopted later than the observations they were made from")
+            reasons.append(f"{self._late_plans:,} plans were adopted later than the observations they were made from")
         if self._late_outcomes:
             reasons.append(
-                f"{self._late_outcomes} outcomes were reported after observations that their decisions had not seen"
+                f"{self._late_outcomes:,} outcomes were reported after observations that their decisions had not seen"
             )
         return replace(found, reason_void="; ".join(reasons))

@@ -25,7 +25,7 @@ def alerts(status: dict[str, Any], averages: NDArray[np.float64]) -> list[str]:
     if status["pending"] >= MANY_PENDING:
         found.append(f"{status['pending']:,} decisions are waiting for their outcomes: are outcomes being reported?")
     if not status["guarantee_holds"]:
-        found.append(f"There is no guarantee on the regret. {status['guarantee']}")
+        found.append(f"On the regret there is {status['guarantee']}")
     return found
 
 
