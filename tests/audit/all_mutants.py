@@ -5,7 +5,8 @@ from __future__ import annotations
 from tests.audit.mutants import MUTANTS
 from tests.audit.mutants_of_baselines import MUTANTS_OF_BASELINES
 from tests.audit.mutants_of_count_bonus import MUTANTS_OF_COUNT_BONUS
+from tests.audit.mutants_of_imed_rl import MUTANTS_OF_IMED_RL
 
-OTHER_MUTANTS = (*MUTANTS_OF_BASELINES, *MUTANTS_OF_COUNT_BONUS)
+OTHER_MUTANTS = (*MUTANTS_OF_BASELINES, *MUTANTS_OF_COUNT_BONUS, *MUTANTS_OF_IMED_RL)
 """Those that no other test is named beside."""
 ALL_MUTANTS = (*MUTANTS, *OTHER_MUTANTS)

@@ -19,7 +19,7 @@ from gainful.audit.truth import Truth
 HORIZON = 1500
 IN_EVERY_TEST = ("OptPSRL", "MBIEEB", "Fixed")
 """The others compile kernels of their own: for make test-all."""
-NAMES = ("PSRL", "PSRL numpy", "OptPSRL", "MBIEEB", "UCBVI", "OptimisticQ", "EpsilonGreedyQ", "Fixed")
+NAMES = ("PSRL", "PSRL numpy", "OptPSRL", "MBIEEB", "UCBVI", "OptimisticQ", "EpsilonGreedyQ", "Fixed", "IMEDRL")
 
 
 def maker(name: str, mdp: gf.MDP, horizon: int = HORIZON, **options: Any) -> Callable[[int], Any]:

@@ -11,7 +11,9 @@ import gainful as gf
 from gainful.audit import audit, audit_run
 from gainful.audit.cell_sets import laws_at_points
 from gainful.audit.cells import CellsTruth
+from gainful.audit.kinds import auditor_class
 from gainful.audit.points import POINTS
+from gainful.errors import InvalidArgumentError
 
 HORIZON = 1200
 
@@ -91,3 +93,10 @@ def test_a_discretised_agent_is_audited_as_far_as_it_goes_without_a_theorem(name
     assert all(not run.failed or run.failed == ["optimism"] for run in found.runs)
     assert {"clock", "execution", "data"} < set(found.verdicts)
     assert found["regret-bound"].verdict == "no theorem"
+
+
+def test_imed_rl_is_audited_in_finite_mdps_only() -> None:
+    env = gf.environments.lqg()
+    agent = gf.Discretized("imed-rl", gf.Partition.uniform(bins=6), n_actions=env.n_actions)
+    with pytest.raises(InvalidArgumentError, match=r"Discretized\(IMEDRL\) in a continuous environment"):
+        auditor_class(agent, None)

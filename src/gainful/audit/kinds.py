@@ -14,6 +14,7 @@ from gainful.agents.discretized import Discretized
 from gainful.agents.episodic import EpisodeView
 from gainful.agents.epsilon_greedy_q import EpsilonGreedyQ
 from gainful.agents.fixed import Fixed
+from gainful.agents.imed_rl import IMEDRL
 from gainful.agents.kl_scal_plus import KLSCALPlus
 from gainful.agents.kl_ucrl import KLUCRL
 from gainful.agents.mbie_eb import MBIEEB
@@ -48,6 +49,7 @@ IN_AN_MDP: dict[type, str] = {
     OptimisticQ: "learners.OptimisticQAuditor",
     EpsilonGreedyQ: "learners.LearnerAuditor",
     Fixed: "learners.FixedAuditor",
+    IMEDRL: "imed_rl.IMEDRLAuditor",
 }
 """The auditor of each agent on numbered states, by its place in this package."""
 BY_BONUS = {"sharp": "sharp.SharpAuditor", "bernstein": "sharp.BernsteinAuditor"}
@@ -71,9 +73,13 @@ ON_CELLS: dict[type, str] = {
 AUDITED = (
     *("scal-plus", "kl-scal-plus", "ucrl2", "ucrl2b", "scal", "tucrl", "kl-ucrl"),
     *("psrl", "opt-psrl", "mbie-eb", "count-bonus", "ucbvi", "optimistic-q", "epsilon-greedy-q", "fixed"),
+    "imed-rl",
 )
 """The agents that are audited in a finite MDP."""
-AUDITED_AMONG_POINTS = ("c-scal-plus", "c-kl-scal-plus", "adaptive-kl-scal-plus", "uccrl", *AUDITED)
+AUDITED_AMONG_POINTS = (
+    *("c-scal-plus", "c-kl-scal-plus", "adaptive-kl-scal-plus", "uccrl"),
+    *(name for name in AUDITED if name != "imed-rl"),
+)
 """Those that are audited on continuous states; a tabular one is discretised."""
 
 
@@ -158,6 +164,6 @@ def reason_void(agent: Any) -> str:
         return agent.not_optimistic
     if isinstance(agent, UCCRL):
         return agent.core.scaled or agent.smoothness.reason_void
-    if isinstance(core, (PSRL, OptPSRL, CountBonus, EpsilonGreedyQ, Fixed)):
+    if isinstance(core, (PSRL, OptPSRL, CountBonus, EpsilonGreedyQ, Fixed, IMEDRL)):
         return ""
     return str(agent.guarantee.reason_void)

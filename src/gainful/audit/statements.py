@@ -216,6 +216,7 @@ _ALL = (
     ),
 )
 
+_IMED_RL = "Pesquerel & Maillard 2022 (IMED-RL)"
 _DRAWN = "the laws of the posterior, by the inequalities of Dvoretzky, Kiefer & Wolfowitz and of Azuma"
 _OWN_VALUES = (
     "Strehl & Littman 2008, lemma 7; Azar, Osband & Munos 2017, app. E (optimism of UCBVI-CH); Wei et al. 2020, app. B "
@@ -259,6 +260,17 @@ _OF_OTHER_KINDS = (
         "update-rule",
         "the tables are those of the equation, applied to the steps of the run from the first to the last",
         "Wei et al. 2020, algorithm 1; Wan, Naik & Sutton 2021, eqs. 5, 6",
+    ),
+    Statement(
+        "skeleton-plan",
+        "the bias solves the optimality equation of the estimated MDP restricted to its skeleton, computed again",
+        f"{_IMED_RL}, algorithm 1",
+    ),
+    Statement("index-formula", "the indices are N·K + ln N, with K from its definition", f"{_IMED_RL}, proposition 2"),
+    Statement(
+        "least-index",
+        "the action chosen has the least index, or is one that was never tried in its state",
+        f"{_IMED_RL}, algorithm 1",
     ),
 )
 
