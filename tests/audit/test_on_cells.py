@@ -11,9 +11,7 @@ import gainful as gf
 from gainful.audit import audit, audit_run
 from gainful.audit.cell_sets import laws_at_points
 from gainful.audit.cells import CellsTruth
-from gainful.audit.kinds import auditor_class
 from gainful.audit.points import POINTS
-from gainful.errors import InvalidArgumentError
 
 HORIZON = 1200
 
@@ -80,6 +78,7 @@ def test_the_laws_of_cells_are_distributions_and_those_of_the_environment() -> N
         ("OptimisticQ", {"span": 1.0, "horizon": HORIZON, "bonus_scale": 0.01}),
         ("EpsilonGreedyQ", {}),
         ("Fixed", {}),
+        pytest.param("IMEDRL", {}, marks=pytest.mark.filterwarnings("ignore::gainful.errors.SteppedInPythonWarning")),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )
@@ -93,10 +92,3 @@ def test_a_discretised_agent_is_audited_as_far_as_it_goes_without_a_theorem(name
     assert all(not run.failed or run.failed == ["optimism"] for run in found.runs)
     assert {"clock", "execution", "data"} < set(found.verdicts)
     assert found["regret-bound"].verdict == "no theorem"
-
-
-def test_imed_rl_is_audited_in_finite_mdps_only() -> None:
-    env = gf.environments.lqg()
-    agent = gf.Discretized("imed-rl", gf.Partition.uniform(bins=6), n_actions=env.n_actions)
-    with pytest.raises(InvalidArgumentError, match=r"Discretized\(IMEDRL\) in a continuous environment"):
-        auditor_class(agent, None)

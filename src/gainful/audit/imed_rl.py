@@ -8,16 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful._compiled import kernel
 from gainful.agents.episodic import EpisodeView
 from gainful.agents.imed_rl import IMEDRL
 from gainful.audit.findings import Finding, Floats, compared, not_applicable, without_theorem
-from gainful.audit.trace import MDPLaw, MDPTrace, Tally, mdp_step
+from gainful.audit.trace import MDPTrace, PlayedPolicy, PointsTrace
 from gainful.audit.truth import Truth
 from gainful.mdp.ergodicity import avoidable_state
 from gainful.optimism.imed_rl import MOST_ATOMS
 from gainful.planning.skeleton import ITERATED_PRECISION, MOST_EXACT_STATES
-from gainful.rng import Key, draw
 from gainful.simulation.callbacks import CheckpointView
 from gainful.simulation.transition_table import BERNOULLI, DETERMINISTIC
 from gainful.theory.imed_rl import (
@@ -57,18 +55,6 @@ class Estimates(NamedTuple):
     skeleton: NDArray[np.bool_]
 
 
-@kernel
-def replay_choices(
-    law: MDPLaw, choices: Any, tally: Tally, key: Key, least: float, state: int, t: int, until: int
-) -> int:
-    """Steps t … until - 1 from `state` with the actions that the agent says it chose; the state after them."""
-    law, tally = MDPLaw(*law), Tally(*tally)
-    for step in range(t, until):
-        pair = state * law.n_actions + choices[step]
-        state, _ = mdp_step(law, tally, pair, draw(key, np.uint64(step)), least)
-    return state
-
-
 class IMEDRLAuditor:
     """Repeats the run of one IMED-RL agent with the decisions that it kept, and examines plans, indices and decisions.
 
@@ -77,23 +63,28 @@ class IMEDRLAuditor:
 
     Parameters
     ----------
-    agent : IMEDRL
-        A new agent.
-    truth : Truth
-        The MDP, solved.
-    simulation : IndexedSimulation
+    agent : IMEDRL or Discretized
+        A new agent, on states or on cells.
+    truth : Truth or None
+        The MDP, solved; None on cells.
+    simulation : IndexedSimulation or ContinuousSimulation
         The run that is about to begin.
     """
 
     names: tuple[str, ...] = ("skeleton-plan", "index-formula", "least-index", "optimism", "regret-bound")
 
-    def __init__(self, agent: IMEDRL, truth: Truth, simulation: Any) -> None:
-        self.agent, self.truth, self._simulation = agent, truth, simulation
-        self._trace = MDPTrace(simulation.mdp, simulation.seed, agent)
+    def __init__(self, agent: Any, truth: Truth | None, simulation: Any) -> None:
+        self.agent: IMEDRL = agent.core
+        self.truth, self._simulation, self._on_cells = truth, simulation, agent
+        self._trace: MDPTrace | PointsTrace
+        if truth is not None:
+            self._trace = MDPTrace(simulation.mdp, simulation.seed, agent)
+        else:
+            self._trace = PointsTrace(simulation.env, simulation.seed, agent, simulation.user_units)
         self._began: list[tuple[int, int]] = []
         self._plans: list[PlanInForce] = []
-        self._cases = _Cases()
-        agent.decisions = np.full(int(simulation.checkpoints[-1]), -1, dtype=np.int32)
+        self._cases, self._indices_known = _Cases(), True
+        self.agent.decisions = np.full(int(simulation.checkpoints[-1]), -1, dtype=np.int32)
         simulation.callback = self._look
 
     # ------------------------------------------------------------------ during the run
@@ -121,32 +112,37 @@ class IMEDRLAuditor:
     # ------------------------------------------------------------------ the run once more
 
     def _go_on(self, until: int) -> None:
-        """Repeat the run up to step `until`."""
-        trace, agent = self._trace, self.agent
-        trace.state = replay_choices(
-            tuple(trace.law),
-            agent.decisions,
-            tuple(trace.tally),
-            trace.key,
-            agent.reward_min,
-            trace.state,
-            trace.t,
-            until,
-        )
-        trace.t = until
+        """Repeat the run up to step `until`, with the actions that the agent says it chose."""
+        core = self.agent
+        chosen = np.broadcast_to(core.decisions[:, None], (core.decisions.size, core.n_states))
+        self._trace.go_on(PlayedPolicy(chosen, np.empty((0, 0)), core.key, 0), until)
+
+    @property
+    def _state(self) -> int:
+        """Where the trace is."""
+        trace = self._trace
+        if isinstance(trace, MDPTrace):
+            return trace.state
+        x = trace.env.from_unit(trace.x) if self._simulation.user_units else trace.x
+        return int(self._on_cells.cell(x))
 
     def _estimates(self) -> Estimates:
         """The estimated MDP of what the trace has counted."""
-        agent, law, tally = self.agent, self._trace.law, self._trace.tally
-        S, A = agent.n_states, agent.n_actions
+        core, trace = self.agent, self._trace
+        S, A = core.n_states, core.n_actions
         counts = np.zeros((S * A, S))
-        np.add.at(counts, (np.repeat(np.arange(S * A), np.diff(law.indptr)), law.indices), tally.transitions)
-        visits = tally.visits.reshape(S, A).copy()
-        r, p = imed_rl_estimates(counts.reshape(S, A, S), tally.reward_sum.reshape(S, A), agent.reward_range)
-        return Estimates(visits, r, p, imed_rl_skeleton(visits, agent.allowed))
+        if isinstance(trace, MDPTrace):
+            pairs = np.repeat(np.arange(S * A), np.diff(trace.law.indptr))
+            np.add.at(counts, (pairs, trace.law.indices), trace.tally.transitions)
+        else:
+            counts += trace.tally.transitions
+        visits = trace.tally.visits.reshape(S, A).copy()
+        r, p = imed_rl_estimates(counts.reshape(S, A, S), trace.tally.reward_sum.reshape(S, A), core.reward_range)
+        return Estimates(visits, r, p, imed_rl_skeleton(visits, core.allowed))
 
     def _reward_law(self, pair: int) -> tuple[Floats, Floats]:
         """The different rewards of a pair, from 0, and how often each was seen; r_max/2 once more than it was."""
+        assert isinstance(self._trace, MDPTrace)
         law, tally, least = self._trace.law, self._trace.tally, self.agent.reward_min
         n = float(tally.visits[pair])
         if law.kind == DETERMINISTIC:
@@ -183,24 +179,39 @@ class IMEDRLAuditor:
     def findings(self) -> tuple[dict[str, Finding], dict[str, Any]]:
         """Each statement's finding, those about the trace among them."""
         agent, T = self.agent, self._simulation.t
-        examined, reason = self.names[:3], ""
-        if agent.n_states**2 * agent.n_actions > MOST_NUMBERS:
-            reason = "too many states to write out the estimated MDP"
-        elif np.any(agent.atoms.number == MOST_ATOMS):
-            reason = f"a pair had {MOST_ATOMS} different rewards or more"
-        else:
+        why_none, why_no_index = self._not_examined()
+        self._indices_known = not why_no_index
+        if not why_none:
             self._examine_all()
         self._go_on(T)
         agent.decisions = np.empty(0, dtype=np.int32)
-        cases, A = self._cases, agent.n_actions
-        found = {name: not_applicable(reason) if reason else cases.finding(name, A) for name in examined}
-        avoided = avoidable_state(self.truth.mdp)
-        why = ASYMPTOTIC
-        if avoided is not None:
-            why = f"the MDP is not ergodic: a policy may never visit state {self.truth.mdp.state_name(avoided)!r}"
+        reasons = {"skeleton-plan": why_none, "index-formula": why_no_index, "least-index": why_no_index}
+        found = {
+            name: not_applicable(reason) if reason else self._cases.finding(name, agent.n_actions)
+            for name, reason in reasons.items()
+        }
         found["optimism"] = without_theorem("it plans on an estimate and not on an upper bound")
-        found["regret-bound"] = without_theorem(why)
+        found["regret-bound"] = without_theorem(self._why_no_bound())
         return {name: found[name] for name in self.names} | self._traced(T), {}
+
+    def _not_examined(self) -> tuple[str, str]:
+        """Why plans, and why indices, cannot be computed again; empty if they can."""
+        core = self.agent
+        if core.n_states**2 * core.n_actions > MOST_NUMBERS:
+            return (why := "too many states to write out the estimated MDP"), why
+        if self.truth is None:
+            return "", "the rewards of a cell are not written down one by one"
+        if np.any(core.atoms.number == MOST_ATOMS):
+            return "", f"a pair had {MOST_ATOMS} different rewards or more"
+        return "", ""
+
+    def _why_no_bound(self) -> str:
+        if self.truth is None:
+            return "the states of a cell are not one state of an MDP"
+        avoided = avoidable_state(self.truth.mdp)
+        if avoided is None:
+            return ASYMPTOTIC
+        return f"the MDP is not ergodic: a policy may never visit state {self.truth.mdp.state_name(avoided)!r}"
 
     def _traced(self, T: int) -> dict[str, Finding]:
         """Clock, execution and data: the trace against the agent."""
@@ -225,16 +236,18 @@ class IMEDRLAuditor:
                 self._go_on_examining(plan.planned_at)
                 found = self._estimates()
                 self._examine_plan(found, plan)
-                self._examine_decision(found, plan.bias, plan.planned_at)
+                if self._indices_known:
+                    self._examine_decision(found, plan.bias, plan.planned_at)
             self._go_on_examining(plan.step - 1)
             self._examine_time(plan)
             self._go_on(plan.step)
-            self._examine_indices(self._estimates(), plan)
+            if self._indices_known:
+                self._examine_indices(self._estimates(), plan)
         self._go_on_examining(self._simulation.t)
 
     def _go_on_examining(self, until: int) -> None:
         """Repeat the run up to step `until`, and examine the first decisions, if each has a plan of its own."""
-        every = self.agent.lazy == 0.0 and self.agent.n_states <= MOST_EXACT_STATES
+        every = self._indices_known and self.agent.lazy == 0.0 and self.agent.n_states <= MOST_EXACT_STATES
         while every and self._trace.t < min(until, FIRST_DECISIONS):
             found = self._estimates()
             self._examine_decision(found, self._own_bias(found), self._trace.t)
@@ -243,8 +256,9 @@ class IMEDRLAuditor:
 
     def _examine_time(self, plan: PlanInForce) -> None:
         """Whether the last decision before a checkpoint had to make a plan of its own."""
-        agent, tried = self.agent, self._trace.tally.visits.reshape(self.agent.allowed.shape)[self._trace.state] > 0
-        if np.all(tried | ~agent.allowed[self._trace.state]):
+        agent, s = self.agent, self._state
+        tried = self._trace.tally.visits.reshape(agent.allowed.shape)[s] > 0
+        if np.all(tried | ~agent.allowed[s]):
             good_until = int(plan.planned_at + agent.lazy * plan.planned_at)
             self._cases.keep("clock", plan.step - 1, max(good_until, plan.planned_at), 0.0, plan.step)
 
@@ -266,7 +280,7 @@ class IMEDRLAuditor:
 
     def _examine_decision(self, found: Estimates, bias: Floats, t: int) -> None:
         """The action chosen after t steps, in the state of the trace."""
-        s, A = self._trace.state, self.agent.n_actions
+        s, A = self._state, self.agent.n_actions
         action = int(self.agent.decisions[t])
         indices, slope = self._indices(found, bias, s)
         if np.isneginf(indices).any():

@@ -63,7 +63,8 @@ AMONG_POINTS: dict[type, str] = {
 """The auditors of agents that are made for continuous states."""
 ON_CELLS: dict[type, str] = {
     **{
-        kind: IN_AN_MDP[kind] for kind in (PSRL, OptPSRL, MBIEEB, CountBonus, UCBVI, OptimisticQ, EpsilonGreedyQ, Fixed)
+        kind: IN_AN_MDP[kind]
+        for kind in (PSRL, OptPSRL, MBIEEB, CountBonus, UCBVI, OptimisticQ, EpsilonGreedyQ, Fixed, IMEDRL)
     },
     **dict.fromkeys((UCRL2, UCRL2B, SCAL, TUCRL, KLUCRL), "cell_sets.CellSetsAuditor"),
     SCALPlus: "plans_on_cells.DiscretizedScalPlusAuditor",
@@ -76,10 +77,7 @@ AUDITED = (
     "imed-rl",
 )
 """The agents that are audited in a finite MDP."""
-AUDITED_AMONG_POINTS = (
-    *("c-scal-plus", "c-kl-scal-plus", "adaptive-kl-scal-plus", "uccrl"),
-    *(name for name in AUDITED if name != "imed-rl"),
-)
+AUDITED_AMONG_POINTS = ("c-scal-plus", "c-kl-scal-plus", "adaptive-kl-scal-plus", "uccrl", *AUDITED)
 """Those that are audited on continuous states; a tabular one is discretised."""
 
 
