@@ -31,6 +31,7 @@ KINDS = {
     "epsilon-greedy-q": "Differential Q-learning",
     "fixed": "Fixed policies",
     "uccrl": "UCCRL",
+    "imed-rl": "IMED-RL",
 }
 """The agents that are not headed by their own names, and the order of the page."""
 NOTHING_CAUGHT = """A statement that has caught nothing follows from others, cannot fail where it was asked, or is

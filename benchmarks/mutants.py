@@ -26,7 +26,6 @@ from benchmarks.records import RESULTS, add_record_options, commit, printed, rec
 from tests.audit.all_mutants import ALL_MUTANTS
 from tests.audit.mutants import LQG, RIVER, UCRL2, Mutant, audited, noticed_by_its_test
 
-    "imed-rl": "IMED-RL",
 
 def violated(found: dict[str, Any]) -> list[str]:
     """The statements that should hold and do not."""
