@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from tests.audit.mutants import MUTANTS
+from tests.audit.mutants_of_balanced_kl_scal_plus import MUTANTS_OF_BALANCED_KL_SCAL_PLUS
 from tests.audit.mutants_of_baselines import MUTANTS_OF_BASELINES
 from tests.audit.mutants_of_count_bonus import MUTANTS_OF_COUNT_BONUS
 from tests.audit.mutants_of_imed_rl import MUTANTS_OF_IMED_RL
 
-OTHER_MUTANTS = (*MUTANTS_OF_BASELINES, *MUTANTS_OF_COUNT_BONUS, *MUTANTS_OF_IMED_RL)
+OTHER_MUTANTS = (
+    *MUTANTS_OF_BASELINES,
+    *MUTANTS_OF_COUNT_BONUS,
+    *MUTANTS_OF_IMED_RL,
+    *MUTANTS_OF_BALANCED_KL_SCAL_PLUS,
+)
 """Those that no other test is named beside."""
 ALL_MUTANTS = (*MUTANTS, *OTHER_MUTANTS)

@@ -101,8 +101,15 @@ class BalancedKLSCALPlus(PlanningAgent):
             ledger.refuted[i] = True
         longest = ledger.longest(i)
         ledger.begin(i)
-        details = {**found.details, "base": i, "refuted": ledger.refuted.copy()} if self.on_episode else {}
-        return replace(found, last_step=NEVER if longest is None else t - 1 + longest, details=details)
+        last = NEVER if longest is None else t - 1 + longest
+        factor = self.multiplier(t, float(np.ptp(found.values)))  # by the spans of all bases
+        return replace(found, last_step=last, multiplier=factor, details={**found.details, **self._details(i)})
+
+    def _details(self, i: int) -> dict[str, Any]:
+        """For `on_episode`: the base that plays, what every base claims (in units of r_max), and which are given up."""
+        if self.on_episode is None:
+            return {}
+        return {"base": i, "claims": self.ledger.claims.copy(), "refuted": self.ledger.refuted.copy()}
 
     def _base(self, i: int) -> KLSCALPlus:
         """Base i, which plans from this agent's counts."""

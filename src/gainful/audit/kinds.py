@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from gainful.agents.adaptive_kl_scal_plus import AdaptiveKLSCALPlus
+from gainful.agents.balanced_kl_scal_plus import BalancedKLSCALPlus
 from gainful.agents.c_kl_scal_plus import CKLSCALPlus
 from gainful.agents.c_scal_plus import CSCALPlus
 from gainful.agents.count_bonus import CountBonus
@@ -36,6 +37,7 @@ from gainful.errors import InvalidArgumentError
 IN_AN_MDP: dict[type, str] = {
     SCALPlus: "scal_plus.ScalPlusAuditor",
     KLSCALPlus: "kl_scal_plus.KLScalPlusAuditor",
+    BalancedKLSCALPlus: "balanced_kl_scal_plus.BalancedKLScalPlusAuditor",
     UCRL2: "sets.SetsAuditor",
     UCRL2B: "sets.SetsAuditor",
     SCAL: "sets.SetsAuditor",
@@ -69,10 +71,11 @@ ON_CELLS: dict[type, str] = {
     **dict.fromkeys((UCRL2, UCRL2B, SCAL, TUCRL, KLUCRL), "cell_sets.CellSetsAuditor"),
     SCALPlus: "plans_on_cells.DiscretizedScalPlusAuditor",
     KLSCALPlus: "plans_on_cells.DiscretizedKLAuditor",
+    BalancedKLSCALPlus: "balanced_kl_scal_plus.BalancedKLOnCellsAuditor",
 }
 """The auditors of tabular agents on cells."""
 AUDITED = (
-    *("scal-plus", "kl-scal-plus", "ucrl2", "ucrl2b", "scal", "tucrl", "kl-ucrl"),
+    *("scal-plus", "kl-scal-plus", "balanced-kl-scal-plus", "ucrl2", "ucrl2b", "scal", "tucrl", "kl-ucrl"),
     *("psrl", "opt-psrl", "mbie-eb", "count-bonus", "ucbvi", "optimistic-q", "epsilon-greedy-q", "fixed"),
     "imed-rl",
 )
@@ -160,6 +163,9 @@ def reason_void(agent: Any) -> str:
         return f"bonus_scale is {core.bonus_scale:g}, the theorem needs 1" if small else ""
     if isinstance(agent, AdaptiveKLSCALPlus):
         return agent.not_optimistic
+    if isinstance(core, BalancedKLSCALPlus):
+        scaled = core.width_scale != 1.0
+        return f"width_scale is {core.width_scale:g}, what is proven needs 1" if scaled else ""
     if isinstance(agent, UCCRL):
         return agent.core.scaled or agent.smoothness.reason_void
     if isinstance(core, (PSRL, OptPSRL, CountBonus, EpsilonGreedyQ, Fixed, IMEDRL)):

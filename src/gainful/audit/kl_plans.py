@@ -6,6 +6,7 @@ The operator is computed again from the counts, the radii and r̃ of the plan, b
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,6 +121,10 @@ class KLPlanAuditor:
         at = int(np.argmax(nu / limit))
         self._kept["executed"].append((nu[at] / limit[at], at, bool(np.any(nu == limit)), nu.sum()))
 
+    def ended_otherwise(self, made: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which episodes, of so many steps, may have ended for another reason than a pair: with a rule, a new state."""
+        return np.full(made.size, self.core.unreachable is not None)
+
     @property
     def steps(self) -> Floats:
         """The first steps of the episodes seen."""
@@ -143,8 +148,7 @@ class KLPlanAuditor:
             self._close(core.statistics.visits)
         found = {name: case.finding(step) for name, case in self.cases.items()}
         ratio, pair, full, steps = np.array(self._kept["executed"], dtype=np.float64).T
-        if core.unreachable is not None:
-            full = np.ones_like(full)  # a new state may have ended it
+        full = np.maximum(full, self.ended_otherwise(steps))
         found["episode-rule"] = episode_rule(step, ratio, pair, full, core.n_actions)
         after = np.maximum(np.cumsum(steps), 1.0)
         most = most_episodes(after, core.n_states * core.n_actions, core.episode_rule)

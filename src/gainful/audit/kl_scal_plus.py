@@ -97,7 +97,7 @@ class KLScalPlusAuditor(KLPlanAuditor):
         The run that is about to begin.
     """
 
-    names = STATEMENTS_OF_KL_SCAL_PLUS
+    names: tuple[str, ...] = STATEMENTS_OF_KL_SCAL_PLUS
 
     def __init__(self, agent: KLSCALPlus, truth: Truth, simulation: TabularSimulation) -> None:
         super().__init__(agent, math.log(agent.n_states * (agent.n_states + 1)) - math.log(agent.delta), truth.gain_low)

@@ -274,11 +274,29 @@ _OF_OTHER_KINDS = (
     ),
 )
 
+_BALANCED = (
+    Statement(
+        "base-choice",
+        "the base with the least c_i·n_i that is not given up plays, no longer than until it has four times the least "
+        "of the others; a base is given up if, and only if, it claims less than play proves",
+        "docs/unknown_span.md",
+    ),
+    Statement(
+        "base-kept",
+        "no base with c_i ≥ sp(h*) is given up",
+        "docs/unknown_span.md",
+        likely=True,
+        constants=True,
+        events=2,
+    ),
+)
+
 _TRACE = "the run repeated from the environment's draws"
 
 _ALL_AND_TRACE = (
     *_ALL,
     *_OF_OTHER_KINDS,
+    *_BALANCED,
     Statement("clock", "the agent plans at the step that the environment has reached", _TRACE),
     Statement("execution", "the action executed is the plan's, or was drawn from its mixture", _TRACE),
     Statement("data", "the transitions and rewards planned from are those of the run", _TRACE),
