@@ -16,6 +16,7 @@ KINDS = {
     "scal-plus": "SCAL+",
     "c-scal-plus": "C-SCAL+",
     "kl-scal-plus": "KL-SCAL+",
+    "balanced-kl-scal-plus": "Balanced KL-SCAL+",
     "c-kl-scal-plus": "C-KL-SCAL+",
     "ucrl2": "UCRL2",
     "ucrl2b": "UCRL2B",

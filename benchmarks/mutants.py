@@ -26,38 +26,6 @@ from benchmarks.records import RESULTS, add_record_options, commit, printed, rec
 from tests.audit.all_mutants import ALL_MUTANTS
 from tests.audit.mutants import LQG, RIVER, UCRL2, Mutant, audited, noticed_by_its_test
 
-KINDS = {
-    "scal-plus": "SCAL+",
-    "c-scal-plus": "C-SCAL+",
-    "kl-scal-plus": "KL-SCAL+",
-    "balanced-kl-scal-plus": "Balanced KL-SCAL+",
-    "c-kl-scal-plus": "C-KL-SCAL+",
-    "ucrl2": "UCRL2",
-    "ucrl2b": "UCRL2B",
-    "scal": "SCAL",
-    "tucrl": "TUCRL",
-    "kl-ucrl": "KL-UCRL",
-    "psrl": "PSRL",
-    "opt-psrl": "Opt-PSRL",
-    "mbie-eb": "MBIE-EB",
-    "count-bonus": "Count-based bonus",
-    "ucbvi": "UCBVI",
-    "optimistic-q": "Optimistic Q-learning",
-    "epsilon-greedy-q": "Differential Q-learning",
-    "fixed": "Fixed policies",
-    "uccrl": "UCCRL",
-}
-"""The agents in the order of the page."""
-HEAD = """Each row introduces one deliberate mistake into a copy of the library, which then audits itself: one run, of
-{steps} steps unless another number is given, in plain Python. A cross says that the [audit](audit.md) found
-the statement violated. Made by `python benchmarks/mutants.py` from {number} mistakes; {caught} of them were
-noticed by the statement that names what is wrong, in bold (`tests/audit/test_mutations.py` asserts it).
-Runs without a mistake violate nothing.
-"""
-NOTHING_CAUGHT = """A statement that has caught nothing follows from others, cannot fail where it was asked, or is
-a bound in which these mistakes leave room.
-"""
-
 
 def violated(found: dict[str, Any]) -> list[str]:
     """The statements that should hold and do not."""

@@ -33,7 +33,7 @@ STATEMENTS_ABOUT_BALANCED_PLANS = (
     "episode-rule",
     "base-choice",
 )
-ROUNDING = 1e-9
+CLAIM_ROUNDING = 1e-9
 """Of a claim against what is proven, in units of r_max: closer, either decision is right."""
 
 
@@ -58,7 +58,7 @@ class BalancedPlay:
         if refuted.size != self.steps.size:
             return 1
         claimed = min(self._claims[base], (view.plan.gain_bounds[1] - self._agent.reward_min) / r_max)
-        wrong = int(abs(claims[base] - claimed) > ROUNDING)
+        wrong = int(abs(claims[base] - claimed) > CLAIM_ROUNDING)
         wrong += int(np.sum(claims > self._claims)) + self._wrongly_judged(claims, refuted)
         wrong += int(base != balanced_choice(self.steps, ~refuted))
         wrong += int(view.plan.last_step - view.step + 1 > self._most_steps(base, ~refuted))
@@ -87,8 +87,8 @@ class BalancedPlay:
             play = (self.steps, self._rewards, self._segments)
             proven = balanced_proven_gain(*play, span=2.0**i, delta=self._agent.delta)
             alone = np.sum(~refuted) == 1 and not refuted[i]
-            without_proof = refuted[i] and claims[i] >= proven + ROUNDING
-            against_one = not refuted[i] and claims[i] < proven - ROUNDING and not alone
+            without_proof = refuted[i] and claims[i] >= proven + CLAIM_ROUNDING
+            against_one = not refuted[i] and claims[i] < proven - CLAIM_ROUNDING and not alone
             wrong += int(without_proof) + int(against_one)
         return wrong
 
