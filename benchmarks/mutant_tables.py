@@ -20,6 +20,7 @@ KINDS = {
     "c-kl-scal-plus": "C-KL-SCAL+",
     "ucrl2": "UCRL2",
     "ucrl2b": "UCRL2B",
+    "ucrl3": "UCRL3",
     "scal": "SCAL",
     "tucrl": "TUCRL",
     "kl-ucrl": "KL-UCRL",

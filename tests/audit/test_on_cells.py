@@ -71,6 +71,7 @@ def test_the_laws_of_cells_are_distributions_and_those_of_the_environment() -> N
         ("SCALPlus", {"span": 1.0}),
         ("KLSCALPlus", {}),
         ("UCRL2B", {}),
+        ("UCRL3", {}),
         ("TUCRL", {}),
         ("PSRL", {}),
         ("MBIEEB", {"discount": 0.9, "m": 500}),

@@ -30,6 +30,7 @@ from gainful.agents.ucbvi import UCBVI
 from gainful.agents.uccrl import UCCRL
 from gainful.agents.ucrl2 import UCRL2
 from gainful.agents.ucrl2b import UCRL2B
+from gainful.agents.ucrl3 import UCRL3
 from gainful.audit.findings import Finding
 from gainful.audit.truth import Truth
 from gainful.errors import InvalidArgumentError
@@ -40,6 +41,7 @@ IN_AN_MDP: dict[type, str] = {
     BalancedKLSCALPlus: "balanced_kl_scal_plus.BalancedKLScalPlusAuditor",
     UCRL2: "sets.SetsAuditor",
     UCRL2B: "sets.SetsAuditor",
+    UCRL3: "ucrl3.UCRL3Auditor",
     SCAL: "sets.SetsAuditor",
     TUCRL: "sets.SetsAuditor",
     KLUCRL: "sets.SetsAuditor",
@@ -69,13 +71,14 @@ ON_CELLS: dict[type, str] = {
         for kind in (PSRL, OptPSRL, MBIEEB, CountBonus, UCBVI, OptimisticQ, EpsilonGreedyQ, Fixed, IMEDRL)
     },
     **dict.fromkeys((UCRL2, UCRL2B, SCAL, TUCRL, KLUCRL), "cell_sets.CellSetsAuditor"),
+    UCRL3: "ucrl3.DiscretizedUCRL3Auditor",
     SCALPlus: "plans_on_cells.DiscretizedScalPlusAuditor",
     KLSCALPlus: "plans_on_cells.DiscretizedKLAuditor",
     BalancedKLSCALPlus: "balanced_kl_scal_plus.BalancedKLOnCellsAuditor",
 }
 """The auditors of tabular agents on cells."""
 AUDITED = (
-    *("scal-plus", "kl-scal-plus", "balanced-kl-scal-plus", "ucrl2", "ucrl2b", "scal", "tucrl", "kl-ucrl"),
+    *("scal-plus", "kl-scal-plus", "balanced-kl-scal-plus", "ucrl2", "ucrl2b", "ucrl3", "scal", "tucrl", "kl-ucrl"),
     *("psrl", "opt-psrl", "mbie-eb", "count-bonus", "ucbvi", "optimistic-q", "epsilon-greedy-q", "fixed"),
     "imed-rl",
 )

@@ -400,8 +400,8 @@ class SetsAuditor:
             self._close(seen.visits, known)
         self._known = known
         self._factor = self._factors.begin(view, seen.visits.size)
-        widths = widths_of(agent, seen, t, self.widening)
-        wrong = formula_errors(agent, plan, seen, widths, t)
+        widths = self.widths(seen, t)
+        wrong = self.formula_errors(plan, seen, widths, t)
         low, high = plan.gain_bounds
         self._records.append(
             SetRecord(
@@ -409,7 +409,7 @@ class SetsAuditor:
                 low=low,
                 high=high,
                 span=float(np.ptp(plan.values)),
-                plan=planned_again(agent, view, seen, widths),
+                plan=self.planned_again(view, seen, widths),
                 formula=Nearest(float(wrong.max()), 0.0, int(np.argmax(wrong))),
                 reward=self.nearest_reward(seen, widths),
                 row=self.nearest_row(seen, widths),
@@ -420,6 +420,18 @@ class SetsAuditor:
         if t >= self._marks[0]:
             self._marks = np.append(self._marks[self._marks > t], np.inf)
             self.measure(view)
+
+    def widths(self, seen: Seen, t: int) -> Widths:
+        """The widths that the equations give."""
+        return widths_of(self.agent, seen, t, self.widening)
+
+    def formula_errors(self, plan: EpisodePlan, seen: Seen, widths: Widths, t: int) -> Floats:
+        """(S*A,) how far the set in use is from the equations."""
+        return formula_errors(self.agent, plan, seen, widths, t)
+
+    def planned_again(self, view: EpisodeView, seen: Seen, widths: Widths) -> PlanCheck:
+        """The plan, checked with r̃ + max p·v of the equations' sets."""
+        return planned_again(self.agent, view, seen, widths)
 
     def nearest_reward(self, seen: Seen, widths: Widths) -> Nearest:
         """The true mean reward that is nearest to the edge of its interval."""

@@ -196,6 +196,12 @@ _ALL = (
     Statement("rewards-in-set", "every true mean reward lies in its interval", _EACH, likely=True, constants=True),
     Statement("rows-in-set", "every true transition row lies in its set", _EACH, likely=True, constants=True),
     Statement(
+        "support",
+        "UCRL3: a pair moves to what it has seen and to the best other states, as many as it takes for the rest to be "
+        "worth less than κ and than these, and no more; after 100 sweeps of a plan their number does not fall",
+        "Bourel, Maillard & Talebi 2020, algorithm 3; docs/ucrl3.md",
+    ),
+    Statement(
         "times-domination",
         "klmax(p̄, −τ_z, ρ) ≥ −p·τ_z at (s, π_z(s)) for all states s ≠ z",
         f"{_KL}, lemma 3",
