@@ -1,6 +1,6 @@
 """What it costs not to know the span: KL-SCAL+ told c, Balanced KL-SCAL+, and TUCRL's rule.
 
-    python benchmarks/unknown_span.py [--seeds N] [--horizon T] [--record]
+    python benchmarks/unknown_span.py [regret] [--seeds N] [--horizon T] [--record]
 
 Prints, as Markdown, the expected regret after T steps: mean over seeds with its standard error, and the largest.
 """
@@ -72,6 +72,7 @@ def regret(seeds: int, T: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", nargs="?", choices=["regret"], default="regret", help="what to measure")
     parser.add_argument("--seeds", type=int, default=30, help="runs per number (default 30)")
     parser.add_argument("--horizon", type=float, default=1e6, help="steps of each run (default 1e6)")
     add_record_options(parser)

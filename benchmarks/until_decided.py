@@ -1,9 +1,10 @@
 """How often `gainful run --until-decided` is wrong about equal agents, and how many seeds it needs for others.
 
-    python benchmarks/until_decided.py [--studies N] [--record]
+    python benchmarks/until_decided.py [calibration] [--studies N] [--record]
 
 Each study compares synthetic agents with 10 seeds per look and at most 5 looks at an error of 5 %. A study is wrong if
-it decides any pair of equal agents. For comparison: the same tests at 5 % each, at every look, without a correction.
+it decides any pair of equal agents. For comparison: tests of the pairs of three equal agents at 5 % each, at every
+look, without a correction.
 """
 
 from __future__ import annotations
@@ -75,6 +76,10 @@ def uncorrected(study: Study, rng: np.random.Generator) -> bool:
     return False
 
 
+def percent(share: float, digits: int = 1) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
 def calibration(studies: int) -> None:
     print(f"{studies:,} studies of each kind, at most {SEEDS * LOOKS} seeds, error {100 * ERROR:g} %\n")
     print(
@@ -94,14 +99,18 @@ def calibration(studies: int) -> None:
             seeds += [pair.seeds for pair in right]
             loose += uncorrected(study, rng)
         high = stats.beta.ppf(0.95, wrong + 1, studies - wrong)
-        power = f"{found / (3 * studies):.1%}" if different else "–"
+        power = percent(found / (3 * studies)) if different else "–"
         mean = f"{np.mean(seeds):.0f}" if seeds else "–"
-        print(f"| {name} | {wrong / studies:.1%} | {high:.1%} | {loose / studies:.0%} | {power} | {mean} |", flush=True)
+        print(
+            f"| {name} | {percent(wrong / studies)} | {percent(high)} | {percent(loose / studies, 0)} | {power} | {mean} |",
+            flush=True,
+        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--studies", type=int, default=2_000, help="of each kind (default 2,000)")
+    parser.add_argument("part", nargs="?", choices=["calibration"], default="calibration", help="what to measure")
+    parser.add_argument("--studies", type=int, default=1_500, help="of each kind (default 1,500)")
     add_record_options(parser)
     given = parser.parse_args()
     with printed("until_decided", "calibration", keep=given.record, timed=False):
