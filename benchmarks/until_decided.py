@@ -101,10 +101,8 @@ def calibration(studies: int) -> None:
         high = stats.beta.ppf(0.95, wrong + 1, studies - wrong)
         power = percent(found / (3 * studies)) if different else "–"
         mean = f"{np.mean(seeds):.0f}" if seeds else "–"
-        print(
-            f"| {name} | {percent(wrong / studies)} | {percent(high)} | {percent(loose / studies, 0)} | {power} | {mean} |",
-            flush=True,
-        )
+        shares = (percent(wrong / studies), percent(high), percent(loose / studies, 0))
+        print(f"| {' | '.join((name, *shares, power, mean))} |", flush=True)
 
 
 def main() -> None:
