@@ -24,6 +24,7 @@ KINDS = {
     "scal": "SCAL",
     "tucrl": "TUCRL",
     "kl-ucrl": "KL-UCRL",
+    "pmevi-dt": "PMEVI-DT",
     "psrl": "PSRL",
     "opt-psrl": "Opt-PSRL",
     "mbie-eb": "MBIE-EB",

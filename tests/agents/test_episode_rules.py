@@ -25,7 +25,8 @@ NEEDED: dict[str, dict[str, Any]] = {
     "pmevi-dt": {"horizon": 2000},
     "mbie-eb": {"discount": 0.9, "m": 100},
 }
-WITHOUT = ("optimistic-q", "epsilon-greedy-q", "fixed", "ucbvi")
+PLANNERS = [n for n in registry.names() if issubclass(registry.agent_class(n), PlanningAgent)]
+WITHOUT = ("optimistic-q", "epsilon-greedy-q", "fixed", "ucbvi", "imed-rl")
 """Agents whose episodes, if they have any, do not depend on visits."""
 
 
@@ -35,8 +36,8 @@ def made(name: str, **options: Any) -> Any:
 
 def test_every_agent_with_doubling_episodes_has_a_choice_of_them() -> None:
     with_a_choice = {n for n in registry.names() if "episodes" in inspect.signature(registry.agent_class(n)).parameters}
-    assert with_a_choice == {n for n in registry.names() if issubclass(registry.agent_class(n), PlanningAgent)}
-    assert not with_a_choice.intersection(WITHOUT)
+    assert with_a_choice == {*PLANNERS}
+    assert {*registry.names()} == {*PLANNERS, *WITHOUT}
     assert all("episodes" in inspect.signature(made).parameters for made in (gf.CSCALPlus, gf.CKLSCALPlus, gf.UCCRL))
 
 
@@ -64,7 +65,7 @@ def limits_of(agent: PlanningAgent, horizon: int) -> tuple[list[tuple[int, float
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [n for n in registry.names() if n not in WITHOUT])
+@pytest.mark.parametrize("name", PLANNERS)
 def test_vanishing_episodes_are_those_of_the_equation_audited_and_continued_from_a_file(
     name: str, tmp_path: Path
 ) -> None:

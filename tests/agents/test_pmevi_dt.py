@@ -227,6 +227,15 @@ def test_differences_of_the_true_bias_are_covered_and_become_narrow(bias: Any) -
         assert d[4, 5] < 0.0 < d[5, 4] < 3.0  # the sign of the last difference is known, and that it is not 3
 
 
+@pytest.mark.slow
+def test_mitigation_makes_ucrl2_lose_less() -> None:
+    lost = [
+        gf.simulate(gf.PMEVIDT(6, 2, horizon=20_000, base="ucrl2", mitigation=used), RIVER, 20_000, seed=1).regret[-1]
+        for used in (False, True)
+    ]
+    assert lost[1] < 0.8 * lost[0]
+
+
 @pytest.mark.parametrize(
     ("name", "options"),
     [

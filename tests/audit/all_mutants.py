@@ -7,6 +7,7 @@ from tests.audit.mutants_of_balanced_kl_scal_plus import MUTANTS_OF_BALANCED_KL_
 from tests.audit.mutants_of_baselines import MUTANTS_OF_BASELINES
 from tests.audit.mutants_of_count_bonus import MUTANTS_OF_COUNT_BONUS
 from tests.audit.mutants_of_imed_rl import MUTANTS_OF_IMED_RL
+from tests.audit.mutants_of_pmevi import MUTANTS_OF_PMEVI
 from tests.audit.mutants_of_ucrl3 import MUTANTS_OF_UCRL3
 
 OTHER_MUTANTS = (
@@ -14,6 +15,7 @@ OTHER_MUTANTS = (
     *MUTANTS_OF_COUNT_BONUS,
     *MUTANTS_OF_IMED_RL,
     *MUTANTS_OF_BALANCED_KL_SCAL_PLUS,
+    *MUTANTS_OF_PMEVI,
     *MUTANTS_OF_UCRL3,
 )
 """Those that no other test is named beside."""

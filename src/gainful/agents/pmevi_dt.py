@@ -161,6 +161,13 @@ class PMEVIDT(PlanningAgent):
         self._closed: Floats = np.full((self.n_states, self.n_states), self.span / self.reward_range)
         np.fill_diagonal(self._closed, 0.0)
         self._refused = 0
+        nothing = np.full((self.n_states, self.n_states), np.inf)
+        self._intervals = -nothing, nothing  # of h*(s') - h*(s) at (s, s'), as last computed
+
+    @property
+    def base_agent(self) -> ExtendedAgent | KLSCALPlus:
+        """The agent whose sets these are; it plans within what is known about the bias."""
+        return self._base
 
     def _new_base(self) -> ExtendedAgent | KLSCALPlusWithin:
         given: dict[str, Any] = {
@@ -197,7 +204,7 @@ class PMEVIDT(PlanningAgent):
         found = base.plan(statistics, t)
         self._gain = min(self._gain, max(0.0, (found.gain_bounds[1] - self.reward_min) / self.reward_range))
         span = float(np.ptp(found.values))
-        details = {**found.details, "within": within, "gain": self.reward_min + self.reward_range * self._gain}
+        details = {**found.details, "within": within, "bias_intervals": self._intervals}
         return replace(found, multiplier=self.multiplier(t, span), details=details)
 
     def _renew_differences(self, statistics: Statistics) -> None:
@@ -208,7 +215,7 @@ class PMEVIDT(PlanningAgent):
             squares, before = self._squares(statistics, known), squares
             if not squares < WORTH_ANOTHER * before:
                 break
-            low, high = bias_intervals(sums, self._gain, self._c, *self._radii(sums, squares))
+            self._intervals = low, high = bias_intervals(sums, self._gain, self._c, *self._radii(sums, squares))
             closed = closed_differences(np.minimum(known, np.minimum(high.T, -low)))
             if closed is None:
                 self._refused += 1

@@ -21,6 +21,7 @@ from gainful.agents.kl_ucrl import KLUCRL
 from gainful.agents.mbie_eb import MBIEEB
 from gainful.agents.opt_psrl import OptPSRL
 from gainful.agents.optimistic_q import OptimisticQ
+from gainful.agents.pmevi_dt import PMEVIDT
 from gainful.agents.psrl import PSRL
 from gainful.agents.scal import SCAL
 from gainful.agents.scal_plus import SCALPlus
@@ -45,6 +46,7 @@ IN_AN_MDP: dict[type, str] = {
     SCAL: "sets.SetsAuditor",
     TUCRL: "sets.SetsAuditor",
     KLUCRL: "sets.SetsAuditor",
+    PMEVIDT: "pmevi_dt.PMEVIAuditor",
     PSRL: "psrl.PSRLAuditor",
     OptPSRL: "opt_psrl.OptPSRLAuditor",
     MBIEEB: "mbie_eb.MBIEEBAuditor",
@@ -71,6 +73,7 @@ ON_CELLS: dict[type, str] = {
         for kind in (PSRL, OptPSRL, MBIEEB, CountBonus, UCBVI, OptimisticQ, EpsilonGreedyQ, Fixed, IMEDRL)
     },
     **dict.fromkeys((UCRL2, UCRL2B, SCAL, TUCRL, KLUCRL), "cell_sets.CellSetsAuditor"),
+    PMEVIDT: IN_AN_MDP[PMEVIDT],
     UCRL3: "ucrl3.DiscretizedUCRL3Auditor",
     SCALPlus: "plans_on_cells.DiscretizedScalPlusAuditor",
     KLSCALPlus: "plans_on_cells.DiscretizedKLAuditor",
@@ -80,7 +83,7 @@ ON_CELLS: dict[type, str] = {
 AUDITED = (
     *("scal-plus", "kl-scal-plus", "balanced-kl-scal-plus", "ucrl2", "ucrl2b", "ucrl3", "scal", "tucrl", "kl-ucrl"),
     *("psrl", "opt-psrl", "mbie-eb", "count-bonus", "ucbvi", "optimistic-q", "epsilon-greedy-q", "fixed"),
-    "imed-rl",
+    *("imed-rl", "pmevi-dt"),
 )
 """The agents that are audited in a finite MDP."""
 AUDITED_AMONG_POINTS = ("c-scal-plus", "c-kl-scal-plus", "adaptive-kl-scal-plus", "uccrl", *AUDITED)

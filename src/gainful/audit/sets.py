@@ -192,8 +192,8 @@ def entry_bounds(agent: ExtendedAgent, seen: Seen, widths: Widths, t: int) -> En
 # ---------------------------------------------------------------------- the plan against the set
 
 
-def planned_again(agent: ExtendedAgent, view: EpisodeView, seen: Seen, widths: Widths) -> PlanCheck:
-    """The plan of an episode, checked with r̃ + max p·v of the equations' sets."""
+def pair_brackets(agent: ExtendedAgent, view: EpisodeView, seen: Seen, widths: Widths) -> tuple[Floats, Floats]:
+    """(S*A,) r̃ + max p·v over the equations' sets, from below and from above; -inf where an action is not allowed."""
     S, A, r_max, t = agent.n_states, agent.n_actions, agent.reward_range, view.step
     v, possible = view.plan.values, agent.allowed.reshape(-1)
     rewards = np.where(seen.visits > 0, np.minimum(r_max, seen.mean + widths.rewards), r_max)
@@ -210,6 +210,13 @@ def planned_again(agent: ExtendedAgent, view: EpisodeView, seen: Seen, widths: W
         else:
             interval_maxima(tuple(rows), tuple(entry_bounds(agent, seen, widths, t)), v, order, low)
         low = high = np.where(possible, rewards + low, -np.inf)
+    return low, high
+
+
+def planned_again(agent: ExtendedAgent, view: EpisodeView, seen: Seen, widths: Widths) -> PlanCheck:
+    """The plan of an episode, checked with r̃ + max p·v of the equations' sets."""
+    S, A, v = agent.n_states, agent.n_actions, view.plan.values
+    low, high = pair_brackets(agent, view, seen, widths)
     span = agent.span if isinstance(agent, (SCAL, TabularUCCRL)) else np.inf
     return check_plan(low.reshape(S, A), high.reshape(S, A), v, view.plan.actions, span)
 

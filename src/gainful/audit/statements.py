@@ -58,6 +58,27 @@ _ALL = (
         f"{_QIAN}, eqs. exploration.bonus, tigher.expl.bonus; docs/kl_scal_plus.md, section 6",
     ),
     Statement(
+        "bias-formula",
+        "bounds on differences of the bias, their closure and β are those of the equations, on the path walked again",
+        "docs/pmevi.md",
+    ),
+    Statement(
+        "bias-differences",
+        "h*(s) − h*(s') ≤ d(s,s') for all states",
+        "docs/pmevi.md, proposition 2",
+        likely=True,
+        constants=True,
+        events=3,
+    ),
+    Statement(
+        "mitigation",
+        "p·h* ≤ p̄·h* + β at the optimal actions",
+        "docs/pmevi.md",
+        likely=True,
+        constants=True,
+        events=3,
+    ),
+    Statement(
         "bonus-rewards",
         "|r̄ − r| ≤ r_max·min{β_k, 1} for every pair; on cells, plus r_max·L·n^{−α}",
         f"{_QIAN}, proof of lemma explbonus.inequality",
