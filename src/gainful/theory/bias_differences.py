@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-MOST_LEVELS = 40
+RATES_TRIED = 40
 
 
 @dataclass
@@ -127,7 +127,7 @@ def square_deviation(squares: Floats, span: float, failure: float) -> Floats:
     True
     """
     b, best = span + 1.0, np.full(np.shape(squares), np.inf)
-    for i in range(1, MOST_LEVELS + 1):
+    for i in range(1, RATES_TRIED + 1):
         rate = 0.5**i
         psi = -math.log1p(-rate) - rate
         best = np.minimum(best, b / rate * (psi * np.asarray(squares) / b**2 + math.log(2.0 * i * (i + 1) / failure)))
