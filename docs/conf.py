@@ -96,6 +96,8 @@ def write_math(writer: Any, node: nodes.Element) -> None:
     source = re.sub(r"\\(begin|end)\{equation\*?\}", "", source)
     source = re.sub(r"(\\[dt]?frac)\s*(\d)(\d)", r"\1{\2}{\3}", source)  # TeX's arguments are single digits
     source = source.replace("^*", r"^\ast").replace("^{*}", r"^\ast")  # an asterisk is raised already
+    source = re.sub(r"\\[Bb]igg?[lrm]?(?![A-Za-z])", "", source)  # browsers choose the height of brackets
+    source = re.sub(r"\\dots(?![A-Za-z])", r"\\ldots ", source)
     try:
         found = latex2mathml.tex2mathml(source, as_block=block)
     except MathError as error:
