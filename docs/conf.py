@@ -89,6 +89,22 @@ html_math_renderer = "mathml"
 # ---------------------------------------------------------------------- formulas: MathML, which browsers draw
 
 
+ACCENT_AND_INDEX = re.compile(
+    r"<munderover>\s*(<mi>[^<]*</mi>)\s*((?:(?!<munderover>).)*?)\s*"
+    r'(<mo stretchy="false">[ˆˉ~˙¨]</mo>)\s*</munderover>',
+    flags=re.DOTALL,
+)
+"""The converter writes the index of a letter with an accent below the letter."""
+SIZED = re.compile(r"\\[Bb]igg?[lrm]?(?![A-Za-z])\s*")
+
+
+def paired_brackets(source: str) -> str:
+    """Brackets of a given size, which the converter does not know, as pairs whose height the browser chooses."""
+    sides = iter([r"\left", r"\right"] * len(SIZED.findall(source)))
+    paired = len(SIZED.findall(source)) % 2 == 0
+    return SIZED.sub(lambda _: next(sides) if paired else "", source)
+
+
 def write_math(writer: Any, node: nodes.Element) -> None:
     """LaTeX to MathML with docutils' own converter; a formula it cannot read is a warning, and so an error."""
     block = isinstance(node, nodes.math_block)
@@ -96,13 +112,14 @@ def write_math(writer: Any, node: nodes.Element) -> None:
     source = re.sub(r"\\(begin|end)\{equation\*?\}", "", source)
     source = re.sub(r"(\\[dt]?frac)\s*(\d)(\d)", r"\1{\2}{\3}", source)  # TeX's arguments are single digits
     source = source.replace("^*", r"^\ast").replace("^{*}", r"^\ast")  # an asterisk is raised already
-    source = re.sub(r"\\[Bb]igg?[lrm]?(?![A-Za-z])", "", source)  # browsers choose the height of brackets
+    source = paired_brackets(source)
     source = re.sub(r"\\dots(?![A-Za-z])", r"\\ldots ", source)
     try:
         found = latex2mathml.tex2mathml(source, as_block=block)
     except MathError as error:
         logging.getLogger(__name__).warning("formula %r: %s", source, error, location=node)
         found = f"<code>{writer.encode(source)}</code>"
+    found = ACCENT_AND_INDEX.sub(r'<msub><mover accent="true">\1\3</mover>\2</msub>', found)
     found = re.sub(r"<mo>([{}])</mo>", r'<mo stretchy="false">\1</mo>', found)
     if block:
         wrapper = node.parent.get("ids", []) if node.parent is not None else []

@@ -15,7 +15,9 @@ KEPT = re.compile(
 """What is not prose."""
 INNER = r"[^{}()\n]*(?:[{(][^{}()\n]*[)}][^{}()\n]*)*"
 EXPONENT = re.compile(rf"(?<=[\w)\]|‖′])\^(?:\{{({INNER})\}}|\(({INNER})\)|([−-]?[\d.]*\d|[−-]?\w+|[⅓⅔½]))")
-INDEX = re.compile(rf"(?<![A-Za-z_/.-])([A-Za-zα-ωΑ-Ω])_(?:\{{({INNER})\}}|(max|min|[A-Za-zα-ωΑ-Ω]|\d+))(?![a-z\d_])")
+INDEX = re.compile(
+    rf"(?<![a-z_/.-])(?<![A-Za-z][A-Z])([A-Za-zα-ωΑ-Ω])_(?:\{{({INNER})\}}|(max|min|[A-Za-zα-ωΑ-Ω]|\d+))(?![a-z\d_])"
+)
 
 
 def raised(text: str) -> str:
