@@ -1,6 +1,9 @@
 """Adaptive cells against uniform grids: LQG, continuous RiverSwim, and ship steering.
 
-    python benchmarks/adaptive_cells.py [--quick | --record] [--seeds N]
+    python benchmarks/adaptive_cells.py [regret] [balanced] [--quick | --record] [--seeds N]
+
+regret    C-KL-SCAL+ on uniform grids, and adaptive cells with both rules
+balanced  balanced grids, which are not told L, in LQG and RiverSwim
 
 In LQG and RiverSwim the number is the regret against the oracle's gain, c the oracle's span and L the environment's. In
 ship steering no L exists and no gain is known: agents are told L = 2 and c = 1, and the number is the average reward.
@@ -64,7 +67,16 @@ def cases(quick: bool) -> list[Case]:
         found.append(Case(title, env, oracle.gain, told, 10**6 // short, (2, 4, 8, 16, 32), finest))
     told = {"span": 1.0, "lipschitz": 2.0, "holder": 1.0}
     ship = gf.environments.ship_steering()
-    return [*found, Case("Ship steering (d = 3)", ship, float("nan"), told, 3 * 10**5 // short, (2, 4, 8), 8)]
+    return [*found, Case("Ship steering (d = 3)", ship, float("nan"), told, 10**5 // short, (2, 4, 8), 8)]
+
+
+def balanced(case: Case) -> dict[str, Callable[[], Any]]:
+    """Balanced grids, with two scales of what grids claim."""
+    env = case.env
+    common: dict[str, Any] = {"n_actions": env.n_actions, "reward_min": env.reward_min, "reward_max": env.reward_max}
+    finest = gf.Partition.uniform(bins=case.finest, dim=env.dim)
+    made = partial(gf.BalancedGrids, finest, span=case.told["span"], **common)
+    return {f"κ = {scale:g}": partial(made, regret_scale=scale) for scale in (1.0, 0.3)}
 
 
 def agents(case: Case) -> dict[str, Callable[[], Any]]:
@@ -100,12 +112,12 @@ def measured(case: Case, make: Callable[[], Any], seeds: int) -> tuple[list[floa
     return found, pairs, len(agent.episodes), (time.process_time() - began) / seeds
 
 
-def table(case: Case, seeds: int) -> None:
+def table(case: Case, compared: dict[str, Callable[[], Any]], seeds: int) -> None:
     """Print the table of one problem."""
     told = ", ".join(f"{name} {value:.4g}" for name, value in case.told.items() if name != "holder")
     print(f"\n### {case.title}\n\n{case.horizon:,} steps, {seeds} seeds; agents are told {told}\n")
     print(f"| cells | {case.measure} | cells and actions | episodes |\n|---|---|---|---|")
-    for name, make in agents(case).items():
+    for name, make in compared.items():
         numbers, pairs, episodes, seconds = measured(case, make, seeds)
         mean, error = np.mean(numbers), 1.96 * np.std(numbers, ddof=1) / np.sqrt(seeds)
         shown = f"{mean:,.0f} ± {error:,.0f}" if case.measure == "regret" else f"{mean:.5f} ± {error:.5f}"
@@ -115,13 +127,20 @@ def table(case: Case, seeds: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[[], "regret", "balanced"], metavar="PART")
     parser.add_argument("--quick", action="store_true", help="a hundredth of the steps, two seeds")
     parser.add_argument("--seeds", type=int, default=10)
     add_record_options(parser)
     asked = parser.parse_args()
-    with printed("adaptive_cells", "regret", keep=asked.record, timed=False):
-        for case in cases(asked.quick):
-            table(case, 2 if asked.quick else asked.seeds)
+    seeds = 2 if asked.quick else asked.seeds
+    if not asked.parts or "regret" in asked.parts:
+        with printed("adaptive_cells", "regret", keep=asked.record, timed=False):
+            for case in cases(asked.quick):
+                table(case, agents(case), seeds)
+    if not asked.parts or "balanced" in asked.parts:
+        with printed("adaptive_cells", "balanced", keep=asked.record, timed=False):
+            for case in cases(asked.quick)[:2]:
+                table(case, balanced(case), seeds)
 
 
 if __name__ == "__main__":

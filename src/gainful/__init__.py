@@ -16,6 +16,7 @@ __version__ = "0.1.0.dev0"
 if TYPE_CHECKING:
     from gainful import audit, environments, errors, live, planning, plot, problems, theory
     from gainful.agents.adaptive_kl_scal_plus import AdaptiveKLSCALPlus
+    from gainful.agents.balanced_grids import BalancedGrids
     from gainful.agents.balanced_kl_scal_plus import BalancedKLSCALPlus
     from gainful.agents.c_kl_scal_plus import CKLSCALPlus
     from gainful.agents.c_scal_plus import CSCALPlus
@@ -105,6 +106,7 @@ _HOME = {
     "SCALPlus": "gainful.agents.scal_plus",
     "BalancedKLSCALPlus": "gainful.agents.balanced_kl_scal_plus",
     "AdaptiveKLSCALPlus": "gainful.agents.adaptive_kl_scal_plus",
+    "BalancedGrids": "gainful.agents.balanced_grids",
     "CKLSCALPlus": "gainful.agents.c_kl_scal_plus",
     "CSCALPlus": "gainful.agents.c_scal_plus",
     "UCCRL": "gainful.agents.uccrl",
@@ -167,6 +169,7 @@ __all__ = [
     "UCRL2B",
     "UCRL3",
     "AdaptiveKLSCALPlus",
+    "BalancedGrids",
     "BalancedKLSCALPlus",
     "CKLSCALPlus",
     "CSCALPlus",

@@ -424,7 +424,8 @@ def test_a_log_that_does_not_fit_is_refused(tmp_path: Path) -> None:
 
 
 def test_agents_on_points_have_names_of_their_own() -> None:
-    assert continuous_names() == ["c-scal-plus", "c-kl-scal-plus", "adaptive-kl-scal-plus", "uccrl", "discretized"]
+    ours = ["c-scal-plus", "c-kl-scal-plus", "adaptive-kl-scal-plus", "balanced-grids", "uccrl", "discretized"]
+    assert continuous_names() == ours
     assert continuous_class("c-scal-plus") is gf.CSCALPlus
     assert describe("c-scal-plus").parameters["span"] == "required"
     with pytest.raises(UnknownAgentError, match="an agent on points"):

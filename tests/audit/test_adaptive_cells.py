@@ -12,6 +12,7 @@ import pytest
 import gainful as gf
 from gainful.agents import adaptive_kl_scal_plus
 from gainful.agents.adaptive_kl_scal_plus import KLSCALPlusOnTrees
+from gainful.agents.balanced_grids import Balance
 from gainful.agents.dyadic_trees import DyadicTrees, MergedRows
 from gainful.audit.audit import audit
 from gainful.audit.cells import CellsTruth
@@ -126,3 +127,35 @@ def test_a_mistake_is_found(
     mistake(monkeypatch)
     agent = made()
     assert statement in audit_run(agent, env, 1_500, truth=truth).failed
+
+
+# ---------------------------------------------------------------------- balanced grids
+
+
+def balanced(**options: Any) -> gf.BalancedGrids:
+    return gf.BalancedGrids(gf.Partition.uniform(bins=6), lqg()[0].n_actions, **options)
+
+
+@pytest.mark.parametrize("span", [1.4, None], ids=["span", "no span"])
+def test_balanced_grids_are_those_of_the_rule(span: float | None) -> None:
+    found = audit(lambda seed: balanced(seed=seed, span=span), lqg()[0], 1_500, runs=2)
+    assert found.ok
+    assert all(verdict.failed_runs == 0 for verdict in found.verdicts.values())
+    assert found["grids"].verdict == "certified"
+    assert found["optimism"].verdict == "no theorem"
+
+
+def plays_the_finest(patch: pytest.MonkeyPatch) -> None:
+    right = Balance.claims
+    patch.setattr(Balance, "claims", lambda self: -right(self))
+
+
+def never_settles(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Balance, "settle", lambda *_: None)
+
+
+@pytest.mark.parametrize("mistake", [plays_the_finest, never_settles], ids=["claims", "steps"])
+def test_a_wrong_grid_is_found(mistake: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    env, truth = lqg()
+    mistake(monkeypatch)
+    assert "grids" in audit_run(balanced(span=1.4), env, 800, truth=truth).failed

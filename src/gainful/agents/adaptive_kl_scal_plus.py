@@ -280,7 +280,7 @@ class AdaptiveKLSCALPlus(PartitionedAgent):
     ) -> None:
         self.smoothness = Smoothness(lipschitz, holder)
         self.partition = checked_partition(partition)
-        _check_all_allowed(allowed)
+        check_all_allowed(allowed)
         options: dict[str, Any] = {"reward_max": reward_max, "reward_min": reward_min, "delta": delta, "seed": seed}
         KLSCALPlus(1, n_actions, span=span, episodes=episodes, width_scale=width_scale, **options)  # its errors first
         chosen: Any = choice("rule", rule, ("variance", "zorl"))
@@ -376,7 +376,8 @@ class AdaptiveKLSCALPlus(PartitionedAgent):
         return self.smoothness.reason_void
 
 
-def _check_all_allowed(allowed: ArrayLike | None) -> None:
+def check_all_allowed(allowed: ArrayLike | None) -> None:
+    """Raise an InvalidArgumentError unless every cell has every action."""
     if allowed is not None and not np.all(allowed):
         raise InvalidArgumentError(
             "allowed",

@@ -42,6 +42,7 @@ PARTITIONED: dict[str, tuple[str, str]] = {
     "c-scal-plus": ("gainful.agents.c_scal_plus", "CSCALPlus"),
     "c-kl-scal-plus": ("gainful.agents.c_kl_scal_plus", "CKLSCALPlus"),
     "adaptive-kl-scal-plus": ("gainful.agents.adaptive_kl_scal_plus", "AdaptiveKLSCALPlus"),
+    "balanced-grids": ("gainful.agents.balanced_grids", "BalancedGrids"),
     "uccrl": ("gainful.agents.uccrl", "UCCRL"),
     "discretized": ("gainful.agents.discretized", "Discretized"),
 }

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.agents.adaptive_kl_scal_plus import AdaptiveKLSCALPlus
+from gainful.agents.balanced_grids import BalancedGrids
 from gainful.agents.episodic import EpisodeView
 from gainful.audit.c_scal_plus import checked_cells
 from gainful.audit.cells import CellsTruth, right_closed_edges
@@ -29,15 +30,15 @@ class FoundTrees:
 
     Parameters
     ----------
-    agent : AdaptiveKLSCALPlus
+    agent : AdaptiveKLSCALPlus or BalancedGrids
         The agent, of which only settings are read.
     """
 
-    def __init__(self, agent: AdaptiveKLSCALPlus) -> None:
+    def __init__(self, agent: Any) -> None:
         told, bins = agent.settings(), agent.partition.bins
         self._n_actions, self._delta, self._dim = agent.n_actions, agent.delta, len(bins)
-        self._rule, self._scale = told["rule"], told["split_scale"]
-        L, alpha = told["lipschitz"] or 1.0, told["holder"] or 1.0
+        self._rule, self._scale = told.get("rule"), told.get("split_scale")
+        L, alpha = told.get("lipschitz") or 1.0, told.get("holder") or 1.0
         places = np.indices(bins).reshape(len(bins), -1)
         self.finest = math.ceil(math.log2(max(bins)))
         labels, widths = [], []
@@ -50,7 +51,11 @@ class FoundTrees:
         self._widths = np.array(widths)
         self.biases: Floats = L * self._widths**alpha
         self._sizes = [len(np.unique(row)) for row in self._labels]
-        self.depths: NDArray[np.int64] = np.full((places.shape[1], agent.n_actions), told["start_depth"])
+        self.depths: NDArray[np.int64] = np.full((places.shape[1], agent.n_actions), told.get("start_depth", 0))
+
+    def size(self, depth: int) -> int:
+        """The number of cells of a depth."""
+        return self._sizes[depth]
 
     def log_union(self, depth: int) -> float:
         """ln(2·K_j·A·(j+1)(j+2)/δ)."""
@@ -88,7 +93,7 @@ class AdaptiveCellsAuditor(KLPlanAuditor):
 
     Parameters
     ----------
-    agent : AdaptiveKLSCALPlus
+    agent : AdaptiveKLSCALPlus or BalancedGrids
         A new agent.
     truth : CellsTruth
         The environment, solved as far as its law is known.
@@ -103,12 +108,18 @@ class AdaptiveCellsAuditor(KLPlanAuditor):
         "regret-bound",
     )
 
-    def __init__(self, agent: AdaptiveKLSCALPlus, truth: CellsTruth, simulation: Any) -> None:  # noqa: ARG002
+    def __init__(
+        self,
+        agent: AdaptiveKLSCALPlus | BalancedGrids,
+        truth: CellsTruth,
+        simulation: Any,  # noqa: ARG002
+    ) -> None:
         self.agent, self.truth = agent, truth
-        super().__init__(agent.core, 0.0, truth.gain_low)
+        core: Any = agent.core
+        super().__init__(core, 0.0, truth.gain_low)
         self._trees = FoundTrees(agent)
         c = 0.0 if agent.span is None else agent.span
-        self._added = agent.settings()["bias_scale"] * (agent.reward_range + c / 2.0) * self._trees.biases
+        self._added = agent.settings().get("bias_scale", 0.0) * (agent.reward_range + c / 2.0) * self._trees.biases
         part = agent.partition
         self._cells = checked_cells(part, [right_closed_edges(part, i) for i in range(part.dim)])
         self._leaf: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
@@ -120,9 +131,7 @@ class AdaptiveCellsAuditor(KLPlanAuditor):
         if self._steps:
             self._close(visits)
         self._steps.append(view.step)
-        self._trees.split(visits)
-        wrong = int(np.count_nonzero(self._trees.depths != plan.details["depths"]))
-        self.keep("leaves", float(wrong), 0.0, 0.0)
+        self.choose_cells(view)
         self._leaf, self._first = self._trees.leaves()
         self._base = self.core.reward_min + float(self._added[int(self._trees.depths.max())])
         sets = SetsInUse(plan.details["rewards"], plan.details["radius"], self._possible)
@@ -132,6 +141,12 @@ class AdaptiveCellsAuditor(KLPlanAuditor):
         self._examine_plan(plan, view.step)
         self._limits.append(self._factors.begin(view, self._first.size))
         self._before = visits.copy()
+
+    def choose_cells(self, view: EpisodeView) -> None:
+        """The cells that should be planned on, compared with those that are."""
+        self._trees.split(view.statistics.visits)
+        wrong = int(np.count_nonzero(self._trees.depths != view.plan.details["depths"]))
+        self.keep("leaves", float(wrong), 0.0, 0.0)
 
     def _leaf_rows(self, statistics: Any) -> CountedRows:
         """The rows of the leaves over the finest cells; every finest pair has the row of its leaf."""
@@ -181,13 +196,14 @@ class AdaptiveCellsAuditor(KLPlanAuditor):
         told, right = self._cells
         found["cells"] = compared([int(np.count_nonzero(told != right))], 0.0, [1])
         found["regret-bound"] = without_theorem(self.agent.guarantee.reason_void)
-        for name, reason in self._reasons().items():
+        for name, reason in self.reasons().items():
             found[name] = not_applicable(reason)
         return {name: found[name] for name in self.names}, {}
 
-    def _reasons(self) -> dict[str, str]:
+    def reasons(self) -> dict[str, str]:
         """Why statements are not applicable."""
-        agent, truth, env = self.agent, self.truth, self.truth.environment
+        agent: Any = self.agent
+        truth, env = self.truth, self.truth.environment
         reasons = {} if agent.span is not None else {"span": "no span was given"}
         least = truth.lipschitz_for(agent.partition, agent.reward_range)
         why = ""

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from gainful.agents.adaptive_kl_scal_plus import AdaptiveKLSCALPlus
+from gainful.agents.balanced_grids import BalancedGrids
 from gainful.agents.balanced_kl_scal_plus import BalancedKLSCALPlus
 from gainful.agents.c_kl_scal_plus import CKLSCALPlus
 from gainful.agents.c_scal_plus import CSCALPlus
@@ -64,6 +65,7 @@ AMONG_POINTS: dict[type, str] = {
     CSCALPlus: "c_scal_plus.CellsAuditor",
     CKLSCALPlus: "c_kl_scal_plus.CKLScalPlusAuditor",
     AdaptiveKLSCALPlus: "adaptive_cells.AdaptiveCellsAuditor",
+    BalancedGrids: "balanced_grids.BalancedGridsAuditor",
     UCCRL: "cell_sets.UCCRLAuditor",
 }
 """The auditors of agents that are made for continuous states."""
@@ -86,7 +88,7 @@ AUDITED = (
     *("imed-rl", "pmevi-dt"),
 )
 """The agents that are audited in a finite MDP."""
-AUDITED_AMONG_POINTS = ("c-scal-plus", "c-kl-scal-plus", "adaptive-kl-scal-plus", "uccrl", *AUDITED)
+AUDITED_AMONG_POINTS = ("c-scal-plus", "c-kl-scal-plus", "adaptive-kl-scal-plus", "balanced-grids", "uccrl", *AUDITED)
 """Those that are audited on continuous states; a tabular one is discretised."""
 
 
@@ -167,6 +169,8 @@ def reason_void(agent: Any) -> str:
     if isinstance(core, (MBIEEB, UCBVI, OptimisticQ)):
         small = core.bonus_scale < 1.0
         return f"bonus_scale is {core.bonus_scale:g}, the theorem needs 1" if small else ""
+    if isinstance(agent, BalancedGrids):
+        return ""
     if isinstance(agent, AdaptiveKLSCALPlus):
         return agent.not_optimistic
     if isinstance(core, BalancedKLSCALPlus):

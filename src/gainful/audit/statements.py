@@ -282,6 +282,11 @@ _OF_OTHER_KINDS = (
         "the cells planned on are those that the rule splits, found again from the visits of the finest cells",
         "docs/adaptive_cells.md",
     ),
+    Statement(
+        "grids",
+        "the grid planned on is the active one with the least claimed regret, found again from all episodes so far",
+        "docs/adaptive_cells.md",
+    ),
     Statement("given-policy", "the plan is the policy that the agent was given", "the definition of the agent"),
     Statement(
         "update-rule",

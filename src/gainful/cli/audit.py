@@ -46,8 +46,8 @@ def audit(
             metavar="NAME",
             autocompletion=completion.agents,
             help="scal-plus (the default), or any other that gainful list agents shows; on continuous states "
-            "c-scal-plus (the default), c-kl-scal-plus, adaptive-kl-scal-plus, uccrl, or a tabular one, which is "
-            "discretised.",
+            "c-scal-plus (the default), c-kl-scal-plus, adaptive-kl-scal-plus, "
+            "balanced-grids, uccrl, or a tabular one, which is discretised.",
             show_default=False,
         ),
     ] = None,

@@ -11,5 +11,6 @@ from gainful.plot.estimates import episodes
 from gainful.plot.files import figures
 from gainful.plot.finals import distribution, profile
 from gainful.plot.graph import mdp
+from gainful.plot.splits import splits
 
-__all__ = ["distribution", "episodes", "figures", "mdp", "partition", "profile", "regret"]
+__all__ = ["distribution", "episodes", "figures", "mdp", "partition", "profile", "regret", "splits"]

@@ -1,0 +1,96 @@
+"""KL-SCAL+ on balanced grids: who plays, who is eliminated, by hand and on LQG."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gainful as gf
+from gainful.agents.balanced_grids import Balance
+from gainful.errors import InvalidAgentError, InvalidArgumentError
+
+
+def test_the_grid_with_the_least_claim_plays_next() -> None:
+    balance = Balance([1, 4], 2.0, 0.1, 0.5)
+    assert balance.choose(0, 0.0) == 0  # nobody has lost anything: the coarsest
+    balance.settle(10, 3.0)
+    assert balance.claims().tolist() == [0.5 * 2.0 * math.sqrt(10 * math.log(11)), 0.0]
+    assert balance.choose(10, 3.0) == 1
+    balance.settle(12, 4.0)
+    assert balance.steps.tolist() == [10, 2]
+    assert balance.rewards.tolist() == [3.0, 1.0]
+    assert balance.choose(12, 4.0) == 1  # sqrt(4·2·ln 3) < sqrt(10·ln 11)
+    assert balance.segments.tolist() == [1, 1]
+
+
+def test_a_grid_that_earns_less_than_it_claims_is_eliminated() -> None:
+    balance = Balance([2, 8], 1.0, 0.05, 1.0)
+    balance.steps[:], balance.segments[:] = 10_000, 3
+    allowed = math.sqrt(2 * 10_000 * math.log(10_001)) + 2 * (3 * 1.5 + math.sqrt(10_000 * math.log(2 / 0.05)))
+    balance.rewards[:] = 9_000.0 - allowed + 1e-6, 9_000.0
+    balance.eliminate(1.5)
+    assert balance.active.tolist() == [True, True]
+    balance.rewards[0] -= 1e-3
+    balance.eliminate(1.5)
+    assert balance.active.tolist() == [False, True]
+
+
+@pytest.mark.slow
+def test_grids_that_are_too_coarse_are_given_up_on_lqg() -> None:
+    env = gf.environments.lqg()
+    agent = gf.BalancedGrids(gf.Partition.uniform(bins=16), env.n_actions, span=1.4)
+    gf.simulate(agent, env, 60_000, seed=1, gain=0.0)
+    found = agent.grids()
+    assert [grid.bins for grid in found] == [1, 2, 4, 8, 16]
+    assert [grid.active for grid in found] == [False, False, True, True, True]
+    assert sum(grid.steps for grid in found) <= 60_000
+    assert found[3].average_reward > found[1].average_reward
+    assert not agent.guarantee.holds
+
+
+@pytest.mark.slow
+def test_compiled_stepped_and_loaded_runs_are_the_same(tmp_path: Path) -> None:
+    env = gf.environments.lqg()
+    compiled, stepped = (gf.BalancedGrids(gf.Partition.uniform(bins=6), env.n_actions) for _ in range(2))
+    run = gf.simulate(compiled, env, 2_000, seed=1, gain=0.0)
+    x, total = env.start.copy(), 0.0
+    for t in range(2_000):
+        if t in (500, 1_111):
+            stepped.save(tmp_path / "it")
+            stepped = gf.load_agent(tmp_path / "it")
+        action = stepped.act(x)
+        reward, to = env.step(t, x, action, seed=1)
+        stepped.observe(x, action, reward, to)
+        x, total = to, total + reward
+    assert total == run.rewards[-1]
+    assert np.array_equal(compiled.episodes["gain"], stepped.episodes["gain"])
+    assert compiled.grids()[1:] == stepped.grids()[1:]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda balance: balance.active.fill(False),
+        lambda balance: balance.last.__setitem__(0, 9),
+        lambda balance: balance.steps.__setitem__(0, -1),
+    ],
+    ids=["nobody", "unknown", "negative"],
+)
+def test_a_balance_that_cannot_be_is_refused(damage: Any, tmp_path: Path) -> None:
+    agent = gf.BalancedGrids(gf.Partition.uniform(bins=2), 2)
+    damage(agent.core.balance)
+    agent.save(tmp_path / "it")
+    with pytest.raises(InvalidAgentError, match="balance"):
+        gf.load_agent(tmp_path / "it")
+
+
+def test_arguments_that_cannot_be_are_named() -> None:
+    cells = gf.Partition.uniform(bins=2)
+    with pytest.raises(InvalidArgumentError, match="regret_scale"):
+        gf.BalancedGrids(cells, 2, regret_scale=0.0)
+    with pytest.raises(InvalidArgumentError, match="every action"):
+        gf.BalancedGrids(cells, 2, allowed=[[True, False], [True, True]])
