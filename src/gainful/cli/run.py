@@ -144,11 +144,12 @@ def _tell_look(watcher: SweepProgressLine, comparison: SequentialComparison) -> 
 
 def _report(outcome: ExperimentOutcome, as_json: bool, comparison: dict[str, Any] | None) -> None:
     from gainful.experiments.aggregates import summary
+    from gainful.experiments.log_slopes import with_log_slopes
     from gainful.experiments.results import results
     from gainful.progress import duration
 
     frame = results(outcome.folder)
-    table = _with_guarantees(summary(frame), frame) if len(frame) else None
+    table = with_log_slopes(_with_guarantees(summary(frame), frame), frame) if len(frame) else None
     if as_json:
         facts = {
             "folder": str(outcome.folder),
@@ -236,7 +237,9 @@ def summary_table(table: pd.DataFrame) -> Any:
     name_of_all = MEASURE_NAMES[next(iter(measures.values()))] if one else "regret"
     heads = ["agent"] if narrow else ["environment", "agent", "runs", "steps"]
     heads += [*([] if one else ["measure"]), name_of_all, "95 % interval"]
-    heads += ["growth", "guarantee"] if narrow else ["per step", "growth", "planning", "guarantee"]
+    ergodic = any(row["slope_ratio"] == row["slope_ratio"] for row in rows)
+    growth = ["growth", *(["slope/C"] if ergodic else [])]
+    heads += [*growth, "guarantee"] if narrow else ["per step", *growth, "planning", "guarantee"]
     for head in heads:
         words = head in ("environment", "agent", "measure", "guarantee")
         grid.add_column(head, justify="left" if words else "right", no_wrap=not words)
@@ -255,6 +258,7 @@ def summary_table(table: pd.DataFrame) -> Any:
             "95 % interval": "" if low != low else f"{_number(low)} … {_number(high)}",
             "per step": numbers.digits(float(row[f"{measure}_per_step"]), 2),
             "growth": _exponent(row["growth_exponent"]),
+            "slope/C": "" if row["slope_ratio"] != row["slope_ratio"] else f"{row['slope_ratio']:.2f}",
             "planning": f"{row['planning_share']:.0%}",
             "guarantee": str(row["guarantee"]),
         }

@@ -11,6 +11,7 @@ from gainful.plot.estimates import episodes
 from gainful.plot.files import figures
 from gainful.plot.finals import distribution, profile
 from gainful.plot.graph import mdp
+from gainful.plot.log_regret import log_regret
 from gainful.plot.splits import splits
 
-__all__ = ["distribution", "episodes", "figures", "mdp", "partition", "profile", "regret", "splits"]
+__all__ = ["distribution", "episodes", "figures", "log_regret", "mdp", "partition", "profile", "regret", "splits"]

@@ -68,11 +68,23 @@ def headline(environment: Environment) -> list[Column]:
             exponents,
         ),
         _interval("95 % interval", "confidence interval of the growth exponent", rows, "growth", exponents),
+        *_slope(environment, rows),
         _numbers("Planning", "share of CPU time spent planning", rows, "planning_share", shares),
         _numbers("Episodes", "mean over runs", rows, "episodes", amounts),
         _words("Guarantee", "whether a theorem applies with these constants", rows, "guarantee", mark),
     ]
     return columns
+
+
+def _slope(environment: Environment, rows: list[dict[str, Any]]) -> list[Column]:
+    """How the slope of regret over ln T compares with the least possible in the end; nothing if that is unknown."""
+    if environment.constant is None:
+        return []
+    about = (
+        f"slope of expected regret over ln T in the last decade, divided by C = {environment.constant:.4g}, below "
+        "which no consistent learner stays in the end (Burnetas & Katehakis 1997); it is no bound at any T"
+    )
+    return [_numbers("Slope/C", about, rows, "slope_ratio", exponents)]
 
 
 def planning(environment: Environment) -> list[Column]:

@@ -1,0 +1,146 @@
+"""How fast regret still grows over ln T, beside the slope that no consistent learner stays below in the end."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gainful.environments import registry
+from gainful.errors import GainfulError
+from gainful.experiments.aggregates import curves
+from gainful.experiments.foreign_names import is_foreign_environment, on_points
+from gainful.experiments.run_statistics import last_decades_window
+from gainful.theory.asymptotic import asymptotic_slope
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_PAIRS = 120
+"""States times actions up to which the constant is computed: a few seconds."""
+COLUMNS = ("log_slope", "asymptotic_slope", "slope_ratio")
+"""Regret per unit of ln T over the last decade, the constant C, and the first over the second."""
+
+
+def log_slope(steps: ArrayLike, regret: ArrayLike) -> float:
+    """The least-squares slope of regret against ln(steps) over the last decade of checkpoints.
+
+    Parameters
+    ----------
+    steps : array_like
+        The checkpoints, increasing.
+    regret : array_like
+        The expected regret at each, on average over runs.
+
+    Returns
+    -------
+    float
+        NaN if fewer than two checkpoints are in the last decade, or the regret is unknown there.
+
+    Examples
+    --------
+    >>> t = np.array([1.0, 10.0, 100.0, 1000.0])
+    >>> round(log_slope(t, 5.0 + 3.0 * np.log(t)), 12)
+    3.0
+    """
+    t, y = np.asarray(steps, dtype=np.float64), np.asarray(regret, dtype=np.float64)
+    inside = last_decades_window(t, 1.0) if t.size else np.zeros(0, dtype=bool)
+    if inside.sum() < 2 or np.isnan(y[inside]).any():
+        return math.nan
+    x = np.log(t[inside])
+    x -= x.mean()
+    return float(x @ y[inside] / (x @ x))
+
+
+def constant_of(name: str, parameters: dict[str, Any]) -> float | None:
+    """The constant of Burnetas and Katehakis of an environment of gainful's own, by name.
+
+    Parameters
+    ----------
+    name : str
+        The name of the environment.
+    parameters : dict
+        Its parameters.
+
+    Returns
+    -------
+    float or None
+        `gf.theory.asymptotic_slope`, for independent laws of reward and next state unless the reward depends on it.
+        None if the process is not ergodic, has states that are points, has more than 120 pairs, does not come with
+        gainful, or all actions are optimal.
+
+    Examples
+    --------
+    >>> constant_of("riverswim", {}) is None, round(constant_of("riverswim-ergodic", {"n_states": 3}), 2)
+    (True, 5.37)
+    """
+    if is_foreign_environment(name) or on_points(name, parameters):
+        return None
+    return _constant(name, json.dumps(parameters, sort_keys=True))
+
+
+@functools.lru_cache(maxsize=64)
+def _constant(name: str, parameters: str) -> float | None:
+    try:
+        mdp = registry.make(name, **json.loads(parameters))
+        if mdp.n_states * mdp.n_actions > MOST_PAIRS:
+            return None
+        found = asymptotic_slope(mdp, unknown="product" if mdp.entry_rewards is None else "joint").slope
+    except (GainfulError, ImportError, TypeError):
+        return None  # not ergodic, or it cannot be made or solved
+    return found if found > 0.0 else None
+
+
+def slope_columns(steps: ArrayLike, regret: ArrayLike, constant: float | None) -> dict[str, float]:
+    """Give the three numbers of one curve.
+
+    Parameters
+    ----------
+    steps, regret : array_like
+        As for `log_slope`.
+    constant : float or None
+        C; None if it is unknown.
+
+    Returns
+    -------
+    dict
+        log_slope, asymptotic_slope and slope_ratio; NaN if unknown.
+
+    Examples
+    --------
+    >>> slope_columns([10, 100], [1.0, 1.0 + np.log(10.0)], 2.0)["slope_ratio"]
+    0.5
+    """
+    slope, C = log_slope(steps, regret), math.nan if constant is None else constant
+    return {"log_slope": slope, "asymptotic_slope": C, "slope_ratio": slope / C}
+
+
+def with_log_slopes(table: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
+    """Add the columns log_slope, asymptotic_slope and slope_ratio to a summary of stored runs.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        What `gainful.experiments.aggregates.summary` made of `frame`.
+    frame : pandas.DataFrame
+        The tidy table of `gainful.results`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The same rows.
+    """
+    by_group = dict(tuple(curves(frame, "expected_regret").groupby(["environment", "agent"], observed=True)))
+    made = frame.drop_duplicates("environment").set_index("environment")["parameters"]
+    rows = []
+    for key in zip(table["environment"], table["agent"], strict=True):
+        stored = json.loads(made[key[0]])
+        curve = by_group.get(key)
+        steps: Any = () if curve is None else curve["step"]
+        mean: Any = () if curve is None else curve["mean"]
+        rows.append(slope_columns(steps, mean, constant_of(stored["names"][0], stored["environment"])))
+    return table.assign(**{name: [row[name] for row in rows] for name in COLUMNS})
