@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MOST_PAIRS = 120
 """States times actions up to which the constant is computed: a few seconds."""
-COLUMNS = ("log_slope", "asymptotic_slope", "slope_ratio")
+SLOPE_COLUMNS = ("log_slope", "asymptotic_slope", "slope_ratio")
 """Regret per unit of ln T over the last decade, the constant C, and the first over the second."""
 
 
@@ -143,4 +143,4 @@ def with_log_slopes(table: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
         steps: Any = () if curve is None else curve["step"]
         mean: Any = () if curve is None else curve["mean"]
         rows.append(slope_columns(steps, mean, constant_of(stored["names"][0], stored["environment"])))
-    return table.assign(**{name: [row[name] for row in rows] for name in COLUMNS})
+    return table.assign(**{name: [row[name] for row in rows] for name in SLOPE_COLUMNS})
