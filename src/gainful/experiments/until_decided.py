@@ -212,7 +212,7 @@ def _check_design(folder: Path, spec: Spec, design: SequentialDesign) -> None:
     if before is None:
         return
     now = {"design": design.to_json(), "family": _family(spec)}
-    then = {name: before.get(name) for name in now}
+    then = {name: before[name] for name in now}
     if then != now:
         changed = _changes(then, now)
         raise ExperimentError(
@@ -224,10 +224,14 @@ def _check_design(folder: Path, spec: Spec, design: SequentialDesign) -> None:
 
 
 def _changes(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    old, new = then["design"] or {}, now["design"]
-    names = {"error": "error", "seeds_per_interim": "seeds per look", "max_interims": "looks"}
+    old, new = ({**one["design"], "most": _most_seeds(one["design"])} for one in (then, now))
+    names = {"error": "error", "seeds_per_interim": "seeds per look", "most": "most seeds"}
     found = [f"{word} {old.get(name)} -> {new[name]}" for name, word in names.items() if old.get(name) != new[name]]
     return found + (["other agents or environments"] if then["family"] != now["family"] else [])
+
+
+def _most_seeds(design: dict[str, Any]) -> int:
+    return int(design["seeds_per_interim"]) * int(design["max_interims"])
 
 
 # ---------------------------------------------------------------------- values and decisions
