@@ -9,6 +9,7 @@ from gainful.report import tables
 from gainful.report.writing import escaped
 from gainful.simulation.run import MEASURE_NAMES
 
+NO_BREAK = "\N{NO-BREAK SPACE}"
 COLUMNS = (
     ("Environment", "word"),
     ("Agent", "word agent"),
@@ -32,7 +33,7 @@ def comparison_section(comparison: dict[str, Any]) -> str:
     """The section of a page: a sentence, a row per agent, and a row per pair."""
     rows = "".join(_row(standing) for standing in standings(comparison))
     pairs = comparison["pairs"]
-    differences = tables.amounts([pair["difference"] for pair in pairs])
+    differences = [tables.amounts([pair["difference"]])[0] for pair in pairs]
     details = "".join(
         _cells(
             pair["environment"],
@@ -48,7 +49,7 @@ def comparison_section(comparison: dict[str, Any]) -> str:
     )
     return (
         '<section id="comparison" aria-labelledby="comparison-name"><h2 id="comparison-name">Who is better than whom'
-        f'</h2><p class="sub">{escaped(decision_sentence(comparison))}</p>'
+        f'</h2><p class="sub">{escaped(decision_sentence(comparison)).replace(" %", NO_BREAK + "%")}</p>'
         f"{_table(COLUMNS, rows, 'Decisions by agent')}"
         f"<details><summary>All {len(pairs):,} comparisons</summary>"
         f"{_table(PAIR_COLUMNS, details, 'Decisions by pair')}"
