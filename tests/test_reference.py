@@ -246,6 +246,7 @@ def test_the_numbers_of_an_environment(name: str) -> None:
         "Span",
         "Diameter",
         "Structure",
+        "Hardness",
         "For",
         "Gymnasium",
     ]
@@ -270,6 +271,29 @@ def test_the_numbers_of_an_environment(name: str) -> None:
         check(card["Diameter"], diameter)
     assert card["Structure"] == str(gf.structure(mdp))
     assert card["Gymnasium"] == f"`{gymnasium_id(name)}`"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names())
+def test_how_hard_an_environment_is(name: str) -> None:
+    shown = fields(cards("environments")[name])["Hardness"]
+    found = gf.hardness(make(name))
+    assert shown.startswith("ergodic, " if found.ergodic else "not ergodic, ")
+    numbers: dict[str, float | None] = {
+        "least gap": found.least_gap,
+        "Σ 1/gap": found.inverse_gaps,
+        "variance of h*": found.variance,
+        "effective support": found.support,
+        "local diameter": found.local_diameter,
+        "relaxation": found.relaxation,
+        "slope over ln T": found.slope,
+    }
+    for what, value in numbers.items():
+        token = re.search(rf"{re.escape(what)} (infinite|[\d.e+-]+)", shown)
+        assert (token is None) == (value is None), what
+        if token is not None:
+            told = math.inf if token.group(1) == "infinite" else float(token.group(1))
+            assert told == pytest.approx(value, rel=1e-3, abs=1e-12), what
 
 
 @pytest.mark.slow

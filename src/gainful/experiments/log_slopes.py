@@ -20,7 +20,7 @@ from gainful.theory.asymptotic import asymptotic_slope
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_PAIRS = 120
+MOST_PAIRS = 500
 """States times actions up to which the constant is computed: a few seconds."""
 SLOPE_COLUMNS = ("log_slope", "asymptotic_slope", "slope_ratio")
 """Regret per unit of ln T over the last decade, the constant C, and the first over the second."""
@@ -70,7 +70,7 @@ def constant_of(name: str, parameters: dict[str, Any]) -> float | None:
     -------
     float or None
         `gf.theory.asymptotic_slope`, for independent laws of reward and next state unless the reward depends on it.
-        None if the process is not ergodic, has states that are points, has more than 120 pairs, does not come with
+        None if the process is not ergodic, has states that are points, has more than 500 pairs, does not come with
         gainful, or all actions are optimal.
 
     Examples
