@@ -17,6 +17,7 @@ import pytest
 import gainful as gf
 from gainful.agents import registry
 from gainful.errors import InvalidArgumentError, InvalidRunError
+from tests.every_agent import TABULAR_AGENTS
 
 MDP = gf.environments.riverswim(6)
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -54,7 +55,7 @@ def assert_same(one: gf.Run, other: gf.Run) -> None:
     assert np.array_equal(one.episodes[timeless], other.episodes[timeless])
 
 
-@pytest.mark.parametrize("name", [n for n in registry.names() if "partition" not in registry.describe(n).parameters])
+@pytest.mark.parametrize("name", TABULAR_AGENTS)
 def test_every_agent_continues_to_the_same_bits(name: str, tmp_path: Path) -> None:
     whole = gf.simulate(made(name), MDP, 4_000, seed=5)
     file = tmp_path / "run"
