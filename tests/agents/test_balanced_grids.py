@@ -94,3 +94,21 @@ def test_arguments_that_cannot_be_are_named() -> None:
         gf.BalancedGrids(cells, 2, regret_scale=0.0)
     with pytest.raises(InvalidArgumentError, match="every action"):
         gf.BalancedGrids(cells, 2, allowed=[[True, False], [True, True]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["adaptive-kl-scal-plus", "balanced-grids"])
+@pytest.mark.parametrize("planning", ["inline", "background"])
+def test_agents_on_trees_live_on_disk_and_plan_in_the_background(name: str, planning: Any, tmp_path: Path) -> None:
+    env, cells = gf.environments.lqg(), {"bins": [8], "low": [0.0], "high": [1.0], "outside": "error"}
+    config = {"agent": name, "n_actions": env.n_actions, "partition": cells, "span": 1.4}
+    x = env.start.copy()
+    for part in range(3):
+        with gf.open_agent(tmp_path / "a", config if part == 0 else None, fsync="off", planning=planning) as agent:
+            for t in range(100 * part, 100 * part + 100):
+                action = agent.act(x)
+                reward, to = env.step(t, x, action, seed=1)
+                agent.observe(x, action, reward, to)
+                x = to
+            assert agent.t == 100 * part + 100
+            assert agent.status()["episodes"] >= 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -32,13 +33,13 @@ class KLSCALPlusOnTrees(KLSCALPlus):
 
     Parameters
     ----------
-    trees : DyadicTrees
-        The trees, which plans split.
-    constants : tuple of float
+    n_states, n_actions : int
+        The numbers of finest cells and of actions.
+    bins : sequence of int
+        The finest intervals of each axis.
+    lipschitz, holder : float
         L and α.
-    rule : {"variance", "zorl"}
-        When a leaf is split.
-    split_scale, bias_scale : float
+    rule, split_scale, bias_scale, start_depth
         As for `AdaptiveKLSCALPlus`.
     **options
         The other arguments of `KLSCALPlus`.
@@ -46,19 +47,23 @@ class KLSCALPlusOnTrees(KLSCALPlus):
 
     def __init__(
         self,
+        n_states: int,
         n_actions: int,
         *,
-        trees: DyadicTrees,
-        constants: tuple[float, float],
-        rule: SplitRule,
-        split_scale: float,
-        bias_scale: float,
+        bins: Sequence[int],
+        lipschitz: float = 1.0,
+        holder: float = 1.0,
+        rule: str = "variance",
+        split_scale: float = 1.0,
+        bias_scale: float = 1.0,
+        start_depth: int = 0,
         **options: Any,
     ) -> None:
-        super().__init__(trees.n_cells, n_actions, **options)
-        self.trees, self.rule = trees, rule
-        self.split_scale, self.bias_scale = split_scale, bias_scale
-        L, alpha = constants
+        super().__init__(n_states, n_actions, **options)
+        self._constants: dict[str, Any] = {"bins": list(bins), "lipschitz": lipschitz, "holder": holder}
+        self.trees = trees = DyadicTrees(tuple(bins), self.n_actions, start_depth)
+        self.rule, self.split_scale, self.bias_scale = rule, split_scale, bias_scale
+        L, alpha = lipschitz, holder
         c, r_max = self.span or 0.0, self.reward_range
         self._biases = L * trees.widths**alpha  # L·w_j^α
         self._added = np.array([bias_scale * cell_error(c, r_max, L, alpha, w) for w in trees.widths.tolist()])  # b_j
@@ -163,6 +168,11 @@ class KLSCALPlusOnTrees(KLSCALPlus):
         return bool(np.all(self._planner.pairs.radius >= KL_UNINFORMATIVE))
 
     # ------------------------------------------------------------------ files
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments that recreate this agent."""
+        mine = {"rule": self.rule, "split_scale": self.split_scale, "bias_scale": self.bias_scale}
+        return {**super().settings(), **self._constants, **mine, "start_depth": self.trees.start}
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
         """The splits so far, what the next plan starts from, and the largest span."""
@@ -283,16 +293,17 @@ class AdaptiveKLSCALPlus(PartitionedAgent):
         check_all_allowed(allowed)
         options: dict[str, Any] = {"reward_max": reward_max, "reward_min": reward_min, "delta": delta, "seed": seed}
         KLSCALPlus(1, n_actions, span=span, episodes=episodes, width_scale=width_scale, **options)  # its errors first
-        chosen: Any = choice("rule", rule, ("variance", "zorl"))
         finest = max((n - 1).bit_length() for n in self.partition.bins)
-        trees = DyadicTrees(self.partition.bins, n_actions, whole("start_depth", start_depth, 0, finest))
         self.core = KLSCALPlusOnTrees(
+            self.partition.n_cells,
             n_actions,
-            trees=trees,
-            constants=(self.lipschitz or 1.0, self.holder or 1.0),
-            rule=chosen,
+            bins=self.partition.bins,
+            lipschitz=self.lipschitz or 1.0,
+            holder=self.holder or 1.0,
+            rule=choice("rule", rule, ("variance", "zorl")),
             split_scale=positive_scale("split_scale", split_scale),
             bias_scale=real("bias_scale", bias_scale, 0.0),
+            start_depth=whole("start_depth", start_depth, 0, finest),
             span=span,
             episodes=episodes,
             width_scale=width_scale,
@@ -342,10 +353,8 @@ class AdaptiveKLSCALPlus(PartitionedAgent):
 
     def settings(self) -> dict[str, Any]:
         """The arguments that recreate this agent."""
-        core = self.core
-        kept = {**super().settings(), "lipschitz": self.lipschitz, "holder": self.holder, "rule": core.rule}
-        kept |= {"split_scale": core.split_scale, "bias_scale": core.bias_scale, "start_depth": core.trees.start}
-        del kept["unreachable"]
+        kept = {**super().settings(), "lipschitz": self.lipschitz, "holder": self.holder}
+        del kept["unreachable"], kept["bins"]
         return kept
 
     @property

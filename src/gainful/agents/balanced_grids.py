@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gainful.agents.adaptive_kl_scal_plus import KLSCALPlusOnTrees, check_all_allowed
-from gainful.agents.dyadic_trees import DyadicTrees, cell_widths
+from gainful.agents.dyadic_trees import cell_widths
 from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.kl_scal_plus import Episodes, KLSCALPlus
@@ -111,11 +112,11 @@ class KLSCALPlusOnGrids(EpisodicAgent):
 
     Parameters
     ----------
-    bins : tuple of int
+    n_states, n_actions : int
+        The numbers of cells of the finest grid and of actions.
+    bins : sequence of int
         The intervals of the finest grid.
-    n_actions : int
-        A.
-    span : float or None
+    span : float, optional
         c.
     regret_scale, episodes, width_scale
         As for `BalancedGrids`.
@@ -128,36 +129,39 @@ class KLSCALPlusOnGrids(EpisodicAgent):
 
     def __init__(
         self,
-        bins: tuple[int, ...],
+        n_states: int,
         n_actions: int,
         *,
-        span: float | None,
-        regret_scale: float,
-        episodes: Episodes,
-        width_scale: float,
+        bins: Sequence[int],
+        span: float | None = None,
+        regret_scale: float = 1.0,
+        episodes: Episodes = "doubling",
+        width_scale: float = 1.0,
         **options: Any,
     ) -> None:
-        finest = len(cell_widths(bins)) - 1
-        trees = [DyadicTrees(bins, n_actions, depth) for depth in range(finest + 1)]
-        super().__init__(trees[0].n_cells, n_actions, **options)
+        super().__init__(n_states, n_actions, **options)
+        self._bins = list(bins)
+        n_grids = len(cell_widths(tuple(bins)))
         kept: dict[str, Any] = {"span": span, "episodes": episodes, "width_scale": width_scale, **options}
         self.grids = [
             KLSCALPlusOnTrees(
+                n_states,
                 n_actions,
-                trees=tree,
-                constants=(1.0, 1.0),
-                rule="variance",
+                bins=bins,
                 split_scale=math.inf,  # never
                 bias_scale=0.0,  # the same everywhere on a uniform grid
+                start_depth=depth,
                 **kept,
             )
-            for tree in trees
+            for depth in range(n_grids)
         ]
         for grid in self.grids:
             grid.statistics = self.statistics
         self.span, self.episode_rule, self.width_scale = span, episodes, width_scale
         self.regret_scale = regret_scale
-        self.balance = Balance([t.n_leaves for t in trees], self.reward_range, self.delta, regret_scale)
+        self.balance = Balance(
+            [grid.trees.n_leaves for grid in self.grids], self.reward_range, self.delta, regret_scale
+        )
         self._most_span = np.zeros(1)
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
@@ -192,7 +196,7 @@ class KLSCALPlusOnGrids(EpisodicAgent):
     def settings(self) -> dict[str, Any]:
         """The arguments that recreate this agent."""
         mine = {"span": self.span, "episodes": self.episode_rule, "width_scale": self.width_scale}
-        return {**super().settings(), **mine, "regret_scale": self.regret_scale}
+        return {**super().settings(), **mine, "bins": self._bins, "regret_scale": self.regret_scale}
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
         """The balance, and what the next plan on every grid starts from."""
@@ -281,8 +285,9 @@ class BalancedGrids(PartitionedAgent):
         options: dict[str, Any] = {"reward_max": reward_max, "reward_min": reward_min, "delta": delta, "seed": seed}
         KLSCALPlus(1, n_actions, span=span, episodes=episodes, width_scale=width_scale, **options)  # its errors first
         self.core = KLSCALPlusOnGrids(
-            self.partition.bins,
+            self.partition.n_cells,
             n_actions,
+            bins=self.partition.bins,
             span=None if span is None else float(span),
             regret_scale=positive_scale("regret_scale", regret_scale),
             episodes=episodes,
@@ -310,6 +315,12 @@ class BalancedGrids(PartitionedAgent):
             bins = max(min(size, 1 << i) for size in self.partition.bins)
             found.append(GridRecord(bins, n, mean, bool(balance.active[i])))
         return found
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments that recreate this agent."""
+        kept = super().settings()
+        del kept["bins"]
+        return kept
 
     @property
     def guarantee(self) -> Guarantee:

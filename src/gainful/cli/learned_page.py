@@ -87,7 +87,11 @@ def _facts(found: LearnedRun) -> Table:
     grid.add_row("speed", f"{run.horizon / busy / 1e6:.3g} million steps per second, {planning}")
     if found.factory.among_points:
         bins = sorted(set(agent.partition.bins))
-        grid.add_row("cells", f"{agent.n_states:,}, {' or '.join(map(str, bins))} per axis")
+        groups = None if agent.current is None else agent.current.groups
+        merged = (
+            "" if groups is None else f"; planned with {np.unique(groups).size:,} pairs of a wider cell and an action"
+        )
+        grid.add_row("cells", f"{agent.n_states:,}, {' or '.join(map(str, bins))} per axis{merged}")
     if found.factory.span_is_oracle:
         c = numbers.digits(float(agent.settings()["span"]))
         grid.add_row("span", f"{c}: an oracle, taken from the model itself")
