@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import gainful as gf
 from gainful.agents.lipschitz_bound import guarantee_after, refuted_smoothness
+from gainful.cli.main import run
 from gainful.errors import InvalidArgumentError
 from gainful.theory.kl import klup
 
@@ -119,3 +121,16 @@ def test_the_true_constant_is_never_refuted_and_a_tenth_of_it_is(name: str) -> N
             assert not found.refutes(env.lipschitz)
         least = min(least, found.lipschitz)
     assert least > 0.1 * env.lipschitz
+
+
+@pytest.mark.slow
+def test_learn_says_that_the_constant_is_refuted(capsys: pytest.CaptureFixture[str]) -> None:
+    told = ["--agent-set", "lipschitz=1", "--agent-set", "holder=1", "--span", "1.4", "--gain", "0.9"]
+    command = ["learn", "lqg", "--bins", "8", "--horizon", "2e4", *told]
+    assert run([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["lipschitz"]["refuted"]
+    assert not found["guarantee_holds"]
+    assert "L = 1 is refuted by cells" in found["guarantee"]
+    assert run(command) == 0
+    assert "L = 1 is refuted by cells" in " ".join(capsys.readouterr().out.split())
