@@ -144,6 +144,9 @@ def text_of_entry(entry: Entry, group: Group, cards: dict[str, str]) -> str:
     lines = ["---", "orphan: true", "---", "", "{.breadcrumb}", way, "", f"# {entry.shown}", ""]
     if entry.short in cards:
         lines += [f"Assumptions, bound, cost and measurements: [its card](../agents.md#{cards[entry.short]}).", ""]
+    defined = ".".join([str(getattr(entry.target, "__module__", "")), str(getattr(entry.target, "__qualname__", ""))])
+    if defined != entry.name and defined.startswith("gainful."):  # the page of the source code may lead to this name
+        lines += [f'<span id="{defined}"></span>', ""]
     return "\n".join([*lines, "```{eval-rst}", entry.directive, "```", ""])
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -79,6 +82,38 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert re.search(r'<table class="[^"]*parameters', scal_plus)
     proof = (tmp_path / "site" / "kl_scal_plus.html").read_text(encoding="utf-8")
     assert "<mn>12</mn>" not in proof  # \frac12 is a half
+    assert broken_links(tmp_path / "site") == []
+
+
+ADDRESS = re.compile(r'<(?:a|img|link|script)\b[^>]*?\b(?:href|src)="([^"]+)"')
+PLACE = re.compile(r'\b(?:id|name)="([^"]+)"')
+
+
+def broken_links(site: Path) -> list[str]:
+    """The links inside the site that lead to no file, or to no place in it."""
+    texts = {file: file.read_text(encoding="utf-8") for file in site.rglob("*.html")}
+    places = {file: {unescape(name) for name in PLACE.findall(text)} for file, text in texts.items()}
+    broken = []
+    for file, text in texts.items():
+        for address in {unescape(found) for found in ADDRESS.findall(text)}:
+            parts = urlsplit(address)
+            if parts.scheme or parts.netloc:
+                continue
+            target = Path(os.path.normpath(file.parent / unquote(parts.path))) if parts.path else file
+            lost = target in places and parts.fragment and unquote(parts.fragment) not in places[target]
+            if lost or not target.exists():
+                broken.append(f"{file.relative_to(site)}: {address}")
+    return sorted(broken)
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(
+        '<h1 id="top"></h1><a href="b.html#x">b</a> <a href="#top">a</a>', encoding="utf-8"
+    )
+    (tmp_path / "b.html").write_text(
+        '<a href="a.html#y"> <img src="c.png"> <a href="https://x.example/">', encoding="utf-8"
+    )
+    assert broken_links(tmp_path) == ["a.html: b.html#x", "b.html: a.html#y", "b.html: c.png"]
 
 
 @pytest.mark.parametrize(
