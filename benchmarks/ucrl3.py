@@ -37,7 +37,6 @@ PROBLEMS: dict[str, tuple[Callable[[], gf.MDP], int]] = {
 AGENTS: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "UCRL2B": (gf.UCRL2B, {}),
     "UCRL3": (gf.UCRL3, {}),
-    "UCRL3, vanishing episodes": (gf.UCRL3, {"episodes": "vanishing"}),
     "UCRL3, tails as printed": (gf.UCRL3, {"tails": "printed"}),
     "UCRL3, tails as printed, lower bound of the code": (gf.UCRL3, {"tails": "printed", "published_code": True}),
     "KL-SCAL+": (gf.KLSCALPlus, {}),
