@@ -16,7 +16,7 @@ KEPT = re.compile(
 INNER = r"[^{}()\n]*(?:[{(][^{}()\n]*[)}][^{}()\n]*)*"
 EXPONENT = re.compile(rf"(?<=[\w)\]|‖′])\^(?:\{{({INNER})\}}|\(({INNER})\)|([−-]?[\d.]*\d|[−-]?\w+|[⅓⅔½]))")
 INDEX = re.compile(
-    rf"(?<![a-z_/.-])(?<![A-Za-z][A-Z])([A-Za-zα-ωΑ-Ω])_(?:\{{({INNER})\}}|(max|min|[A-Za-zα-ωΑ-Ω]|\d+))(?![a-z\d_])"
+    rf"(?<![a-z_/.-])(?<![A-Za-z][A-Z])([A-Za-zα-ωΑ-Ωℓ][\u0300-\u036f]?)_(?:\{{({INNER})\}}|(max|min|[A-Za-zα-ωΑ-Ω]|\d+))(?![a-z\d_])"
 )
 
 

@@ -120,7 +120,10 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
     ("prose", "shown"),
     [
         ("2r_max·n^(−α) and T^{(α+2)/(2α+2)}", "2r<sub>max</sub>·n<sup>−α</sup> and T<sup>(α+2)/(2α+2)</sup>"),
-        ("[0,1]^d, λ_iV, Lv_k, T^0.75.", "[0,1]<sup>d</sup>, λ<sub>i</sub>V, Lv<sub>k</sub>, T<sup>0.75</sup>."),
+        (
+            "[0,1]^d, λ_iV, Lv_k, 7ℓ_n, T^0.75.",
+            "[0,1]<sup>d</sup>, λ<sub>i</sub>V, Lv<sub>k</sub>, 7ℓ<sub>n</sub>, T<sup>0.75</sup>.",
+        ),
         ("`t_k^2`, $t_k^2$, [a](b_c.md)", "`t_k^2`, $t_k^2$, [a](b_c.md)"),
         ("## t_k\n\n```python\na_b = x^y\n```\nbonus_scale", "## t_k\n\n```python\na_b = x^y\n```\nbonus_scale"),
     ],
