@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -237,7 +238,7 @@ def summary_table(table: pd.DataFrame) -> Any:
     name_of_all = MEASURE_NAMES[next(iter(measures.values()))] if one else "regret"
     heads = ["agent"] if narrow else ["environment", "agent", "runs", "steps"]
     heads += [*([] if one else ["measure"]), name_of_all, "95 % interval"]
-    ergodic = any(row["slope_ratio"] == row["slope_ratio"] for row in rows)
+    ergodic = any(_slope_ratio(row) for row in rows)
     growth = ["growth", *(["slope/C"] if ergodic else [])]
     heads += [*growth, "guarantee"] if narrow else ["per step", *growth, "planning", "guarantee"]
     for head in heads:
@@ -258,7 +259,7 @@ def summary_table(table: pd.DataFrame) -> Any:
             "95 % interval": "" if low != low else f"{_number(low)} … {_number(high)}",
             "per step": numbers.digits(float(row[f"{measure}_per_step"]), 2),
             "growth": _exponent(row["growth_exponent"]),
-            "slope/C": "" if row["slope_ratio"] != row["slope_ratio"] else f"{row['slope_ratio']:.2f}",
+            "slope/C": _slope_ratio(row),
             "planning": f"{row['planning_share']:.0%}",
             "guarantee": str(row["guarantee"]),
         }
@@ -267,6 +268,12 @@ def summary_table(table: pd.DataFrame) -> Any:
         grid.add_row(*(cells[head] for head in heads))
         last = name
     return grid
+
+
+def _slope_ratio(row: dict[Any, Any]) -> str:
+    """Slope/C of an ergodic environment; empty where it is unknown."""
+    ratio = row.get("slope_ratio", math.nan)
+    return "" if ratio != ratio else f"{ratio:.2f}"
 
 
 def _measures(rows: list[dict[Any, Any]]) -> dict[str, str]:
