@@ -7,10 +7,10 @@ from tests.audit.mutants import RIVER, Mutant
 PMEVI = ("--agent", "pmevi-dt")
 CUT = ("--agent-set", "span=1.0")
 """A span so small that values are cut from the first plans on."""
-ON_UCRL2 = ("--agent-set", "base=ucrl2")
+ON_KL_UCRL = ("--agent-set", "base=kl-ucrl")
 
 _BIAS, _PATH, _AGENT = "optimism/bias_differences.py", "agents/state_path.py", "agents/pmevi_dt.py"
-_KL, _SETS = "planning/projected_kl.py", "planning/projected_sweeps.py"
+_PROJECTION, _SETS = "planning/order_projection.py", "planning/projected_sweeps.py"
 _BY_HAND = "tests/agents/test_pmevi_dt.py::test_the_intervals_by_hand"
 _SEGMENTS = "tests/agents/test_pmevi_dt.py::test_segments_are_those_of_the_definition"
 _MITIGATED = "tests/agents/test_pmevi_dt.py::test_mitigation_is_never_below_the_best_row_of_the_ball"
@@ -58,9 +58,9 @@ MUTANTS_OF_PMEVI = (
         (*RIVER, *PMEVI),
     ),
     Mutant(
-        "PMEVI-DT: nothing is projected",
-        _KL,
-        (("        project_onto(state.best, within.differences, room)\n", ""),),
+        "PMEVI-DT: values are projected onto twice the differences",
+        _PROJECTION,
+        (("least = min(least, u[y] + d[s, y])", "least = min(least, u[y] + 2.0 * d[s, y])"),),
         ("span",),
         "tests/agents/test_pmevi_dt.py::test_with_the_span_alone_it_is_kl_scal_plus_with_that_span",
         (*RIVER, *PMEVI, *CUT),
@@ -74,11 +74,11 @@ MUTANTS_OF_PMEVI = (
         (*RIVER, *PMEVI),
     ),
     Mutant(
-        "PMEVI-DT on UCRL2's sets: β is not used",
+        "PMEVI-DT on KL-UCRL's sets: β is not used",
         _SETS,
         (("q[k] = min(q[k], mitigated(within, rewards, v, k))", "q[k] = q[k]"),),
         ("certificate",),
         "tests/agents/test_pmevi_dt.py::test_mitigation_makes_ucrl2_lose_less",
-        (*RIVER, *PMEVI, *ON_UCRL2),
+        (*RIVER, *PMEVI, *CUT, *ON_KL_UCRL),
     ),
 )
