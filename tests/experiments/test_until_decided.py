@@ -41,8 +41,9 @@ def a_spec(seeds: Any = 8, agents: int = 3) -> Spec:
         (a_spec(), {"max_seeds": 12}, "a multiple of 8"),
         (a_spec(2), {"max_seeds": 4}, "by chance"),
         (a_spec(), {"error": 0.0}, "between 0 and 1"),
+        (a_spec(), {"error": 1e-9, "max_seeds": 80}, "at least 6e-05 for 3 comparisons"),
     ],
-    ids=["one agent", "a list of seeds", "no multiple", "undecidable", "no error"],
+    ids=["one agent", "a list of seeds", "no multiple", "undecidable", "no error", "tiny error"],
 )
 def test_what_cannot_be_decided(spec: Spec, options: dict[str, Any], words: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=words):

@@ -23,6 +23,9 @@ Floats = NDArray[np.float64]
 TIE_UNITS = 1e10
 """Sums that differ by less than 1/TIE_UNITS of the sum of all |differences| are ties, whatever rounding says."""
 
+MOST_FLIPS = 5_000_000
+"""More flips are not drawn: they would take gigabytes."""
+
 
 @dataclass(frozen=True)
 class SequentialDesign:
@@ -106,6 +109,11 @@ def flips_for(comparisons: int, interims: int, error: float) -> int:
     >>> flips_for(3, 10, 0.05), flips_for(90, 10, 0.05)
     (10000, 180000)
     """
+    least = 10 * comparisons * interims / MOST_FLIPS
+    if error < least:
+        raise InvalidArgumentError(
+            "error", error, f"at least {least:.2g} for {comparisons:,} comparisons and {interims:,} looks"
+        )
     return max(10_000, math.ceil(10 * comparisons * interims / error))
 
 
