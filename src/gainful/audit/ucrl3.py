@@ -37,11 +37,10 @@ class SupportValues(NamedTuple):
 # ---------------------------------------------------------------------- the equations
 
 
-def ucrl3_widths(agent: UCRL3, seen: Seen) -> Widths:
+def ucrl3_widths(agent: UCRL3, seen: Seen, bounds: EntryBounds) -> Widths:
     """The width of rewards; that of an entry, on its wider side, is only for a look at how wide intervals are."""
     level = ucrl3_level(agent.n_states, agent.n_actions, agent.delta)
     rewards = ucrl3_reward_width(seen.visits, seen.variance, level, agent.reward_range, agent.width_scale)
-    bounds = ucrl3_entry_bounds(agent, seen)
     return Widths(rewards, np.empty(0), np.maximum(bounds.upper - seen.p, seen.p - bounds.lower), bounds.unseen)
 
 
@@ -62,7 +61,7 @@ def ucrl3_tolerance(seen: Seen) -> Floats:
     return np.asarray(10.0 * np.diff(seen.ptr) / max(1, int(seen.visits.max())) ** (2.0 / 3.0))
 
 
-def ucrl3_errors(agent: UCRL3, plan: EpisodePlan, seen: Seen, widths: Widths) -> Floats:
+def ucrl3_errors(agent: UCRL3, plan: EpisodePlan, seen: Seen, rewards: Floats, bounds: EntryBounds) -> Floats:
     """(S*A,) how far the set and the rewards in use are from the equations, relative to 1 + the number; inf: not alike.
 
     A pair never visited may go anywhere for reward r_max.
@@ -73,8 +72,7 @@ def ucrl3_errors(agent: UCRL3, plan: EpisodePlan, seen: Seen, widths: Widths) ->
     alike = isinstance(used, NearOptimistic) and np.array_equal(rows.indices[here], seen.next_state)
     if not alike or not np.array_equal(np.diff(rows.indptr)[visited], np.diff(seen.ptr)[visited]):
         return np.where(possible, np.inf, 0.0)
-    bounds = ucrl3_entry_bounds(agent, seen)
-    wrong = off(r, np.where(visited, np.minimum(r_max, seen.mean + widths.rewards), r_max))
+    wrong = off(r, np.where(visited, np.minimum(r_max, seen.mean + rewards), r_max))
     wrong = np.maximum(wrong, off(used.unseen.reshape(-1), np.where(visited, bounds.unseen, 1.0)))
     wrong = np.maximum(wrong, off(used.tolerance.reshape(-1), ucrl3_tolerance(seen)))
     filler = np.repeat(np.arange(visited.size), np.diff(rows.indptr))[~here]
@@ -153,14 +151,16 @@ class UCRL3Checks(SetsAuditor):
         at = self.names.index("certificate")
         self.names = (*self.names[:at], "support", *self.names[at:])
         self._supports: list[Nearest] = []
+        self._bounds = EntryBounds(np.empty(0), np.empty(0), np.empty(0), 0.0, NO_STATE)
 
     def widths(self, seen: Seen, t: int) -> Widths:  # noqa: ARG002
-        """Those of the equations."""
-        return ucrl3_widths(self.agent, seen)
+        """Those of the equations; the bounds are kept for what else is asked of this episode."""
+        self._bounds = ucrl3_entry_bounds(self.agent, seen)
+        return ucrl3_widths(self.agent, seen, self._bounds)
 
     def formula_errors(self, plan: EpisodePlan, seen: Seen, widths: Widths, t: int) -> Floats:  # noqa: ARG002
         """How far the set in use is from the equations."""
-        return ucrl3_errors(self.agent, plan, seen, widths)
+        return ucrl3_errors(self.agent, plan, seen, widths.rewards, self._bounds)
 
     def planned_again(self, view: EpisodeView, seen: Seen, widths: Widths) -> PlanCheck:
         """The plan, checked with r̃ + min v + F(support); and its supports."""
@@ -169,7 +169,7 @@ class UCRL3Checks(SetsAuditor):
         possible = agent.allowed.reshape(-1)
         everywhere = np.zeros(S * A, dtype=bool), np.ones(S, dtype=bool)
         rows = PairRows(seen.ptr, seen.next_state, seen.p, seen.visits, *everywhere)
-        bounds = tuple(ucrl3_entry_bounds(agent, seen))
+        bounds = tuple(self._bounds)
         u, order = v - v.min(), np.argsort(-v, kind="stable")
         kappa, kept = np.ptp(v) * ucrl3_tolerance(seen), plan.details["kept"]
         found, full = SupportValues(*(np.empty(S * A) for _ in SupportValues._fields)), np.empty(S * A)
@@ -218,8 +218,7 @@ class UCRL3Auditor(UCRL3Checks):
 
     def nearest_row(self, seen: Seen, widths: Widths) -> Nearest:  # noqa: ARG002
         """The true probability that is nearest to an end of its interval, on its own side."""
-        bounds = ucrl3_entry_bounds(self.agent, seen)
-        away, allowed = distances_to_ends(seen, bounds, self._rows, self.agent.n_states)
+        away, allowed = distances_to_ends(seen, self._bounds, self._rows, self.agent.n_states)
         return nearest(away, allowed, seen.visits > 0)
 
 
