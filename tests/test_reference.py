@@ -191,6 +191,7 @@ def test_numbers_seen_are_those_of_the_tables(name: str) -> None:
     pages = ("learning_table", "continuous", "planning_cost", "learning", "which_agent")
     tables = "".join((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in pages)
     card = re.sub(r"^\|.*$", "", cards("agents")[name].replace("10,000 pairs", ""), flags=re.MULTILINE)  # no own tables
+    card, tables = (text.replace("\u00a0", " ") for text in (card, tables))  # which keeps a number on one line
     for quoted in re.findall(rf"−?(?:{NUMBER}) ± (?:{NUMBER})|{THOUSANDS}|[\d.]+ %", card):
         assert quoted in tables, quoted
 
