@@ -78,8 +78,8 @@ class Problem:
     best: Any
 
 
-def problem(title: str, mdp: gf.MDP) -> Problem:
-    return Problem(title, mdp, gf.solve(mdp, precision=1e-10))
+def problem(title: str, mdp: gf.MDP, precision: float = 1e-10) -> Problem:
+    return Problem(title, mdp, gf.solve(mdp, precision=precision))
 
 
 PROBLEMS: dict[str, Callable[[], Problem]] = {
