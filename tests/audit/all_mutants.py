@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.audit.mutants import MUTANTS
+from tests.audit.mutants_of_adaptive_cells import MUTANTS_OF_ADAPTIVE_CELLS
 from tests.audit.mutants_of_balanced_kl_scal_plus import MUTANTS_OF_BALANCED_KL_SCAL_PLUS
 from tests.audit.mutants_of_baselines import MUTANTS_OF_BASELINES
 from tests.audit.mutants_of_count_bonus import MUTANTS_OF_COUNT_BONUS
@@ -17,6 +18,7 @@ OTHER_MUTANTS = (
     *MUTANTS_OF_BALANCED_KL_SCAL_PLUS,
     *MUTANTS_OF_PMEVI,
     *MUTANTS_OF_UCRL3,
+    *MUTANTS_OF_ADAPTIVE_CELLS,
 )
 """Those that no other test is named beside."""
 ALL_MUTANTS = (*MUTANTS, *OTHER_MUTANTS)

@@ -1,23 +1,16 @@
-"""The auditor of adaptive cells: what holds on LQG, and mistakes that it finds."""
+"""The auditor of adaptive cells: what holds on LQG; `mutants_of_adaptive_cells` has mistakes that it finds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
 
 import gainful as gf
-from gainful.agents import adaptive_kl_scal_plus
-from gainful.agents.adaptive_kl_scal_plus import KLSCALPlusOnTrees
-from gainful.agents.balanced_grids import Balance
-from gainful.agents.dyadic_trees import DyadicTrees, MergedRows
 from gainful.audit.audit import audit
 from gainful.audit.cells import CellsTruth
 from gainful.audit.run import audit_run
-from gainful.optimism.adaptive_cells import log_union_at
 
 pytestmark = pytest.mark.slow
 
@@ -55,80 +48,6 @@ def test_an_agent_that_is_told_less_than_the_truth_is_not_judged() -> None:
     assert "more than c = 0.1" in audit_run(made(span=0.1), env, 200, truth=truth).findings["optimism"].reason
 
 
-def splits_early(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(adaptive_kl_scal_plus, "narrow_enough", lambda level, visits, bias: level <= 2 * visits * bias**2)
-
-
-def forgets_other_depths(patch: pytest.MonkeyPatch) -> None:
-    right = log_union_at
-    patch.setattr(adaptive_kl_scal_plus, "log_union_at", lambda _, size, n, delta: right(0, size, n, delta))
-
-
-def forgets_siblings(patch: pytest.MonkeyPatch) -> None:
-    right = DyadicTrees.merged
-
-    def wrong(self: DyadicTrees, begin: Any, length: Any, to: Any, count: Any) -> MergedRows:
-        own = np.where(self.leaf == np.arange(self.leaf.size), length, 0)
-        return right(self, begin, own, to, count)
-
-    patch.setattr(DyadicTrees, "merged", wrong)
-
-
-def limits_every_finest_pair(patch: pytest.MonkeyPatch) -> None:
-    right = KLSCALPlusOnTrees.plan
-
-    def wrong(self: KLSCALPlusOnTrees, statistics: Any, t: int) -> Any:
-        plan = right(self, statistics, t)
-        object.__setattr__(plan, "groups", None)
-        return plan
-
-    patch.setattr(KLSCALPlusOnTrees, "plan", wrong)
-
-
-def adds_the_bias_of_the_widest_cell(patch: pytest.MonkeyPatch) -> None:
-    right = KLSCALPlusOnTrees.plan
-
-    def wrong(self: KLSCALPlusOnTrees, statistics: Any, t: int) -> Any:
-        plan = right(self, statistics, t)
-        object.__setattr__(plan, "gain_bounds", tuple(end + 0.1 for end in plan.gain_bounds))
-        return plan
-
-    patch.setattr(KLSCALPlusOnTrees, "plan", wrong)
-
-
-def plays_the_last_action(patch: pytest.MonkeyPatch) -> None:
-    right = KLSCALPlusOnTrees.plan
-
-    def wrong(self: KLSCALPlusOnTrees, statistics: Any, t: int) -> Any:
-        plan = right(self, statistics, t)
-        plan.actions[:] = self.n_actions - 1
-        return plan
-
-    patch.setattr(KLSCALPlusOnTrees, "plan", wrong)
-
-
-@pytest.mark.parametrize(
-    ("mistake", "statement"),
-    [
-        (splits_early, "leaves"),
-        (forgets_other_depths, "set-formula"),
-        (forgets_siblings, "certificate"),
-        (limits_every_finest_pair, "episode-rule"),
-        (adds_the_bias_of_the_widest_cell, "certificate"),
-        (plays_the_last_action, "greedy"),
-    ],
-    ids=["splits", "levels", "rows", "limits", "bias", "actions"],
-)
-def test_a_mistake_is_found(
-    mistake: Callable[[pytest.MonkeyPatch], None], statement: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    env, truth = lqg()
-    agent = made()
-    mistake(monkeypatch)
-    agent = made()
-    assert statement in audit_run(agent, env, 1_500, truth=truth).failed
-
-
 # ---------------------------------------------------------------------- balanced grids
 
 
@@ -143,19 +62,3 @@ def test_balanced_grids_are_those_of_the_rule(span: float | None) -> None:
     assert all(verdict.failed_runs == 0 for verdict in found.verdicts.values())
     assert found["grids"].verdict == "certified"
     assert found["optimism"].verdict == "no theorem"
-
-
-def plays_the_finest(patch: pytest.MonkeyPatch) -> None:
-    right = Balance.claims
-    patch.setattr(Balance, "claims", lambda self: -right(self))
-
-
-def never_settles(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Balance, "settle", lambda *_: None)
-
-
-@pytest.mark.parametrize("mistake", [plays_the_finest, never_settles], ids=["claims", "steps"])
-def test_a_wrong_grid_is_found(mistake: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    env, truth = lqg()
-    mistake(monkeypatch)
-    assert "grids" in audit_run(balanced(span=1.4), env, 800, truth=truth).failed

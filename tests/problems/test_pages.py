@@ -47,6 +47,7 @@ def test_optimum_span_and_c_are_those_of_the_problem(page: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_the_rules_of_thumb_earn_what_the_page_says(page: str) -> None:
     problem, text = PAGES[page], (DOCS / "problems" / f"{page}.md").read_text(encoding="utf-8")
+    text = text.replace("\u00a0", " ")  # which keeps a number and its unit on one line
     rows = re.findall(r"^\| ([A-G]) \| (.+?) \| (\S+) \| (\S+) \((\S+) %\) \|$", text, re.M)
     assert [name for _, name, *_ in rows] == [rule.name for rule in problem.rules]
     for rule, (_, _, money, short, per_cent) in zip(problem.rules, rows, strict=True):

@@ -399,7 +399,7 @@ def agent_parameters(name: str, continuous: bool) -> dict[str, Parameter]:
     """Every parameter of the agent called `name` that a configuration may set, on continuous states or on a table.
 
     >>> list(agent_parameters("scal", False))
-    ['span', 'delta', 'width_scale']
+    ['span', 'delta', 'width_scale', 'episodes']
     """
     check_agent(name)
     partitioned = name in agents.PARTITIONED

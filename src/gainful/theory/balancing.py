@@ -35,7 +35,7 @@ def balanced_proven_gain(
     Examples
     --------
     >>> round(balanced_proven_gain([10_000, 0], [5_000.0, 0.0], [3, 0], span=1.0, delta=0.05), 6)
-    0.432945
+    0.433202
     """
     n, X, m = (np.asarray(x, dtype=np.float64) for x in (steps, rewards, segments))
     j = np.arange(n.size, dtype=np.float64)
