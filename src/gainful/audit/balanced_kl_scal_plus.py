@@ -16,9 +16,8 @@ from gainful.agents.balanced_kl_scal_plus import BalancedKLSCALPlus
 from gainful.agents.episodic import EpisodeView
 from gainful.audit.cells import CellsTruth
 from gainful.audit.findings import Finding
-from gainful.audit.kl_plans import KLPlanAuditor
 from gainful.audit.kl_scal_plus import KLScalPlusAuditor
-from gainful.audit.plans_on_cells import without_a_proof_on_cells
+from gainful.audit.plans_on_cells import DiscretizedKLAuditor
 from gainful.audit.truth import Truth
 from gainful.simulation.tabular import TabularSimulation
 from gainful.theory.balancing import balanced_bases, balanced_choice, balanced_proven_gain
@@ -149,7 +148,7 @@ class BalancedKLScalPlusAuditor(KLScalPlusAuditor):
         return {name: found[name] for name in self.names}, {}
 
 
-class BalancedKLOnCellsAuditor(KLPlanAuditor):
+class BalancedKLOnCellsAuditor(DiscretizedKLAuditor):
     """Checks every episode of one Balanced KL-SCAL+ agent on the cells of a continuous environment.
 
     Parameters
@@ -164,10 +163,8 @@ class BalancedKLOnCellsAuditor(KLPlanAuditor):
 
     names = (*STATEMENTS_ABOUT_BALANCED_PLANS, "regret-bound")
 
-    def __init__(self, agent: Any, truth: CellsTruth, simulation: Any) -> None:  # noqa: ARG002
-        self.on_points, self.truth = agent, truth
-        S = agent.n_states
-        super().__init__(agent.core, math.log(S * (S + 1)) - math.log(agent.core.delta), truth.gain_low)
+    def __init__(self, agent: Any, truth: CellsTruth, simulation: Any) -> None:
+        super().__init__(agent, truth, simulation)
         self._play = BalancedPlay(agent.core)
 
     def see(self, view: EpisodeView) -> None:
@@ -178,9 +175,3 @@ class BalancedKLOnCellsAuditor(KLPlanAuditor):
     def ended_otherwise(self, made: NDArray[Any]) -> NDArray[np.bool_]:
         """Episodes that reached the length that balancing allows."""
         return self._play.reached_their_length(made)
-
-    def findings(self) -> tuple[dict[str, Finding], dict[str, Any]]:
-        """Each statement's finding; nothing more to show."""
-        found = self.plan_findings()
-        found |= without_a_proof_on_cells(self.on_points, self.truth, found["optimism"])
-        return {name: found[name] for name in self.names}, {}

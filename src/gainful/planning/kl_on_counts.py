@@ -155,11 +155,11 @@ def sweep(rows: DualRows, pairs: KLPairs, space: DualSpace, state: KLState, prob
     return span
 
 
-@kernel
-def certified_low(
+@inlined
+def lower_values(
     rows: DualRows, pairs: KLPairs, space: DualSpace, state: KLState, problem: KLProblem, span: float
-) -> tuple[float, float]:
-    """min(Tv - v) from below, by laws in the balls of the greedy pairs, and the largest slack among them."""
+) -> float:
+    """Lv from below, by laws in the balls of the greedy pairs; returns the largest slack among them."""
     limits = limits_of(state, problem.precision, span, True)
     n: Any = np.int64(0)
     for s in range(state.values.size):
@@ -173,6 +173,15 @@ def certified_low(
         k = s * problem.n_actions + state.actions[s]
         state.lower[s] = pairs.value[k] - pairs.gap[k]
         widest = max(widest, pairs.gap[k])
+    return widest
+
+
+@kernel
+def certified_low(
+    rows: DualRows, pairs: KLPairs, space: DualSpace, state: KLState, problem: KLProblem, span: float
+) -> tuple[float, float]:
+    """min(Tv - v) from below, and the largest slack among the greedy pairs."""
+    widest = lower_values(rows, pairs, space, state, problem, span)
     low, _ = truncated_range(state.lower, state.values, ceiling_of(least_of(state.lower), problem.span))
     return low, widest
 

@@ -22,6 +22,7 @@ from gainful.planning.kl_on_counts import (
     limits_of,
     listed_greedy,
     listed_rivals,
+    lower_values,
     may_be_best,
     step,
 )
@@ -59,27 +60,6 @@ def mitigated_sweep(
                 mitigate_pair(within, pairs, v, k)
     choose_best(pairs, state, n_actions)
     return span
-
-
-@kernel
-def lower_values(
-    rows: DualRows, pairs: KLPairs, space: DualSpace, state: KLState, problem: KLProblem, span: float
-) -> float:
-    """𝓛v from below, without β, by laws in the balls of the greedy pairs; returns the largest slack among them."""
-    limits = limits_of(state, problem.precision, span, True)
-    n: Any = np.int64(0)
-    for s in range(state.values.size):
-        k = s * problem.n_actions + state.actions[s]
-        if pairs.gap[k] > limits.margin:
-            space.todo[n] = k
-            n += 1
-    solve_pairs(rows, pairs, space, limits, n)
-    widest = 0.0
-    for s in range(state.values.size):
-        k = s * problem.n_actions + state.actions[s]
-        state.lower[s] = pairs.value[k] - pairs.gap[k]
-        widest = max(widest, pairs.gap[k])
-    return widest
 
 
 @kernel
