@@ -37,6 +37,9 @@ def test_a_grid_that_earns_less_than_it_claims_is_eliminated() -> None:
     balance.rewards[0] -= 1e-3
     balance.eliminate(1.5)
     assert balance.active.tolist() == [False, True]
+    balance.steps[1], balance.rewards[1] = 10**7, 0.0  # it earns nothing any more: less than the one given up
+    balance.eliminate(1.5)
+    assert balance.active.tolist() == [False, True]
 
 
 @pytest.mark.slow

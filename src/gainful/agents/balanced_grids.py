@@ -44,7 +44,7 @@ class Balance:
     reward_range : float
         r_max.
     delta : float
-        The probability with which chance may eliminate a grid that keeps its claim.
+        δ in w_i. That a grid which keeps its claim is eliminated no more often than this is not proven.
     scale : float
         κ: grid i claims to lose at most κ·r_max·sqrt(K_i·A·n·ln(1+n)) in n steps.
     """
@@ -74,15 +74,18 @@ class Balance:
             self.rewards[i] += earned - float(self.earned[0])
 
     def eliminate(self, span: float) -> None:
-        """Give up grids whose claim is refuted: even with it, they earn less than another surely does."""
+        """Give up grids that earn less than another even with their claim added, unless none would be left."""
         played = np.flatnonzero(self.steps > 0)
         if not played.size:
             return
         n = self.steps[played]
         unsure = span * self.segments[played] + self._r_max * np.sqrt(n * self._log)
         mean = self.rewards[played] / n
-        surely = np.max(mean - unsure / n)
-        self.active[played] &= mean + (self.claims()[played] + unsure) / n >= surely
+        others = np.max(mean - unsure / n)
+        kept = self.active.copy()
+        kept[played] &= mean + (self.claims()[played] + unsure) / n >= others
+        if kept.any():
+            self.active[:] = kept
 
     def choose(self, steps: int, earned: float) -> int:
         """The active grid with the least claim, the coarsest of several; its episode begins now."""
@@ -228,8 +231,8 @@ class BalancedGrids(PartitionedAgent):
     was switched to, and w_i = r_max·sqrt(n_i·ln(number of grids/δ)): then it is too coarse for its claim.
 
     This is regret balancing and elimination (Pacchiano et al. 2020) in our reading. Its bound needs claims that hold;
-    U_i with κ = 1 is an order and not a theorem, and what a switch may cost is bounded by c only in expectation. So
-    there is no guarantee.
+    U_i with κ = 1 is an order and not a theorem, what a switch may cost is bounded by c only in expectation, and w_i
+    covers the luck of rewards at one n_i, not that of states nor all n_i at once. So there is no guarantee.
 
     Parameters
     ----------
@@ -242,7 +245,7 @@ class BalancedGrids(PartitionedAgent):
     reward_max, reward_min : float
         The range of the rewards.
     delta : float
-        The probability with which chance may eliminate a grid that keeps its claim.
+        δ of w_i and of KL-SCAL+.
     seed : int
         The seed of the agent's own randomness, which it does not use.
     allowed : array_like, optional

@@ -52,7 +52,9 @@ class BalancedGridsAuditor(AdaptiveCellsAuditor):
         if some.any():
             mean = self._grid_rewards[some] / n[some]
             best = np.max(mean - width[some] / n[some])
-            self._out[some] |= mean + (claims[some] + width[some]) / n[some] < best
+            out = self._out.copy()
+            out[some] |= mean + (claims[some] + width[some]) / n[some] < best
+            self._out = self._out if out.all() else out
         chosen = int(np.argmin(np.where(self._out, np.inf, claims)))
         self._switches[chosen] += chosen != self._grid
         self._grid, self._since, self._earned = chosen, t, earned
