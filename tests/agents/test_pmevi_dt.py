@@ -80,16 +80,20 @@ def test_contradicting_bounds_have_no_closure() -> None:
 
 
 def segments_from_the_definition(steps: list[tuple[int, float, int]], n: int) -> dict[str, Floats]:
-    """Complete segments, their steps and rewards, and the steps of all, by walking through the path for each pair."""
-    found = {name: np.zeros((n, n)) for name in ("completed", "steps", "earned", "under_way")}
+    """Segments complete and cut short, their steps and rewards, and the steps of all, by a walk for each pair."""
+    found = {name: np.zeros((n, n)) for name in ("completed", "cut", "steps", "earned", "under_way")}
     for s in range(n):
         for y in range(n):
             if s == y:
                 continue
             begun: int | None = None
             for i, (x, _, to) in enumerate(steps):
-                if i > 0 and steps[i - 1][2] != x:
-                    begun = None  # another piece: what was under way is dropped
+                if i > 0 and steps[i - 1][2] != x:  # another piece: what was under way is cut short
+                    if begun is not None:
+                        found["cut"][s, y] += 1
+                        found["steps"][s, y] += i - begun
+                        found["earned"][s, y] += sum(r for _, r, _ in steps[begun:i])
+                    begun = None
                 if begun is None and x == s:
                     begun = i
                 if begun is not None and to == y:
@@ -121,7 +125,7 @@ def test_segments_are_those_of_the_definition(made: list[tuple[int, int, bool, i
     together.follow_many(pairs, targets, rewards, 1)
     wanted = segments_from_the_definition(steps, 3)
     for one in (path, together):
-        for name in ("completed", "steps", "earned"):
+        for name in ("completed", "cut", "steps", "earned"):
             assert getattr(one.segments, name) == pytest.approx(wanted[name], rel=0, abs=1e-12), name
         assert one.under_way == pytest.approx(wanted["under_way"], rel=0, abs=0)
         breaks = sum(steps[i - 1][2] != steps[i][0] for i in range(1, len(steps)))
@@ -130,11 +134,14 @@ def test_segments_are_those_of_the_definition(made: list[tuple[int, int, bool, i
 
 def test_the_intervals_by_hand() -> None:
     one = np.array([[0.0, 2.0], [0.0, 0.0]])
-    path = PathSums(one, 3.0 * one, 1.5 * one, 3.0 * one, n_steps=10, total=4.0, n_pieces=1)
+    path = PathSums(one, 0.0 * one, 3.0 * one, 1.5 * one, 3.0 * one, n_steps=10, total=4.0, n_pieces=1)
     low, high = bias_intervals(path, 0.5, 2.0, np.full((2, 2), 0.25), 0.75)
     # X = 0.5·6 - 3 = 0, B = 0.5·10 - 4 = 1: (0 - 1 - 2 - 0.75 - 0.25)/2 and (0 + 0.25)/2
     assert (low[0, 1], high[0, 1]) == (-2.0, 0.125)
     assert (low[1, 0], high[1, 0]) == (-math.inf, math.inf)
+    # one segment cut short: c = 2 more on either side
+    low, high = bias_intervals(path._replace(cut=0.5 * one), 0.5, 2.0, np.full((2, 2), 0.25), 0.75)
+    assert (low[0, 1], high[0, 1]) == (-3.0, 1.125)
 
 
 def test_radii_by_hand_and_the_sum_of_squares_of_rewards() -> None:

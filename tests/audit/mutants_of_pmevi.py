@@ -20,7 +20,7 @@ MUTANTS_OF_PMEVI = (
     Mutant(
         "PMEVI-DT: upper ends of differences without their deviation",
         _BIAS,
-        (("(lost + radius) / n", "lost / n"),),
+        (("(lost + radius + span * path.cut) / n", "lost / n"),),
         ("bias-formula",),
         _BY_HAND,
         (*RIVER, *PMEVI),
@@ -28,7 +28,7 @@ MUTANTS_OF_PMEVI = (
     Mutant(
         "PMEVI-DT: lower ends of differences without the regret of all steps",
         _BIAS,
-        (("(lost - others - radius) / n", "(lost - radius) / n"),),
+        (("(lost - others - radius -", "(lost - radius -"),),
         ("bias-formula",),
         _BY_HAND,
         (*RIVER, *PMEVI),
@@ -36,7 +36,7 @@ MUTANTS_OF_PMEVI = (
     Mutant(
         "PMEVI-DT: a segment is one step too short",
         _PATH,
-        (("- segments.begun[s, to]\n", "- segments.begun[s, to] - 1\n"),),
+        (("- segments.begun[s, y]\n", "- segments.begun[s, y] - 1\n"),),
         ("bias-formula",),
         _SEGMENTS,
         (*RIVER, *PMEVI),

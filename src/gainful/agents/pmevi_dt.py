@@ -232,6 +232,7 @@ class PMEVIDT(PlanningAgent):
         s, r_max = self.path.segments, self.reward_range
         return PathSums(
             s.completed.astype(np.float64),
+            s.cut.astype(np.float64),
             s.steps.astype(np.float64),
             s.earned / r_max,
             self.path.under_way.astype(np.float64),

@@ -17,15 +17,17 @@ LAST_STATE, STEPS_NOTED, PATH_PIECES = 0, 1, 2
 class Segments(NamedTuple):
     """Segments (s, s'), s ≠ s': from a visit of s to the next visit of s', after which the next visit of s begins one.
 
-    Rewards count from 0. (S, S) each, but the last two.
+    A break of the path cuts the segments under way short. Rewards count from 0. (S, S) each, but the last two.
     """
 
     completed: Any
     """How many segments are complete."""
+    cut: Any
+    """How many, of at least one step, a break cut short."""
     steps: Any
-    """Their steps."""
+    """The steps of both."""
     earned: Any
-    """Their rewards."""
+    """The rewards of both."""
     begun: Any
     """The number of steps before the segment under way; -1 if there is none."""
     earned_before: Any
@@ -46,13 +48,30 @@ def depart(segments: Segments, state: int) -> None:
 
 
 @inlined
+def end_segment(segments: Segments, s: int, y: int) -> None:
+    """Count the steps and the rewards of the segment (s, y) under way; there is none after it."""
+    segments.steps[s, y] += segments.clock[STEPS_NOTED] - segments.begun[s, y]
+    segments.earned[s, y] += segments.total[0] - segments.earned_before[s, y]
+    segments.begun[s, y] = NOWHERE
+
+
+@inlined
+def cut_all(segments: Segments) -> None:
+    """Cut short all segments under way."""
+    n = segments.begun.shape[0]
+    for s in range(n):
+        for y in range(n):
+            if segments.begun[s, y] >= 0:
+                segments.cut[s, y] += segments.clock[STEPS_NOTED] > segments.begun[s, y]
+                end_segment(segments, s, y)
+
+
+@inlined
 def follow(segments: Segments, state: int, reward: float, to: int) -> None:
     """Make one step; one that does not begin where the last one ended begins a new piece of the path."""
     n, clock = segments.begun.shape[0], segments.clock
     if clock[LAST_STATE] != state:
-        for s in range(n):
-            for y in range(n):
-                segments.begun[s, y] = NOWHERE
+        cut_all(segments)
         clock[PATH_PIECES] += 1
         depart(segments, state)
     clock[STEPS_NOTED] += 1
@@ -60,9 +79,7 @@ def follow(segments: Segments, state: int, reward: float, to: int) -> None:
     for s in range(n):
         if s != to and segments.begun[s, to] >= 0:
             segments.completed[s, to] += 1
-            segments.steps[s, to] += clock[STEPS_NOTED] - segments.begun[s, to]
-            segments.earned[s, to] += segments.total[0] - segments.earned_before[s, to]
-            segments.begun[s, to] = NOWHERE
+            end_segment(segments, s, to)
     depart(segments, to)
     clock[LAST_STATE] = to
 
@@ -82,7 +99,7 @@ def follow_many(segments: Segments, pairs: Any, targets: Any, rewards: Any, n_ac
 
 
 class StatePath:
-    """What an agent keeps of the order in which it visited states: O(S) work for each step, five S × S tables.
+    """What an agent keeps of the order in which it visited states: O(S) work for each step, six S × S tables.
 
     Parameters
     ----------
@@ -94,6 +111,7 @@ class StatePath:
         shape = (n_states, n_states)
         self.segments = Segments(
             completed=np.zeros(shape, dtype=np.int64),
+            cut=np.zeros(shape, dtype=np.int64),
             steps=np.zeros(shape, dtype=np.int64),
             earned=np.zeros(shape),
             begun=np.full(shape, NOWHERE, dtype=np.int64),
@@ -140,7 +158,7 @@ class StatePath:
         n, (last, steps, pieces) = self.segments.begun.shape[0], arrays["path_log_clock"].tolist()
         if not (NOWHERE <= last < n and 0 <= steps <= n_steps and 0 <= pieces <= steps):
             raise ValueError(f"array 'path_log_clock' holds {[last, steps, pieces]}")
-        for name in ("completed", "steps", "begun"):
+        for name in ("completed", "cut", "steps", "begun"):
             check_saved(arrays, f"path_log_{name}", getattr(self.segments, name), low=NOWHERE, high=steps)
         for name, own in self.segments._asdict().items():
             own[:] = arrays[f"path_log_{name}"]

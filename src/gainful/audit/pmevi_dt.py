@@ -99,7 +99,7 @@ class PMEVIAuditor(EpisodeAuditor):
     def _copy_path(self) -> None:
         """Take the path as the agent noted it."""
         s, path, r_max = self.agent.path.segments, self._path, self.agent.reward_range
-        path.n, path.length = s.completed.astype(np.float64), s.steps.astype(np.float64)
+        path.n, path.cut, path.length = (table.astype(np.float64) for table in (s.completed, s.cut, s.steps))
         path.rewards, path.steps = s.earned / r_max, self.agent.path.n_steps
         path.earned, path.pieces = float(s.total[0]) / r_max, self.agent.path.n_pieces
 

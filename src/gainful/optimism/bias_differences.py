@@ -21,12 +21,14 @@ class PathSums(NamedTuple):
 
     completed: Floats
     """Segments from s to s'."""
+    cut: Floats
+    """Segments that a break of the path cut short."""
     steps: Floats
-    """Their steps."""
+    """The steps of both."""
     earned: Floats
     """Their rewards, in units of r_max."""
     under_way: Floats
-    """Steps of all segments, complete or not."""
+    """Steps of all segments, those under way included."""
     n_steps: int
     total: float
     """All rewards."""
@@ -63,14 +65,15 @@ def bias_intervals(
 ) -> tuple[Floats, Floats]:
     """(S, S) bounds of h*(s') - h*(s): (X - B - c·pieces - A - A_ss')/n and (X + A_ss')/n; infinite where n = 0.
 
-    X = g·(steps of the segments) - (their rewards), B = g·T - (all rewards).
+    X = g·(steps of the segments) - (their rewards), B = g·T - (all rewards). A segment that a break cut short widens
+    both bounds by c/n.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         lost = gain * path.steps - path.earned
         others = max(0.0, gain * path.n_steps - path.total + span * path.n_pieces + all_radius)
         n = path.completed
-        low = np.where(n > 0, (lost - others - radius) / n, -np.inf)
-        high = np.where(n > 0, (lost + radius) / n, np.inf)
+        low = np.where(n > 0, (lost - others - radius - span * path.cut) / n, -np.inf)
+        high = np.where(n > 0, (lost + radius + span * path.cut) / n, np.inf)
     return low, high
 
 

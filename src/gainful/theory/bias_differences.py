@@ -35,14 +35,16 @@ class WalkedPath:
     at: int = -1
     n: Floats = field(init=False)
     """(S, S) complete segments."""
+    cut: Floats = field(init=False)
+    """(S, S) segments of at least one step that a break of the path cut short."""
     length: Floats = field(init=False)
-    """(S, S) their steps."""
+    """(S, S) the steps of both."""
     rewards: Floats = field(init=False)
     """(S, S) their rewards."""
 
     def __post_init__(self) -> None:
         shape = (self.n_states, self.n_states)
-        self.n, self.length, self.rewards = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        self.n, self.cut, self.length, self.rewards = (np.zeros(shape) for _ in range(4))
         self._open = np.zeros(shape, dtype=bool)
         self._open_length, self._open_rewards = np.zeros(shape), np.zeros(shape)
 
@@ -57,7 +59,7 @@ class WalkedPath:
             What it earns, from 0, in units of r_max.
         """
         if state != self.at:
-            self._open[:] = False
+            self._cut()
             self.pieces += 1
         self._begin(state)
         self.steps, self.earned, self.at = self.steps + 1, self.earned + reward, to
@@ -69,6 +71,12 @@ class WalkedPath:
         self.rewards[done, to] += self._open_rewards[done, to]
         self._open[done, to] = False
 
+    def _cut(self) -> None:
+        self.cut += self._open & (self._open_length > 0.0)
+        self.length += np.where(self._open, self._open_length, 0.0)
+        self.rewards += np.where(self._open, self._open_rewards, 0.0)
+        self._open[:] = False
+
     def _begin(self, state: int) -> None:
         new = ~self._open[state]
         new[state] = False
@@ -77,7 +85,7 @@ class WalkedPath:
 
     @property
     def all_lengths(self) -> Floats:
-        """(S, S) the steps of all segments, complete or not."""
+        """(S, S) the steps of all segments, those under way included."""
         return self.length + np.where(self._open, self._open_length, 0.0)
 
 
@@ -162,8 +170,9 @@ def difference_bounds(
         for y in range(S):
             if path.n[s, y] > 0:
                 x = gain * path.length[s, y] - path.rewards[s, y]
-                low[s, y] = (x - most - radius[s, y]) / path.n[s, y]
-                high[s, y] = (x + radius[s, y]) / path.n[s, y]
+                apart = radius[s, y] + span * path.cut[s, y]
+                low[s, y] = (x - most - apart) / path.n[s, y]
+                high[s, y] = (x + apart) / path.n[s, y]
     return low, high
 
 
