@@ -159,7 +159,7 @@ class IMEDRL(StepwiseAgent):
 
     @classmethod
     def for_mdp(cls, mdp: MDP, **parameters: Any) -> Self:
-        """Make an agent for a model, as all agents are; whether it is `ergodic` is the model's too, unless it is given.
+        """Make an agent for a model; `ergodic` is what the model says, unless it is given.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ class IMEDRL(StepwiseAgent):
         if self.lazy > 0.0:
             return f"lazy is {self.lazy:g}, the theorem needs 0"
         if np.any(self.atoms.number == MOST_ATOMS):
-            return f"a pair had {MOST_ATOMS} different rewards or more, and its reward law is not kept exactly"
+            return f"a pair had {MOST_ATOMS} different rewards, with 0, r_max/2 and r_max; more are not kept apart"
         if self._proven or self.ergodic:
             return ""
         if self.ergodic is False:
@@ -258,7 +258,8 @@ class IMEDRL(StepwiseAgent):
         Returns
         -------
         ndarray of shape (A,)
-            -inf for an action that was never tried in a state where one is, infinite for one that the state lacks.
+            Infinite for an action that the state lacks. If some action was never tried there, -inf for such an action
+            and infinite for all others.
         """
         found = np.full(self.n_actions, np.inf)
         tried = self.statistics.visits.reshape(self.allowed.shape)[state] > 0
