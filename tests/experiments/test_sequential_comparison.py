@@ -52,7 +52,7 @@ def test_what_is_decided_does_not_depend_on_seeds_that_came_later_nor_on_when_it
         part = compare_sequentially({"e": {name: v[: 10 * interims + 3] for name, v in values.items()}}, SMALL)
         assert decided(part) == {one for one in decided(whole) if one[3] <= 10 * part.interims}
     # an agent whose comparisons are decided needs no more seeds
-    needed = {name: v[: whole.needed["e"][name]] for name, v in values.items()}
+    needed = {name: v[: whole.seeds_used["e"][name]] for name, v in values.items()}
     assert min(map(len, needed.values())) < 40
     assert compare_sequentially({"e": needed}, SMALL) == whole
 

@@ -87,10 +87,10 @@ def test_seeds_are_added_where_something_is_open_and_kills_change_nothing(
     }
     assert comparison.finished
     assert not comparison.decided
-    assert comparison.needed["toy3d"]["stay"] < comparison.needed["toy3d"]["at random"] == 24
+    assert comparison.seeds_used["toy3d"]["stay"] < comparison.seeds_used["toy3d"]["at random"] == 24
     assert found.experiment.complete
-    assert found.experiment.planned == sum(comparison.needed["toy3d"].values())
-    assert gf.results(tmp_path / "whole").groupby("agent")["seed"].nunique().to_dict() == comparison.needed["toy3d"]
+    assert found.experiment.planned == sum(comparison.seeds_used["toy3d"].values())
+    assert gf.results(tmp_path / "whole").groupby("agent")["seed"].nunique().to_dict() == comparison.seeds_used["toy3d"]
 
     for runs in (5, 27, 60):
         with pytest.raises(_KilledError):

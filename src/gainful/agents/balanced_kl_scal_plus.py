@@ -29,7 +29,8 @@ class BalancedKLSCALPlus(PlanningAgent):
         max_j [X_j - c_i·m_j - (r_max + c_i)·sqrt(n_j/2 · ln(n_j(n_j+1)(j+1)(j+2)/δ))]/n_j,
 
     where base j earned X_j in its n_j steps and m_j stretches. With probability 1-2δ no base with c_i ≥ sp(h*) is ever
-    given up (docs/unknown_span.md, with the proof). No bound on the regret is proven.
+    given up, if each step observed begins where the last one ended (docs/unknown_span.md, with the proof). No bound on
+    the regret is proven.
 
     Parameters
     ----------

@@ -191,7 +191,8 @@ class IMEDRL(StepwiseAgent):
     def guarantee(self) -> Guarantee:
         """The theorem, void until the transitions observed prove that the MDP is ergodic."""
         return Guarantee(
-            bound="expected regret at most C(M)·ln T + O((ln T)^(10/11)) as T grows, and no learner has less",
+            bound="expected regret at most C(M)·ln T + O((ln T)^(10/11)) as T grows, and no consistent learner has a "
+            "smaller constant",
             assumptions=(
                 "every policy visits every state",
                 "no pair earns the largest reward always",

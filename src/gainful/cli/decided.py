@@ -37,5 +37,5 @@ def look_words(comparison: SequentialComparison) -> str:
     said = f"look {comparison.interims} of at most {design.max_interims}: {decided:,} of {total:,} comparisons decided"
     if comparison.finished:
         return said
-    agents = sum(len(comparison.open_agents(environment)) for environment in comparison.needed)
+    agents = sum(len(comparison.open_agents(environment)) for environment in comparison.seeds_used)
     return f"{said}; {design.seeds_per_interim} seeds more for {agents:,} of the agents"

@@ -54,7 +54,7 @@ class SequentialComparison:
     """In the order of environments and agents."""
     interims: int
     """Looks at the data so far."""
-    needed: dict[str, dict[str, int]]
+    seeds_used: dict[str, dict[str, int]]
     """Seeds that each agent has used in each environment."""
 
     @property
@@ -76,7 +76,7 @@ class SequentialComparison:
         """The agents of an environment that are part of an undecided pair."""
         open_pairs = [pair for pair in self.undecided if pair.environment == environment]
         wanted = {name for pair in open_pairs for name in (pair.better, pair.worse)}
-        return [name for name in self.needed[environment] if name in wanted]
+        return [name for name in self.seeds_used[environment] if name in wanted]
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values."""
@@ -85,7 +85,7 @@ class SequentialComparison:
             "interims": self.interims,
             "decided": self.decided,
             "finished": self.finished,
-            "seeds": self.needed,
+            "seeds": self.seeds_used,
             "pairs": [
                 {
                     "environment": pair.environment,

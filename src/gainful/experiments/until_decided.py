@@ -307,7 +307,7 @@ def _wanted(
                 if labels in counts:
                     counts[labels] = max(counts[labels], row["planned"])
     if found is not None and not found.finished:
-        for environment in found.needed:
+        for environment in found.seeds_used:
             for agent in found.open_agents(environment):
                 labels = Labels(environment, agent)
                 counts[labels] = max(counts[labels], (found.interims + 1) * design.seeds_per_interim)
