@@ -35,6 +35,8 @@ KINDS = {
     "fixed": "Fixed policies",
     "uccrl": "UCCRL",
     "imed-rl": "IMED-RL",
+    "adaptive-kl-scal-plus": "Adaptive cells",
+    "balanced-grids": "Balanced grids",
 }
 """The agents that are not headed by their own names, and the order of the page."""
 NOTHING_CAUGHT = """A statement that has caught nothing follows from others, cannot fail where it was asked, or is
