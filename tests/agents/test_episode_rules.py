@@ -74,8 +74,8 @@ def test_vanishing_episodes_are_those_of_the_equation_audited_and_continued_from
     most = 0.0
     for step, f, span in seen:
         most = max(most, span)
-        wanted = 1.0 if step < 2 else min(1.0, np.sqrt(12 * max(1.0, most) / step))
-        assert f == pytest.approx(wanted, rel=1e-12, abs=0)
+        rule_says = 1.0 if step < 2 else min(1.0, np.sqrt(12 * max(1.0, most) / step))
+        assert f == pytest.approx(rule_says, rel=1e-12, abs=0)
     shorter, _ = limits_of(made(name, episodes="vanishing-sqrt"), 2000)
     assert all(f == (1.0 if t < 2 else pytest.approx(np.sqrt(np.log(t) / t), rel=1e-12, abs=0)) for t, f, _ in shorter)
     for rule in ("vanishing", "vanishing-sqrt"):
@@ -83,7 +83,10 @@ def test_vanishing_episodes_are_those_of_the_equation_audited_and_continued_from
             continue
         found = audit_run(made(name, episodes=rule), mdp, 1500, seed=4)
         assert set(found.failed) <= {"optimism"}
-        assert {"episode-rule", "episode-count"} <= {n for n, finding in found.findings.items() if finding.checks}
+        wanted = {"episode-rule", "episode-count"}
+        if name == "balanced-kl-scal-plus":
+            wanted = {"episode-rule"}  # balancing ends episodes too, and no number of them is claimed
+        assert wanted <= {n for n, finding in found.findings.items() if finding.checks}
     agent = made(name, episodes="vanishing")
     gf.simulate(agent, mdp, 700, seed=3)
     agent.save(tmp_path / "agent")

@@ -75,6 +75,8 @@ def stored(folder: Path) -> dict[str, Any]:
 def test_workers_with_cards_make_the_runs_of_the_cpu_and_replace_a_killed_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from distributed import Client
+
     from tests.experiments.test_dask import cluster_of
 
     monkeypatch.setattr(dask_device_executor, "FEWEST_IN_BATCH", 1)
@@ -86,6 +88,8 @@ def test_workers_with_cards_make_the_runs_of_the_cpu_and_replace_a_killed_one(
         with cluster_of(tmp_path / "dask", 2, "--no-nanny") as cluster:
             simulator.delenv("NUMBA_ENABLE_CUDASIM")
             cluster.worker("--no-nanny")  # it has no card
+            with Client(cluster.address) as client:  # type: ignore[no-untyped-call]
+                client.wait_for_workers(3, timeout=120)
             watcher = KillsOne(cluster)
             outcome = run_experiment(
                 read_spec(SPEC), tmp_path / "there", dask=cluster.address, device="cuda", watcher=watcher
