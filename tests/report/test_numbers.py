@@ -217,6 +217,18 @@ def test_runs_without_plans_or_episodes_still_make_a_page(folder: Path, tmp_path
         assert reason in text
 
 
+def test_a_gain_that_no_plan_computed_is_not_drawn(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "copy")
+    with Store.read(tmp_path / "copy") as opened:
+        rows = [(*unpack(row["data"]), row["run_id"]) for row in opened.runs()]
+    assert all(group.optimism for group in collect(folder).environments[0].groups)
+    with edited(tmp_path / "copy") as store:
+        for values, arrays, run_id in rows:
+            made = {**arrays, "episode_sweeps": 0 * arrays["episode_sweeps"]}
+            store.execute("UPDATE runs SET data = ? WHERE run_id = ?", (pack(values, made), run_id))
+    assert not any(group.optimism for group in collect(tmp_path / "copy").environments[0].groups)
+
+
 def without_expected_regret(folder: Path, seeds: tuple[int, ...]) -> None:
     """Make the runs of these seeds what earlier versions stored."""
     with Store.read(folder) as opened:

@@ -428,8 +428,13 @@ _PLAN_FIELDS = ("step", "gain", "gain_low", "gain_high")
 
 
 def _plans(arrays_of_run: dict[str, NDArray[Any]], most: int) -> dict[str, Floats]:
-    """Step and gain with its bracket of up to `most` episodes, or nothing if that is too few to show."""
+    """Step and gain with its bracket of up to `most` episodes, or nothing if that is too few to show.
+
+    Nothing, too, if no plan took a sweep: what such an agent stores as its gain is not that of a plan.
+    """
     if most < FEWEST_EPISODES or any(f"episode_{name}" not in arrays_of_run for name in _PLAN_FIELDS):
+        return {}
+    if not np.any(arrays_of_run.get("episode_sweeps", 1)):
         return {}
     arrays = [np.asarray(arrays_of_run[f"episode_{name}"], dtype=np.float64) for name in _PLAN_FIELDS]
     known = np.isfinite(arrays[1])
