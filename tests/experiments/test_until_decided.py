@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 import gainful as gf
+from gainful.cli.decided import look_words
 from gainful.cli.main import run as gainful
 from gainful.errors import ExperimentError, InvalidArgumentError, StoreError
 from gainful.experiments.decision_words import decision_sentence, standings
-from gainful.experiments.sequential_comparison import SequentialComparison
+from gainful.experiments.sequential_comparison import SequentialComparison, compare_sequentially
+from gainful.experiments.sequential_test import SequentialDesign
 from gainful.experiments.spec import Spec, read_spec
 from gainful.experiments.store import STORE_FILE, Store
 from gainful.experiments.sweep import SilentWatcher, SweepProgress
@@ -135,6 +137,16 @@ def test_standings_and_words() -> None:
     assert "2 of 3 comparisons are decided after 2 looks, so far. " in decision_sentence(facts)
     assert "at most 1 %" in decision_sentence(facts)
     assert decision_sentence(facts | {"pairs": pairs[:1]}).startswith("The comparison is decided")
+
+
+@pytest.mark.parametrize(("environments", "said"), [(1, "2 agents in e0"), (2, "2 agents in e0, 2 in e1")])
+def test_a_look_says_who_gets_more_seeds(environments: int, said: str) -> None:
+    values = {"a": [1.0, 2.0] * 3, "b": [2.0, 1.0] * 3}
+    design = SequentialDesign(error=0.05, seeds_per_interim=6, max_interims=4)
+    found = compare_sequentially({f"e{i}": values for i in range(environments)}, design)
+    assert look_words(found).endswith(f"0 of {environments} comparisons decided; 6 more seeds for {said}")
+    many = compare_sequentially({f"e{i}": values for i in range(4)}, design)
+    assert look_words(many).endswith("6 more seeds for agents in 4 environments")
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"design": 1}', "[" * 100_000], ids=range(5))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gainful.cli import completion, console, failures, numbers, options
-from gainful.cli.decided import decisions, look_words
+from gainful.cli.decided import NARROW, decisions, look_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -230,8 +230,7 @@ def summary_table(table: pd.DataFrame) -> Any:
 
     from gainful.simulation.run import MEASURE_NAMES
 
-    narrow = Console().is_terminal and Console().width < 110
-    grid = Table(box=None, pad_edge=False, header_style="bold")
+    narrow = Console().is_terminal and Console().width < NARROW
     rows = table.to_dict("records")
     measures = _measures(rows)
     one = len(set(measures.values())) == 1
@@ -239,6 +238,7 @@ def summary_table(table: pd.DataFrame) -> Any:
     heads = ["agent"] if narrow else ["environment", "agent", "runs", "steps"]
     heads += [*([] if one else ["measure"]), name_of_all, "95 % interval"]
     ergodic = any(_slope_ratio(row) for row in rows)
+    grid = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=narrow and ergodic)
     growth = ["growth", *(["slope/C"] if ergodic else [])]
     heads += [*growth, "guarantee"] if narrow else ["per step", *growth, "planning", "guarantee"]
     for head in heads:

@@ -182,6 +182,7 @@ def _design(spec: Spec, error: float, max_seeds: int | None) -> SequentialDesign
             "agents",
             spec.agent_labels,
             "two agents in one environment",
+            "add an agent to the spec, or run it without until-decided",
             problem="no environment of the spec has two agents to compare",
         )
     if max_seeds is None:
