@@ -66,7 +66,7 @@ def _asked_for(question: Callable[[], Any]) -> Any:
         reason = "no GPU that CUDA can use was found"
     except Exception as error:  # whatever a damaged driver raises
         reason = f"CUDA does not start: {error}"
-    raise DeviceError(f'device is "cuda", but {reason}', name="device", found="cuda", hint="leave device out")
+    raise DeviceError(f"device asks for a GPU, but {reason}", name="device", found="cuda", hint="leave device out")
 
 
 def device_name() -> str:

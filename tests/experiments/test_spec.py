@@ -251,6 +251,7 @@ def test_a_file_a_dict_and_a_byte_order_mark(tmp_path: Path) -> None:
         (SHORT + "bonus_scales = [1, 1.0]\n", "is the same as another value of the sweep"),
         (SHORT + "color = 3\n", "line 7: agents[0].color: there is no such key here"),
         (SHORT + "bonus_scale = [3]\n", "did you mean 'bonus_scales'?"),
+        (HEAD + RIVER + "n_states = 9\n" + SCAL_PLUS, "go into parameters = { n_states = ... }"),
         (HEAD + RIVER + "[[agents]]\nlabel = 'x'\n", "line 5: agents[0]: name is missing"),
         (FOR + "3\n", "line 6: agents[0].name: is 3, expected a text in quotes"),
         (HEAD + RIVER, "the spec: agents is missing"),

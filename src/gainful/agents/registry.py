@@ -84,7 +84,7 @@ def agent_class(name: str) -> type[EpisodicAgent]:
             hint = "name that agent, which is discretised if states are points (in Python gf.Discretized)"
         else:
             problem = f"'{name}' is an agent on points, for continuous states"
-            hint = "take a tabular one, such as scal-plus"
+            hint = "take a tabular one, such as kl-scal-plus"
         raise UnknownAgentError(problem, name=name, found=name, hint=hint)
     if name not in AGENTS:
         raise _unknown(name, AGENTS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich import box
@@ -87,11 +87,7 @@ def _facts(found: LearnedRun) -> Table:
     grid.add_row("speed", f"{run.horizon / busy / 1e6:.3g} million steps per second, {planning}")
     if found.factory.among_points:
         bins = sorted(set(agent.partition.bins))
-        groups = None if agent.current is None else agent.current.groups
-        merged = (
-            "" if groups is None else f"; planned with {np.unique(groups).size:,} pairs of a wider cell and an action"
-        )
-        grid.add_row("cells", f"{agent.n_states:,}, {' or '.join(map(str, bins))} per axis{merged}")
+        grid.add_row("cells", f"{agent.n_states:,}, {' or '.join(map(str, bins))} per axis{_joined_cells(agent)}")
     if found.factory.span_is_oracle:
         c = numbers.digits(float(agent.settings()["span"]))
         grid.add_row("span", f"{c}: an oracle, taken from the model itself")
@@ -118,6 +114,17 @@ def _smoothness(found: LearnedRun, grid: Table) -> None:
             grid.add_row("smoothness", Text(f"L = {told:g} is refuted: {bound}", style="yellow"))
     else:
         grid.add_row("smoothness", f"{bound}{'' if told is None else f'; the agent was told {told:g}'}")
+
+
+def _joined_cells(agent: Any) -> str:
+    """With how many pairs of a cell and an action the last plan was made, if the agent can join cells."""
+    groups = None if agent.current is None else agent.current.groups
+    if groups is None:
+        return ""
+    planned = np.unique(groups).size
+    if planned == groups.size:
+        return "; planned with each by itself"
+    return f"; joined for planning: {planned:,} pairs of a cell and an action instead of {groups.size:,}"
 
 
 def _optimum(found: LearnedRun, grid: Table) -> None:

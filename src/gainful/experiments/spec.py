@@ -431,6 +431,9 @@ def _validated(
             if kind == "extra_forbidden":
                 keys = known or [f.alias or key for key, f in model.model_fields.items()]
                 message = f"there is no such key here; {suggestion(str(path[-1]), keys)}"
+                if "parameters" in keys:
+                    then = " Parameters" if message.endswith("?") else "; parameters"
+                    message += f"{then} go into parameters = {{ {path[-1]} = ... }}"
             elif kind == "missing":
                 message = _HOW_TO_WRITE[str(path[-1])]
                 path = path[:-1]
