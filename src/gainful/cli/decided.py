@@ -9,7 +9,7 @@ from gainful.cli import console
 if TYPE_CHECKING:
     from gainful.experiments.sequential_comparison import SequentialComparison
 
-NARROW = 110
+NARROW_TERMINAL = 110
 """Columns of a terminal below which a table has its environments as lines."""
 MOST_NAMED = 3
 """Environments that the line of a look names, at most."""
@@ -26,7 +26,7 @@ def decisions(comparison: dict[str, Any]) -> list[Any]:
 
     from gainful.experiments.decision_words import decision_sentence, standings
 
-    narrow = Console().is_terminal and Console().width < NARROW
+    narrow = Console().is_terminal and Console().width < NARROW_TERMINAL
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for head in (*(() if narrow else ("environment",)), "agent", "seeds", "better than", "undecided against"):
         grid.add_column(head, justify="right" if head == "seeds" else "left", overflow="fold")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gainful.cli import completion, console, failures, numbers, options
-from gainful.cli.decided import NARROW, decisions, look_words
+from gainful.cli.decided import NARROW_TERMINAL, decisions, look_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -230,7 +230,7 @@ def summary_table(table: pd.DataFrame) -> Any:
 
     from gainful.simulation.run import MEASURE_NAMES
 
-    narrow = Console().is_terminal and Console().width < NARROW
+    narrow = Console().is_terminal and Console().width < NARROW_TERMINAL
     rows = table.to_dict("records")
     measures = _measures(rows)
     one = len(set(measures.values())) == 1
