@@ -1,4 +1,4 @@
-"""What every agent of the field loses on thirteen problems: docs/field.md.
+"""What every agent of the field loses on thirteen problems.
 
     python benchmarks/field.py [PROBLEM ...] [--jobs N] [--seeds N] [--agents LABEL,LABEL] [--quick] [--record]
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numba
 import pytest
 from numba.core import caching, event
 
@@ -68,8 +69,9 @@ def ctrl_c_interrupts() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("ctrl_c_interrupts")
-def test_ctrl_c_while_a_kernel_is_compiled_is_not_lost() -> None:
+def test_ctrl_c_while_a_kernel_is_compiled_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LLVM's callbacks into Python swallow it if it is delivered there."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))  # where no earlier test run left it compiled
 
     def interrupted(x: float) -> float:
         return x + 1.0
