@@ -434,10 +434,9 @@ def test_agents_on_points_have_names_of_their_own() -> None:
         continuous_class("cscal-plus")
 
 
-@pytest.mark.parametrize(
-    "name", ["lqg", *(pytest.param(n, marks=pytest.mark.slow) for n in ("replacement", "continuous-inventory"))]
-)
-@pytest.mark.parametrize("bins", [10, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["lqg", "replacement", "continuous-inventory"])
+@pytest.mark.parametrize("bins", [10, 40])
 def test_every_plan_is_optimistic_with_the_theorems_constants(name: str, bins: int) -> None:
     """Lemma optimism.cont, on one run: max (T_c v_k - v_k) ≥ g*, up to the oracle's error."""
     env = gf.environments.make_continuous(name)

@@ -288,7 +288,8 @@ def audited_while_refined(agent: Any, truth: CellsTruth) -> RunAudit:
     return found
 
 
-@pytest.mark.parametrize("name", [pytest.param("lqg", marks=pytest.mark.slow), "replacement"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["lqg", "replacement"])
 def test_cells_refined_in_life_are_audited(name: str) -> None:
     truth = truth_for(name)
     found = audited_while_refined(learner(truth.environment, None), truth)

@@ -109,8 +109,7 @@ class PMEVIDT(PlanningAgent):
     --------
     >>> import gainful as gf
     >>> agent = gf.PMEVIDT(n_states=2, n_actions=2, horizon=1000, span=2.0)
-    >>> agent.observe(0, agent.act(0), 0.5, 1)
-    >>> agent.differences().tolist()
+    >>> agent.differences().tolist()  # between the states, before anything was observed
     [[0.0, 2.0], [2.0, 0.0]]
     """
 
