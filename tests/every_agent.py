@@ -9,7 +9,7 @@ import pytest
 
 from gainful.agents import registry
 
-IN_TEST_ALL = ("imed-rl", "ucrl3", "balanced-kl-scal-plus", "pmevi-dt", "optimistic-q")
+IN_TEST_ALL = ("imed-rl", "ucrl3", "balanced-kl-scal-plus", "pmevi-dt", "optimistic-q", "epsilon-greedy-q")
 """Agents whose kernels take seconds to compile, or that plan by the kernels of another agent."""
 
 

@@ -82,7 +82,7 @@ class Judge:
     "bonus", ["appendix", *(pytest.param(b, marks=pytest.mark.slow) for b in ("main text", "sharp", "authors"))]
 )
 @pytest.mark.parametrize("scale", [0.1, *(pytest.param(scale, marks=pytest.mark.slow) for scale in (1.0, 0.01))])
-@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("problem", [pytest.param(p, marks=pytest.mark.slow if p == "taxi" else ()) for p in PROBLEMS])
 def test_every_local_plan_is_confirmed_by_a_full_sweep(problem: str, scale: float, bonus: Any) -> None:
     build, span = PROBLEMS[problem]
     mdp = build()

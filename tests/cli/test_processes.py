@@ -25,6 +25,7 @@ def gainful(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
+@pytest.mark.slow
 def test_a_second_run_is_quick_and_says_nothing_on_stderr() -> None:
     gainful("solve", "riverswim")  # compiles, unless cached
     second = gainful("solve", "riverswim", "--json")
@@ -42,6 +43,7 @@ def test_the_installed_command() -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, f"{expected}\n", "")
 
 
+@pytest.mark.slow
 def test_bad_input_as_a_process(tmp_path: Path) -> None:
     table = tmp_path / "off.csv"
     table.write_text("state,action,next_state,probability,reward\na,x,a,0.9,1\n")

@@ -133,6 +133,7 @@ def test_a_table_is_identified_by_its_content(tmp_path: Path) -> None:
         made(spec, run)
 
 
+@pytest.mark.slow
 def test_a_saved_mdp_and_rates_are_tables_too(tmp_path: Path) -> None:
     gf.environments.riverswim(3).save(tmp_path / "river.mdp")
     rates = "state,action,next_state,rate,reward\na,x,b,1.0,1.0\nb,x,a,2.0,0.0\n"

@@ -166,6 +166,7 @@ def test_the_first_failure_stops_where_asked(tmp_path: Path) -> None:
     assert outcome.finished == 0
 
 
+@pytest.mark.slow
 def test_a_run_that_takes_too_long_is_left_out(tmp_path: Path) -> None:
     spec = written(tmp_path, LONG.replace("seeds = 3", "seeds = 1"))
     outcome = run_experiment(spec, tmp_path / "out", jobs=1, timeout=0.1)

@@ -125,6 +125,7 @@ def test_an_agent_that_cannot_be_planned_for_leaves_nothing(tmp_path: Path) -> N
         assert not (tmp_path / "agents" / "pump").exists()
 
 
+@pytest.mark.slow
 def test_what_the_service_makes_is_for_its_owner_only(tmp_path: Path) -> None:
     folder = tmp_path / "service"
     with served(folder) as running:

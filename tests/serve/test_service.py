@@ -271,6 +271,7 @@ def test_a_signal_ends_it_gracefully(tmp_path: Path) -> None:
         assert (running.journal("pump") / f"snapshot-{frame.sequence.max()}.npz").exists()
 
 
+@pytest.mark.slow
 def test_a_second_service_on_the_folder_is_refused(service: Running) -> None:
     command = [sys.executable, "-m", "gainful", "serve", str(service.folder), "--port", "0"]
     second = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -295,6 +296,7 @@ def test_misuse_is_told(options: list[str], words: str, tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -317,6 +319,7 @@ def test_the_description_and_the_docs_are_served(service: Running) -> None:
         assert word not in page.text
 
 
+@pytest.mark.slow
 def test_an_agent_put_there_by_hand_is_served_to_the_admin_key(tmp_path: Path) -> None:
     open_agent(tmp_path / "agents" / "agents" / "pump" / "journal", CONFIG).close()
     (tmp_path / "agents" / "agents" / "Not An Id").mkdir()

@@ -116,7 +116,8 @@ KINDS: dict[str, Callable[[ContinuousEnvironment], Any]] = {
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(k, marks=pytest.mark.slow if k == "learning at every step" else ()) for k in KINDS]
+    "kind",
+    [pytest.param(k, marks=pytest.mark.slow if k in ("learning at every step", "optimistic") else ()) for k in KINDS],
 )
 def test_every_kind_of_agent_runs_as_if_stepped(kind: str) -> None:
     # wide steps in a box that is not the unit cube: states of all kinds are met soon
