@@ -11,23 +11,24 @@ import pandas as pd
 import pytest
 
 import gainful as gf
+from gainful.agents import registry
 from gainful.cli.run import summary_table
-from gainful.experiments.log_slopes import MOST_PAIRS, constant_of, log_slope, with_log_slopes
+from gainful.experiments.log_slopes import ANY_JOINT_LAW, MOST_PAIRS, constant_of, log_slope, with_log_slopes
 
 STEPS = np.array([1, 10, 100, 1000, 2000, 5000, 10_000])
 
 
-def stored(name: str, parameters: dict[str, Any], slope: float) -> pd.DataFrame:
+def stored(name: str, parameters: dict[str, Any], slope: float, agent: str = "psrl") -> pd.DataFrame:
     """Two runs whose expected regret is slope·ln t, and a little more for one of them."""
-    text = json.dumps({"names": [name, "psrl"], "environment": parameters, "agent": {}})
+    text = json.dumps({"names": [name, agent], "environment": parameters, "agent": {}})
     runs = [
         pd.DataFrame(
             {
                 "environment": f"the {name}",
-                "agent": "an agent",
+                "agent": f"the {agent}",
                 "parameters": text,
                 "seed": seed,
-                "run_id": f"{name}/{seed}",
+                "run_id": f"{name}/{agent}/{seed}",
                 "step": STEPS,
                 **dict.fromkeys(("expected_regret", "pseudo_regret", "regret"), seed + slope * np.log(STEPS)),
                 "planning_seconds": 1.0,
@@ -69,3 +70,20 @@ def test_the_table_of_a_sweep_has_the_ratio_where_it_is_known() -> None:
     heads = [column.header for column in summary_table(table).columns]
     assert "slope/C" in heads
     assert "slope/C" not in [c.header for c in summary_table(table[table["environment"] == "the riverswim"]).columns]
+
+
+def test_the_constant_is_that_of_what_the_agent_takes_for_unknown() -> None:
+    river: Any = {"n_states": 3}
+    joint, product = (constant_of("riverswim-ergodic", river, "joint"), constant_of("riverswim-ergodic", river))
+    assert joint is not None
+    assert product is not None
+    assert joint > product > 0.0
+    frame = pd.concat([stored("riverswim-ergodic", river, joint, agent) for agent in ("imed-rl", "psrl")])
+    table = with_log_slopes(gf.summary(frame, resamples=10), frame).set_index("agent")
+    assert table["slope_class"].to_dict() == {"the imed-rl": "joint", "the psrl": "product"}
+    assert table.loc["the imed-rl", "slope_ratio"] == pytest.approx(1.0, rel=1e-12, abs=0)
+    assert table.loc["the psrl", "slope_ratio"] == pytest.approx(joint / product, rel=1e-12, abs=0)
+
+
+def test_every_agent_of_the_table_is_one() -> None:
+    assert set(registry.names()) > ANY_JOINT_LAW

@@ -219,7 +219,7 @@ def test_every_agent_can_be_shown(name: str, tmp_path: Path) -> None:
         encode(episodes(agent, 5))
         assert sum(map(sum, found["tables"]["visits"])) == found["observations"] == 20
         assert (found["regret_bound"]["value"] is not None) == (
-            name in ("scal-plus", "c-scal-plus", "kl-scal-plus", "c-kl-scal-plus")
+            name in ("scal-plus", "c-scal-plus", "kl-scal-plus", "c-kl-scal-plus", "pmevi-dt")
         )
         assert found["regret_bound"]["reason"]
 

@@ -9,16 +9,42 @@ import numpy as np
 import pytest
 
 import gainful as gf
+from gainful.errors import InvalidArgumentError
 
 
-@pytest.mark.parametrize(("n", "diameter"), [(6, 14.72), (12, 34.72), (20, 61.39), (100, 328.06)])
+@pytest.mark.parametrize(
+    ("n", "diameter"), [(6, 14.72), (12, 34.72), (20, 61.39), (40, 128.06), (70, 228.06), (100, 328.06)]
+)
 def test_riverswim_has_the_published_diameter_local_diameter_and_support(n: int, diameter: float) -> None:
-    """Bourel, Maillard & Talebi 2020, tables 1 and 2."""
+    """Bourel, Maillard & Talebi 2020, tables 1 and 2; they print 6.67 for S = 6, too, which is 6.661."""
     found = gf.hardness(gf.environments.riverswim(n))
     assert found.diameter == pytest.approx(diameter, rel=0, abs=0.005)
-    assert found.local_diameter == pytest.approx(6.67, rel=0, abs=0.01)
+    assert found.local_diameter == pytest.approx(6.661 if n == 6 else 6.67, rel=0, abs=0.0005 if n == 6 else 0.005)
     assert found.support == pytest.approx(1.40, rel=0, abs=0.005)
     assert (found.ergodic, found.slope) == (False, None)
+
+
+def test_riverswim_has_the_published_size_of_the_regret_of_ucrl3() -> None:
+    """R(UCRL3) = 30.0 for S = 6 in the same tables: sqrt(Σ max{D_s²·L_sa, 1}) + D; without the maximum it is 29.8."""
+    river = gf.environments.riverswim(6)
+    times = gf.hitting_times(river)
+    each = gf.theory.local_diameters(river, times)[:, None] ** 2 * gf.theory.effective_supports(river)
+    found = float(np.sqrt(np.maximum(each, 1.0).sum()) + times.max())
+    assert found == pytest.approx(30.0, rel=0, abs=0.05)
+    assert float(np.sqrt(each.sum()) + times.max()) < 29.95
+
+
+def test_the_terms_of_ucrl3_are_those_of_its_theorem() -> None:
+    river, T, delta = gf.environments.riverswim(6), 1e7, 0.01
+    times, r_max = gf.hitting_times(river), 1.0
+    each = gf.theory.local_diameters(river, times)[:, None] ** 2 * gf.theory.effective_supports(river)
+    D, root = times.max(), math.sqrt(T * math.log(6 * 36 * 2 * math.sqrt(T + 1) / delta))
+    first = r_max * (5 * math.sqrt(each.sum()) + 10 * math.sqrt(12) + 2 * D) * root
+    found = gf.theory.ucrl3_regret_terms(T, river, delta=delta)
+    assert found.total - found.supports == pytest.approx(first, rel=1e-12, abs=0)
+    assert found.supports == pytest.approx(30 * D * 3 * 12 ** (2 / 3) * T ** (1 / 3), rel=1e-12, abs=0)
+    with pytest.raises(InvalidArgumentError, match="cannot be reached"):
+        gf.theory.ucrl3_regret_terms(T, gf.environments.weakly_communicating_toy())
 
 
 def test_gaps_span_and_variance_are_those_of_the_definition() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gainful as gf
+from gainful.agents import registry
 from gainful.errors import InvalidArgumentError
 
 
@@ -208,6 +209,48 @@ def test_the_bound_of_c_kl_scal_plus_is_theorem_13() -> None:
     ],
 )
 def test_what_the_bounds_of_other_agents_need_is_named(options: dict[str, Any], name: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        gf.theory.regret_bound(1e6, 6, 2, **options)
+    assert caught.value.name == name
+
+
+@pytest.mark.parametrize("agent", [*registry.names(), *registry.continuous_names()])
+def test_every_agent_has_a_bound_or_a_reason_and_a_place_to_look(agent: str) -> None:
+    given = {"span": 2.0, "diameter": 9.0, "lipschitz": 1.0, "holder": 1.0, "bins": 6}
+    needs = ("lipschitz", "holder", "bins", "span") if agent.startswith("c-") else ("span", "diameter")
+    told: Any = {name: given[name] for name in needs}
+    why = gf.theory.why_no_bound(agent)
+    if not why:
+        assert math.isfinite(gf.theory.regret_bound(1e6, 6, 2, agent=agent, **told))
+        return
+    with pytest.raises(InvalidArgumentError) as caught:
+        gf.theory.regret_bound(1e6, 6, 2, agent=agent, **told)
+    assert caught.value.name == "agent"
+    assert agent in caught.value.problem
+    assert caught.value.hint.removeprefix("see ") in why
+
+
+def test_the_bounds_of_agents_that_share_a_proof() -> None:
+    bound = gf.theory.regret_bound
+    told: Any = {"span": 3.0, "support": 3, "delta": 0.1}
+    assert bound(1e7, 6, 2, agent="pmevi-dt", **told) == bound(1e7, 6, 2, agent="kl-scal-plus", **told)
+    smooth: Any = {"span": 3.0, "lipschitz": 1.0, "holder": 0.5, "bins": 6}
+    assert bound(1e7, 6, 2, agent="c-scal-plus", **smooth) == bound(1e7, 6, 2, **smooth)
+    ucrl2 = bound(1e7, 6, 2, agent="ucrl2", diameter=14.72, reward_max=2.0)
+    assert ucrl2 == pytest.approx(34 * 2 * 14.72 * 6 * math.sqrt(2e7 * math.log(1e7 / 0.05)), rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"agent": "pmevi-dt"}, "span"),
+        ({"agent": "pmevi-dt", "span": 1.0, "base": "ucrl2b"}, "base"),
+        ({"agent": "c-scal-plus", "span": 1.0}, "lipschitz"),
+        ({"agent": "ucrl2", "diameter": 9.0, "episodes": "vanishing"}, "episodes"),
+        ({"agent": "ucrl4", "span": 1.0}, "agent"),
+    ],
+)
+def test_a_bound_names_what_it_lacks(options: dict[str, Any], name: str) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         gf.theory.regret_bound(1e6, 6, 2, **options)
     assert caught.value.name == name

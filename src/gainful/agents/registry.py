@@ -114,6 +114,16 @@ def class_named(name: str) -> type[Any] | None:
     return None
 
 
+def registered_name(class_name: str) -> str | None:
+    """The name of the class on a command line: 'scal-plus' for 'SCALPlus'; None for a class of somebody else.
+
+    >>> registered_name("SCALPlus"), registered_name("MyAgent")
+    ('scal-plus', None)
+    """
+    homes = {**AGENTS, **PARTITIONED}
+    return next((name for name, (_, found) in homes.items() if found == class_name), None)
+
+
 def _loaded(home: tuple[str, str]) -> Any:
     module, attribute = home
     return getattr(importlib.import_module(module), attribute)

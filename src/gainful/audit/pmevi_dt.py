@@ -261,7 +261,9 @@ class PMEVIAuditor(EpisodeAuditor):
         found = self.kept("set-formula", "bias-formula", "span", "certificate", "precision", "greedy")
         found |= self.episodes()
         about_truth = ("bias-differences", "mitigation", "optimism")
-        found["regret-bound"] = without_theorem("the constants of its bound are not computed")
+        found["regret-bound"] = without_theorem(
+            "its bound is not audited: gf.theory.regret_bound computes it for KL-SCAL+'s sets"
+        )
         if truth is None:
             return found | {name: not_applicable(ON_CELLS_NO_BIAS) for name in about_truth}
         found |= self.kept(*about_truth)

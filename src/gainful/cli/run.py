@@ -166,6 +166,7 @@ def _report(outcome: ExperimentOutcome, as_json: bool, comparison: dict[str, Any
         console.write([json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False), "\n"])
     elif table is not None:
         console.show(summary_table(table), *([] if comparison is None else decisions(comparison)))
+        _tell_constants(table)
     _print_failures(list(outcome.failures))
     made = f"{outcome.ran:,} of them made by this call in {duration(outcome.seconds)}" if outcome.ran else "none new"
     _note(f"{outcome.finished:,} of {outcome.planned:,} runs are stored in {outcome.folder}, {made}")
@@ -180,6 +181,20 @@ def _report(outcome: ExperimentOutcome, as_json: bool, comparison: dict[str, Any
         _note("Next: repeat the command to make the missing runs")
 
 
+def _tell_constants(table: pd.DataFrame) -> None:
+    """Say which C the column slope/C divides by, if it is there."""
+    for name, rows in table.groupby("environment", observed=True, sort=False):
+        known = {row["slope_class"]: row["asymptotic_slope"] for row in rows.to_dict("records") if row["slope_class"]}
+        if known:
+            words = [f"{known[which]:.4g} {SLOPE_CLASSES[which]}" for which in SLOPE_CLASSES if which in known]
+            _note(f"C of {name}: {', '.join(words)} (docs/experiments.md)")
+
+
+SLOPE_CLASSES = {
+    "joint": "for any joint law of reward and next state",
+    "product": "for independent laws of both (PSRL, and agents that do not say)",
+}
+"""What the least slope of regret is computed for."""
 TRANSIENT_FAILURES = ("WorkerLost", "KilledWorker", "TimeoutError", "MemoryError")
 """Kinds of failures that may not occur again in another call."""
 

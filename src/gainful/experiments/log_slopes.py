@@ -15,15 +15,46 @@ from gainful.errors import GainfulError
 from gainful.experiments.aggregates import curves
 from gainful.experiments.foreign_names import is_foreign_environment, on_points
 from gainful.experiments.run_statistics import last_decades_window
-from gainful.theory.asymptotic import asymptotic_slope
+from gainful.theory.asymptotic import Unknown, asymptotic_slope
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MOST_PAIRS = 500
 """States times actions up to which the constant is computed: a few seconds."""
-SLOPE_COLUMNS = ("log_slope", "asymptotic_slope", "slope_ratio")
-"""Regret per unit of ln T over the last decade, the constant C, and the first over the second."""
+SLOPE_COLUMNS = ("log_slope", "asymptotic_slope", "slope_ratio", "slope_class")
+"""Regret per unit of ln T over the last decade, the constant C, the first over the second, and which C it is."""
+ANY_JOINT_LAW = frozenset(
+    (
+        *("scal-plus", "kl-scal-plus", "balanced-kl-scal-plus", "scal", "tucrl", "kl-ucrl", "ucrl2", "ucrl2b", "ucrl3"),
+        *("pmevi-dt", "imed-rl", "optimistic-q", "mbie-eb", "ucbvi", "count-bonus"),
+    )
+)
+"""Agents that do not take rewards and next states for independent: intervals, bonuses or an index for any joint law."""
+
+
+def model_class(agent: str) -> Unknown:
+    """What an agent takes for unknown, which says what the least slope of its regret is.
+
+    "joint": reward and next state of a pair may depend on each other. An agent that is consistent in all such models
+    has to rule out more of them, and its C is larger. "product": a posterior of rewards and one of next states, as in
+    PSRL; also for agents about which nothing is known, because this C is the smaller one.
+
+    Parameters
+    ----------
+    agent : str
+        The name of the agent.
+
+    Returns
+    -------
+    {"joint", "product"}
+
+    Examples
+    --------
+    >>> model_class("imed-rl"), model_class("psrl"), model_class("my_module:Agent")
+    ('joint', 'product', 'product')
+    """
+    return "joint" if agent in ANY_JOINT_LAW else "product"
 
 
 def log_slope(steps: ArrayLike, regret: ArrayLike) -> float:
@@ -56,7 +87,7 @@ def log_slope(steps: ArrayLike, regret: ArrayLike) -> float:
     return float(x @ y[inside] / (x @ x))
 
 
-def constant_of(name: str, parameters: dict[str, Any]) -> float | None:
+def constant_of(name: str, parameters: dict[str, Any], unknown: Unknown = "product") -> float | None:
     """The constant of Burnetas and Katehakis of an environment of gainful's own, by name.
 
     Parameters
@@ -65,11 +96,14 @@ def constant_of(name: str, parameters: dict[str, Any]) -> float | None:
         The name of the environment.
     parameters : dict
         Its parameters.
+    unknown : {"transitions", "product", "joint"}
+        What the learner does not know, as for `gf.theory.asymptotic_slope`. Where the reward depends on the next state,
+        "product" is "joint".
 
     Returns
     -------
     float or None
-        `gf.theory.asymptotic_slope`, for independent laws of reward and next state unless the reward depends on it.
+        `gf.theory.asymptotic_slope`.
         None if the process is not ergodic, has states that are points, has more than 500 pairs, does not come with
         gainful, or all actions are optimal.
 
@@ -80,23 +114,26 @@ def constant_of(name: str, parameters: dict[str, Any]) -> float | None:
     """
     if is_foreign_environment(name) or on_points(name, parameters):
         return None
-    return _constant(name, json.dumps(parameters, sort_keys=True))
+    return _constant(name, json.dumps(parameters, sort_keys=True), unknown)
 
 
 @functools.lru_cache(maxsize=64)
-def _constant(name: str, parameters: str) -> float | None:
+def _constant(name: str, parameters: str, unknown: Unknown) -> float | None:
     try:
         mdp = registry.make(name, **json.loads(parameters))
         if mdp.n_states * mdp.n_actions > MOST_PAIRS:
             return None
-        found = asymptotic_slope(mdp, unknown="product" if mdp.entry_rewards is None else "joint").slope
+        alike = unknown == "product" and mdp.entry_rewards is not None
+        found = asymptotic_slope(mdp, unknown="joint" if alike else unknown).slope
     except (GainfulError, ImportError, TypeError):
         return None  # not ergodic, or it cannot be made or solved
     return found if found > 0.0 else None
 
 
-def slope_columns(steps: ArrayLike, regret: ArrayLike, constant: float | None) -> dict[str, float]:
-    """Give the three numbers of one curve.
+def slope_columns(
+    steps: ArrayLike, regret: ArrayLike, constant: float | None, unknown: Unknown = "product"
+) -> dict[str, Any]:
+    """Give the numbers of one curve.
 
     Parameters
     ----------
@@ -104,11 +141,13 @@ def slope_columns(steps: ArrayLike, regret: ArrayLike, constant: float | None) -
         As for `log_slope`.
     constant : float or None
         C; None if it is unknown.
+    unknown : {"transitions", "product", "joint"}
+        Which C it is.
 
     Returns
     -------
     dict
-        log_slope, asymptotic_slope and slope_ratio; NaN if unknown.
+        log_slope, asymptotic_slope and slope_ratio, NaN if unknown; and slope_class, which C it is, "" if unknown.
 
     Examples
     --------
@@ -116,11 +155,12 @@ def slope_columns(steps: ArrayLike, regret: ArrayLike, constant: float | None) -
     0.5
     """
     slope, C = log_slope(steps, regret), math.nan if constant is None else constant
-    return {"log_slope": slope, "asymptotic_slope": C, "slope_ratio": slope / C}
+    known = "" if constant is None else unknown
+    return {"log_slope": slope, "asymptotic_slope": C, "slope_ratio": slope / C, "slope_class": known}
 
 
 def with_log_slopes(table: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
-    """Add the columns log_slope, asymptotic_slope and slope_ratio to a summary of stored runs.
+    """Add the columns log_slope, asymptotic_slope, slope_ratio and slope_class to a summary of stored runs.
 
     Parameters
     ----------
@@ -135,12 +175,14 @@ def with_log_slopes(table: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
         The same rows.
     """
     by_group = dict(tuple(curves(frame, "expected_regret").groupby(["environment", "agent"], observed=True)))
-    made = frame.drop_duplicates("environment").set_index("environment")["parameters"]
+    made = frame.drop_duplicates(["environment", "agent"]).set_index(["environment", "agent"])["parameters"]
     rows = []
     for key in zip(table["environment"], table["agent"], strict=True):
-        stored = json.loads(made[key[0]])
+        stored = json.loads(made[key])
+        unknown = model_class(stored["names"][1])
         curve = by_group.get(key)
         steps: Any = () if curve is None else curve["step"]
         mean: Any = () if curve is None else curve["mean"]
-        rows.append(slope_columns(steps, mean, constant_of(stored["names"][0], stored["environment"])))
+        constant = constant_of(stored["names"][0], stored["environment"], unknown)
+        rows.append(slope_columns(steps, mean, constant, unknown))
     return table.assign(**{name: [row[name] for row in rows] for name in SLOPE_COLUMNS})

@@ -22,7 +22,7 @@ from gainful.experiments.aggregates import curves, summary
 from gainful.experiments.auditing import read_audits
 from gainful.experiments.execution import evenly_in_log
 from gainful.experiments.foreign_names import on_points
-from gainful.experiments.log_slopes import constant_of, slope_columns
+from gainful.experiments.log_slopes import constant_of, model_class, slope_columns
 from gainful.experiments.store import Store
 from gainful.experiments.until_decided import stored_comparison
 from gainful.experiments.wire_format import unpack
@@ -89,7 +89,7 @@ def collect(folder: str | Path) -> Report:
             first = runs[0].row
             if environment not in environments:
                 environments[environment] = _environment(environment, first)
-            found[environment, agent] = _group(environment, agent, runs, budget, environments[environment].constant)
+            found[environment, agent] = _group(environment, agent, runs, budget)
             for run in runs:
                 facts.add(run.row)
         agents = list(dict.fromkeys(agent for _, agent in labels.values()))
@@ -225,7 +225,6 @@ def _environment(label: str, row: dict[str, Any]) -> Environment:
         [],
         drawing,
         reason,
-        constant_of(row["environment"], parameters),
     )
 
 
@@ -270,11 +269,11 @@ def _notes(text: str) -> str:
 # ---------------------------------------------------------------------- groups
 
 
-def _group(environment: str, agent: str, runs: list[_Run], budget: int, constant: float | None) -> Group:
+def _group(environment: str, agent: str, runs: list[_Run], budget: int) -> Group:
     frame = _frame(environment, agent, runs)
     row: dict[str, Any] = {str(name): plain_value(value) for name, value in summary(frame).iloc[0].items()}
     reward = curves(frame, "reward")
-    row |= _extra(runs, reward) | _slopes(frame, constant)
+    row |= _extra(runs, reward) | _slopes(frame, runs[0].row)
     shown = [name for name in REGRETS if row[f"{name}_mean"] is not None]
     if any(run.row["gain"] is None for run in runs):
         shown = []
@@ -293,10 +292,11 @@ def _group(environment: str, agent: str, runs: list[_Run], budget: int, constant
     )
 
 
-def _slopes(frame: pd.DataFrame, constant: float | None) -> dict[str, Any]:
-    """How fast expected regret grows over ln T, beside the constant C of an ergodic environment."""
-    table = curves(frame, "expected_regret")
-    found = slope_columns(table["step"], table["mean"], constant)
+def _slopes(frame: pd.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
+    """How fast expected regret grows over ln T, beside the constant C of an ergodic environment for this agent."""
+    table, unknown = curves(frame, "expected_regret"), model_class(row["agent"])
+    constant = constant_of(row["environment"], json.loads(row["environment_parameters"]), unknown)
+    found = slope_columns(table["step"], table["mean"], constant, unknown)
     return {name: plain_value(value) for name, value in found.items()}
 
 

@@ -79,8 +79,6 @@ class Environment:
     drawing: Drawing | None = None
     no_drawing: str = ""
     """Why there is no drawing."""
-    constant: float | None = None
-    """C, the least slope of regret over ln T in the end; None if it is not ergodic, or too large to compute it."""
 
     @property
     def measure(self) -> str:

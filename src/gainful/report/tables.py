@@ -19,6 +19,11 @@ ABOUT = {
     "regret": "T·g* minus the rewards received",
 }
 """What the measures of regret are."""
+CONSTANTS = {
+    "joint": "for agents that allow any joint law of reward and next state",
+    "product": "for agents that take reward and next state for independent, and all others,",
+}
+"""Whose C it is."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ def headline(environment: Environment) -> list[Column]:
             exponents,
         ),
         _interval("95 % interval", "confidence interval of the growth exponent", rows, "growth", exponents),
-        *_slope(environment, rows),
+        *_slope(rows),
         _numbers("Planning", "share of CPU time spent planning", rows, "planning_share", shares),
         _numbers("Episodes", "mean over runs", rows, "episodes", amounts),
         _words("Guarantee", "whether a theorem applies with these constants", rows, "guarantee", mark),
@@ -76,13 +81,15 @@ def headline(environment: Environment) -> list[Column]:
     return columns
 
 
-def _slope(environment: Environment, rows: list[dict[str, Any]]) -> list[Column]:
+def _slope(rows: list[dict[str, Any]]) -> list[Column]:
     """How the slope of regret over ln T compares with the least possible in the end; nothing if that is unknown."""
-    if environment.constant is None:
+    constants = {row["slope_class"]: row["asymptotic_slope"] for row in rows if row["slope_class"]}
+    if not constants:
         return []
+    several = [f"{CONSTANTS[which]} {constants[which]:.4g}" for which in sorted(constants)]
     about = (
-        f"slope of expected regret over ln T in the last decade, divided by C = {environment.constant:.4g}, below "
-        "which no consistent learner stays in the end (Burnetas & Katehakis 1997); it is no bound at any T"
+        "slope of expected regret over ln T in the last decade, divided by C, below which no consistent learner stays "
+        f"in the end (Burnetas & Katehakis 1997): {'; '.join(several)}; it is no bound at any T"
     )
     return [_numbers("Slope/C", about, rows, "slope_ratio", exponents)]
 

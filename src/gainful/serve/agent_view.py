@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.agents.labels import AgentLabels
+from gainful.agents.registry import registered_name
 from gainful.errors import GainfulError
 from gainful.live import DurableAgent
 from gainful.serve.alerts import alerts
+from gainful.theory.known_bounds import why_no_bound
 from gainful.theory.regret import regret_bound
 
 BOUNDED = {
@@ -19,9 +21,10 @@ BOUNDED = {
     "CSCALPlus": "scal-plus",
     "KLSCALPlus": "kl-scal-plus",
     "CKLSCALPlus": "c-kl-scal-plus",
+    "PMEVIDT": "pmevi-dt",
 }
 """Agents that have an explicit bound, and what `theory.regret_bound` calls it."""
-FAILING_EVENTS = {"SCALPlus": 1, "CSCALPlus": 1, "KLSCALPlus": 3, "CKLSCALPlus": 3}
+FAILING_EVENTS = {"SCALPlus": 1, "CSCALPlus": 1, "KLSCALPlus": 3, "CKLSCALPlus": 3, "PMEVIDT": 4}
 """The number of events, each of probability δ at most, in which their bounds may fail; 3 with the sharp bonus."""
 
 
@@ -139,14 +142,14 @@ def regret_so_far(agent: DurableAgent, kind: str, settings: dict[str, Any]) -> d
                 "holder": settings["holder"],
                 "bins": _bins_of_coarsest_axis(agent, settings),
             }
-        more |= {name: settings[name] for name in ("mixture", "episodes", "bonus") if name in settings}
+        more |= {name: settings[name] for name in ("mixture", "episodes", "bonus", "base") if name in settings}
         try:
             value = finite_or_none(
                 regret_bound(
                     t,
                     agent.n_states,
                     agent.n_actions,
-                    span=settings["span"],
+                    span=_span(settings, spread),
                     reward_max=spread,
                     delta=settings["delta"],
                     **more,
@@ -164,28 +167,44 @@ def regret_so_far(agent: DurableAgent, kind: str, settings: dict[str, Any]) -> d
     }
 
 
+def _span(settings: dict[str, Any], spread: float) -> float | None:
+    """c; without one PMEVI-DT takes r_max·T^(1/5), T its horizon."""
+    given: float | None = settings["span"]
+    return given if given is not None or "base" not in settings else spread * float(settings["horizon"]) ** 0.2
+
+
 def _failing_events(kind: str, settings: dict[str, Any]) -> int:
     """The number of events in which the bound of this agent may fail."""
-    return 3 if settings.get("bonus") == "sharp" else FAILING_EVENTS[kind]
+    if settings.get("bonus") == "sharp" or settings.get("bias") == "none":
+        return 3
+    return FAILING_EVENTS[kind]
 
 
 def _why_no_bound(agent: DurableAgent, kind: str, settings: dict[str, Any]) -> str:
     """Why the theory gives no regret bound for this agent; empty if it does."""
     if kind not in BOUNDED:
-        return f"no explicit bound is known for {kind}"
+        return f"no explicit bound is known for {kind}{_theory_says(kind)}"
     if not agent.guarantee.holds:
         return agent.guarantee.reason_void
     if settings.get("mixture") == "min-action" and settings.get("bonus") != "appendix":
         return "the min-action mixture has a bound only with the bonus of the appendix"
     if settings.get("bonus") == "bernstein":
         return "the regret of the Bernstein bonus is sketched, and has no explicit bound"
-    if settings["span"] is None:
+    if settings["span"] is None and kind != "PMEVIDT":
         return "without a span the bound needs the diameter, which is unknown"
     if "stage" in settings:
         return "the cells are refined over time; the bound is for fixed cells"
     if agent.t < 1:
         return "nothing has been observed"
     return ""
+
+
+def _theory_says(kind: str) -> str:
+    """Why there is no bound, after a colon; nothing for a class that is not gainful's own."""
+    name = registered_name(kind)
+    if name is None:
+        return ""
+    return f": {why_no_bound(name) or 'it needs the diameter, which is unknown'}"
 
 
 def _bins_of_coarsest_axis(agent: DurableAgent, settings: dict[str, Any]) -> int:

@@ -38,6 +38,8 @@ from gainful.theory.kl_regret import (
     kl_scal_plus_terms,
     value_range,
 )
+from gainful.theory.known_bounds import why_no_bound
+from gainful.theory.local_hardness import effective_supports, local_diameters
 from gainful.theory.pseudo_counts import density_counts, hashed_counts, pseudo_count_bonus
 from gainful.theory.regret import (
     RegretTerms,
@@ -63,6 +65,7 @@ from gainful.theory.sets import (
 from gainful.theory.sharp import bernstein_bonus, sharp_beta, sharp_bonus
 from gainful.theory.sharp_regret import SharpTerms, sharp_terms
 from gainful.theory.ucrl3 import bernoulli_proxy, ucrl3_bounds, ucrl3_level, ucrl3_reward_width, ucrl3_terms
+from gainful.theory.ucrl3_regret import UCRL3Terms, ucrl3_regret_terms
 
 __all__ = [
     "AsymptoticSlope",
@@ -70,6 +73,7 @@ __all__ = [
     "KLScalPlusTerms",
     "RegretTerms",
     "SharpTerms",
+    "UCRL3Terms",
     "asymptotic_slope",
     "authors_bonus",
     "balanced_bases",
@@ -81,6 +85,7 @@ __all__ = [
     "c_kl_scal_plus_radius",
     "c_kl_scal_plus_terms",
     "density_counts",
+    "effective_supports",
     "episodes_bound",
     "hashed_counts",
     "imed_rl_divergence",
@@ -95,6 +100,7 @@ __all__ = [
     "kl_ucrl_reward_width",
     "klmax",
     "klup",
+    "local_diameters",
     "lower_bound",
     "lower_bound_needs",
     "mbie_eb_bonus",
@@ -126,7 +132,9 @@ __all__ = [
     "ucrl2b_width",
     "ucrl3_bounds",
     "ucrl3_level",
+    "ucrl3_regret_terms",
     "ucrl3_reward_width",
     "ucrl3_terms",
     "value_range",
+    "why_no_bound",
 ]

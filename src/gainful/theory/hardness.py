@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 
 from gainful.errors import GainfulError
 from gainful.mdp.ergodicity import is_ergodic
@@ -19,6 +18,7 @@ from gainful.planning.evaluation import chain_of
 from gainful.planning.hitting import hitting_times
 from gainful.planning.optimality_gaps import gaps_at, precise_plan
 from gainful.theory.asymptotic import Unknown, asymptotic_slope
+from gainful.theory.local_hardness import effective_supports, local_diameters
 
 MAX_STATES = 500
 """States up to which quantities that cost S linear systems, or all eigenvalues, are computed."""
@@ -148,8 +148,8 @@ def hardness(mdp: MDP, *, max_states: int = MAX_STATES) -> Hardness:
         inverse_gaps=float(np.sum(1.0 / positive)),
         span=float(np.ptp(h)),
         variance=_largest_variance(mdp, h),
-        support=_largest_support(mdp),
-        local_diameter=None if times is None else _local_diameter(mdp, times),
+        support=float(effective_supports(mdp).max()),
+        local_diameter=None if times is None else float(local_diameters(mdp, times).max()),
         diameter=None if times is None else float(times.max()),
         relaxation=relaxation,
         slope=slope,
@@ -163,23 +163,6 @@ def _largest_variance(mdp: MDP, h: Any) -> float:
     mean = P @ centred
     pairs = mdp.allowed.reshape(-1)
     return float(np.maximum(P @ centred**2 - mean**2, 0.0)[pairs].max())
-
-
-def _largest_support(mdp: MDP) -> float:
-    spread = sp.csr_array(
-        (np.sqrt(mdp.probabilities * (1.0 - mdp.probabilities)), mdp.indices.view(np.int32), mdp.indptr),
-        shape=(mdp.n_states * mdp.n_actions, mdp.n_states),
-    )
-    return float((spread.sum(axis=1) ** 2).max())
-
-
-def _local_diameter(mdp: MDP, times: Any) -> float:
-    """The largest time between two possible next states of one state."""
-    A, largest = mdp.n_actions, 0.0
-    for s in range(mdp.n_states):
-        nexts = np.unique(mdp.indices[mdp.indptr[s * A] : mdp.indptr[(s + 1) * A]])
-        largest = max(largest, float(times[np.ix_(nexts, nexts)].max()))
-    return largest
 
 
 def _relaxation(mdp: MDP, policy: Any) -> float:

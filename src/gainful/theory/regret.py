@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +22,15 @@ from gainful.arguments import choice, real, whole
 from gainful.errors import InvalidArgumentError
 from gainful.theory.bound_terms import BoundTerms
 from gainful.theory.kl_regret import EPISODE_RULES, c_kl_scal_plus_terms, kl_scal_plus_terms, most_episodes
+from gainful.theory.known_bounds import require_bound
 from gainful.theory.sharp_regret import sharp_terms
 
 Floats = NDArray[np.float64]
 
 ROOT_SUM = 1.0 + math.sqrt(2.0)
 """Σ_k ν_k/√N_k⁺ ≤ ROOT_SUM·√N (Jaksch, Ortner & Auer 2010, lemma 19)."""
+UCRL2_BOUND = 34.0
+"""The constant of UCRL2's regret bound (Jaksch, Ortner & Auer 2010, theorem 2)."""
 LOWER = 0.015
 """Jaksch, Ortner & Auer 2010, theorem 5."""
 
@@ -259,26 +263,33 @@ def regret_bound(
     diameter: float | None = None,
     episodes: str = "doubling",
     bonus: str = "appendix",
+    base: str = "kl-scal-plus",
 ) -> float:
     """The explicit regret bound of an agent: the sum of its terms.
 
-    With probability 1-δ (SCAL+ and C-SCAL+ with the paper's bonuses) or 1-3δ (with the sharp bonus, KL-SCAL+ and
-    C-KL-SCAL+) the regret does not exceed it, simultaneously for all T. T·g* bounds the regret of any agent; this bound
-    is smaller only for large T: on RiverSwim-6 with SCAL+ and c = 7, from about 4·10⁷ steps (sharp: 3·10⁶).
+    With probability 1-δ (SCAL+ and C-SCAL+ with the paper's bonuses, UCRL2), 1-3δ (with the sharp bonus, KL-SCAL+ and
+    C-KL-SCAL+) or 1-4δ (PMEVI-DT; 1-3δ with `bias="none"`) the regret does not exceed it, simultaneously for all T.
+    T·g* bounds the regret of any agent; this bound is smaller only for large T: on RiverSwim-6 with SCAL+ and c = 7,
+    from about 4·10⁷ steps (sharp: 3·10⁶). For agents without such a bound the error says why there is none
+    (`why_no_bound`).
 
     Parameters
     ----------
     horizon, n_states, n_actions, span, support, reward_max, delta, mixture, lipschitz, holder, bins
         As for `regret_terms`.
-    agent : {"scal-plus", "kl-scal-plus", "c-kl-scal-plus"}
-        "scal-plus" is also for C-SCAL+. The terms of the others are `kl_scal_plus_terms` and `c_kl_scal_plus_terms`;
-        their regret has mean rewards: Σ (g* - r(s_t,a_t)).
+    agent : {"scal-plus", "c-scal-plus", "kl-scal-plus", "c-kl-scal-plus", "pmevi-dt", "ucrl2"}
+        "scal-plus" with `lipschitz`, `holder` and `bins` is C-SCAL+. The terms of KL-SCAL+ and C-KL-SCAL+ are
+        `kl_scal_plus_terms` and `c_kl_scal_plus_terms`; their regret has mean rewards: Σ (g* - r(s_t,a_t)). PMEVI-DT
+        has those of KL-SCAL+ with its c (docs/pmevi.md). UCRL2 has 34·r_max·D·S·sqrt(A·T·ln(T/δ)), for T > 1
+        (Jaksch, Ortner & Auer 2010, theorem 2).
     diameter : float, optional
-        D, for KL-SCAL+ without a span, or with one.
+        D, for UCRL2, and for KL-SCAL+ without a span, or with one.
     episodes : {"doubling", "vanishing", "vanishing-sqrt"}
         The rule that ends episodes.
     bonus : {"appendix", "main text", "sharp"}
         The bonus of SCAL+ and C-SCAL+. The terms of the sharp one are `sharp_terms`; its regret has mean rewards too.
+    base : {"kl-scal-plus", "ucrl2", "ucrl2b", "kl-ucrl"}
+        The sets of PMEVI-DT; the constants are known for the first only.
 
     Returns
     -------
@@ -288,7 +299,7 @@ def regret_bound(
     Raises
     ------
     InvalidArgumentError
-        For arguments out of range, or that do not belong together.
+        For arguments out of range, or that do not belong together, and for agents without a bound to compute.
 
     Examples
     --------
@@ -300,7 +311,9 @@ def regret_bound(
     >>> [regret_bound(T, 6, 2, span=7.0, support=3, bonus="sharp") < T * g for T in (10**6, 10**7)]
     [False, True]
     """
-    kind = choice("agent", agent, ("scal-plus", "kl-scal-plus", "c-kl-scal-plus"))
+    kind = require_bound(agent, base)
+    if kind == "ucrl2":
+        return _ucrl2_bound(horizon, n_states, n_actions, diameter, reward_max, delta, episodes)
     if kind == "kl-scal-plus":
         return kl_scal_plus_terms(
             horizon,
@@ -315,11 +328,17 @@ def regret_bound(
         ).total
     if span is None:
         raise InvalidArgumentError("span", span, "a number", problem=f"the bound of {kind} needs the span c")
+    if kind == "pmevi-dt":
+        options: dict[str, Any] = {"support": support, "reward_max": reward_max, "delta": delta, "episodes": episodes}
+        return kl_scal_plus_terms(horizon, n_states, n_actions, span=span, **options).total
+    if kind in ("c-scal-plus", "c-kl-scal-plus") and (lipschitz is None or holder is None or bins is None):
+        raise InvalidArgumentError(
+            "lipschitz", (lipschitz, holder, bins), problem=f"the bound of {kind} needs lipschitz, holder and bins"
+        )
     if kind == "c-kl-scal-plus":
-        if lipschitz is None or holder is None or bins is None:
-            raise InvalidArgumentError(
-                "lipschitz", (lipschitz, holder, bins), problem=f"the bound of {kind} needs lipschitz, holder and bins"
-            )
+        assert lipschitz is not None
+        assert holder is not None
+        assert bins is not None
         return c_kl_scal_plus_terms(
             horizon,
             n_states,
@@ -362,6 +381,27 @@ def regret_bound(
         bins=bins,
         episodes=episodes,
     ).total
+
+
+def _ucrl2_bound(
+    horizon: float,
+    n_states: int,
+    n_actions: int,
+    diameter: float | None,
+    reward_max: float,
+    delta: float,
+    episodes: str,
+) -> float:
+    """34·r_max·D·S·sqrt(A·T·ln(T/δ)), proven for doubling episodes."""
+    if diameter is None:
+        raise InvalidArgumentError("agent", "ucrl2", hint="give diameter", problem="the bound of ucrl2 needs D")
+    if choice("episodes", episodes, EPISODE_RULES) != "doubling":
+        raise InvalidArgumentError(
+            "episodes", episodes, "'doubling'", problem="the constant of ucrl2 is for doubling episodes"
+        )
+    T, D, S = real("horizon", horizon, 1.0), real("diameter", diameter, 0.0), whole("n_states", n_states, 1)
+    chance, r_max = real("delta", delta, 0.0, 1.0, low_open=True), real("reward_max", reward_max, 0.0, low_open=True)
+    return UCRL2_BOUND * r_max * D * S * math.sqrt(whole("n_actions", n_actions, 1) * T * math.log(T / chance))
 
 
 def lower_bound_needs(horizon: float, n_states: int, n_actions: int, diameter: float) -> str:
