@@ -151,6 +151,8 @@ class CKLSCALPlus(PartitionedAgent):
             ),
             source="proved in docs/kl_scal_plus.md, theorem 13",
             reason_void=self._reason_void(),
+            span=self.span,
+            smoothness=self.smoothness.constants,
         )
 
     def _reason_void(self) -> str:

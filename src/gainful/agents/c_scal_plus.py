@@ -257,6 +257,8 @@ class CSCALPlus(SmoothAgent):
             assumptions=self.assumptions(),
             source=self.core.source_with_episodes(source),
             reason_void=self._reason_void(),
+            span=self.span,
+            smoothness=self.smoothness.constants,
         )
 
     def _bound(self, alpha: float, d: int) -> str:

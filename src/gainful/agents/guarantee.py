@@ -21,6 +21,13 @@ class Guarantee:
         Where the theorem is published.
     reason_void : str
         Why the bound does not apply to this agent; empty if it does.
+    span : float, optional
+        c, if the theorem assumes that the optimal bias has span at most c, in units of reward.
+    communicating : bool
+        Whether it assumes that every state can be reached from every other.
+    smoothness : tuple of float, optional
+        (L, α), if it assumes that rewards and transitions are Hölder with these constants. What these three say is
+        checked where the environment is known (`gainful.agents.conditions`).
 
     Examples
     --------
@@ -35,6 +42,9 @@ class Guarantee:
     assumptions: tuple[str, ...]
     source: str
     reason_void: str = ""
+    span: float | None = None
+    communicating: bool = False
+    smoothness: tuple[float, float] | None = None
 
     @property
     def holds(self) -> bool:

@@ -205,6 +205,8 @@ class KLSCALPlus(PlanningAgent):
             assumptions=(assumption,),
             source="proved in docs/kl_scal_plus.md, theorem 10",
             reason_void=self._reason_void(),
+            span=self.span,
+            communicating=self.span is None,
         )
 
     def _reason_void(self) -> str:

@@ -108,6 +108,7 @@ class KLUCRL(ExtendedAgent):
             assumptions=("the MDP is communicating, of finite diameter D",),
             source=self.source_with_episodes("Filippi, Cappé & Garivier 2010, theorem on KL-UCRL"),
             reason_void=self.scaled or late,
+            communicating=True,
         )
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:

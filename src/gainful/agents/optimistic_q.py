@@ -111,6 +111,7 @@ class OptimisticQ(StepwiseAgent):
             assumptions=(f"the optimal bias has span at most {self.span:g}", "the MDP is weakly communicating"),
             source="Wei et al. 2020, theorem 1",
             reason_void=void,
+            span=self.span,
         )
 
     @property

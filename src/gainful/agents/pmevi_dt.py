@@ -341,6 +341,7 @@ class PMEVIDT(PlanningAgent):
             assumptions=("the MDP is weakly communicating", told),
             source="docs/pmevi.md; the published Õ(sqrt(sp·S·A·T)) is for other constants (Boone & Zhang 2024)",
             reason_void=self._reason_void(),
+            span=self.span,
         )
 
     def _reason_void(self) -> str:

@@ -133,6 +133,7 @@ class SCAL(ExtendedAgent):
             assumptions=(f"the optimal bias has span at most c = {self.span:g}", "the MDP is weakly communicating"),
             source=self.source_with_episodes("Fruit, Pirotta, Lazaric & Ortner 2018, theorem on SCAL"),
             reason_void=self.scaled,
+            span=self.span,
         )
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:

@@ -240,7 +240,7 @@ class SCALPlus(PlanningAgent):
         """The guarantee of the theorem, void if the constants were changed."""
         bound, source = self._variant.theorem(self)
         assumed = f"the optimal bias has span at most c = {self.span:g}", "the MDP is weakly communicating"
-        return Guarantee(bound, assumed, self.source_with_episodes(source), self.reason_void)
+        return Guarantee(bound, assumed, self.source_with_episodes(source), self.reason_void, span=self.span)
 
     @property
     def reason_void(self) -> str:

@@ -68,6 +68,7 @@ class UCRL2(ExtendedAgent):
             assumptions=("the MDP is communicating, of finite diameter D",),
             source=self.source_with_episodes("Jaksch, Ortner & Auer 2010, theorem 2"),
             reason_void=self.scaled,
+            communicating=True,
         )
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:

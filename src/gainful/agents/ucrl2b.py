@@ -78,6 +78,7 @@ class UCRL2B(ExtendedAgent):
             assumptions=("the MDP is communicating, of finite diameter D",),
             source=self.source_with_episodes("Fruit, Pirotta & Lazaric 2020, theorem on UCRL2B"),
             reason_void=self.scaled,
+            communicating=True,
         )
 
     def intervals(self, statistics: Statistics, filler: int = 0) -> tuple[EmpiricalRows, EntryIntervals]:

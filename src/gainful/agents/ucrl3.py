@@ -160,6 +160,7 @@ class UCRL3(ExtendedAgent):
             assumptions=("the MDP is communicating, of finite diameter D",),
             source=self.source_with_episodes("Bourel, Maillard & Talebi 2020, theorem 1"),
             reason_void=self._reason_void(),
+            communicating=True,
         )
 
     def _reason_void(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gainful.agents.conditions import guarantee_in
 from gainful.arguments import whole
 from gainful.audit.kinds import reason_void
 from gainful.audit.run import RunAudit, audit_run, truth_of
@@ -200,7 +201,7 @@ def gathered(
     """The Audit of finished runs; `agent` is an agent with the same settings as theirs."""
     if not runs:
         raise InvalidArgumentError("runs", runs, "at least one", problem="no run was audited")
-    guarantee = agent.guarantee
+    guarantee = guarantee_in(agent, truth.environment, truth.span)
     return Audit(
         environment=environment,
         agent=agent_name or type(agent).__name__,

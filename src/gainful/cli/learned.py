@@ -173,10 +173,25 @@ class LearnedRun:
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """The agent's guarantee; void if the data refute the smoothness that the agent was told."""
-        from gainful.agents.lipschitz_bound import guarantee_after
+        """The agent's guarantee; void if the data refute its smoothness, or the environment a condition of it."""
+        from gainful.agents.conditions import guarantee_in
 
-        return guarantee_after(self.agent)
+        return guarantee_in(self.agent, self.environment, self._span_to_compare())
+
+    @property
+    def unmet_condition(self) -> str:
+        """The condition of the agent's guarantee that does not hold in this environment; empty if there is none."""
+        return self.guarantee.reason_void if self.agent.guarantee.holds else ""
+
+    def _span_to_compare(self) -> float | None:
+        """sp(h*), if the guarantee needs a bound on it that somebody has chosen."""
+        from gainful.experiments.agent_factory import own_span
+
+        needed = self.agent.guarantee.holds and self.agent.guarantee.span is not None
+        if not needed or self.factory.span_is_oracle or math.isnan(self.run.gain):
+            return None
+        small = self.mdp is None or self.mdp.n_states <= EVALUATED_UP_TO
+        return own_span(self.environment) if small else None
 
     @cached_property
     def lipschitz(self) -> LipschitzBound | None:
@@ -210,16 +225,6 @@ class LearnedRun:
         if low is None:
             return False
         return is_still_linear(self.run.steps, getattr(self.run, self.run.measure), self.run.gain - low)
-
-    @property
-    def needs_unreachable_states_reached(self) -> bool:
-        """Whether the guarantee needs every state to be reachable from every other, and some here are not."""
-        from gainful.mdp.structure import structure
-
-        name, agent = self.factory.name, self.agent
-        no_span = name == "kl-scal-plus" and agent.settings()["span"] is None
-        assumes = agent.guarantee.holds and (no_span or name in ("ucrl2", "ucrl2b", "ucrl3", "kl-ucrl"))
-        return assumes and self.mdp is not None and structure(self.mdp) != "communicating"
 
     def unsettled(self) -> NDArray[np.int64]:
         """The visited states whose action the data do not make sure, the most visited first."""
@@ -261,9 +266,7 @@ class LearnedRun:
             "settings": agent.settings(),
             "span_is_oracle": self.factory.span_is_oracle,
             "guarantee": str(self.guarantee),
-            "guarantee_holds": self.guarantee.holds
-            and not self.factory.span_is_oracle
-            and not self.needs_unreachable_states_reached,
+            "guarantee_holds": self.guarantee.holds and not self.factory.span_is_oracle,
             "seed": run.seed,
             "horizon": run.horizon,
             "objective": self.kind,

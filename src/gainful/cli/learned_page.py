@@ -29,10 +29,6 @@ STATE_WIDTH, ACTION_WIDTH = 60, 24
 MAP_WIDTH, MAP_HEIGHT = 64, 32
 """The largest policy on a plane that is drawn as a map."""
 SYMBOLS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-UNREACHABLE = (
-    "but not here: some states cannot be reached from others; give kl-scal-plus a bound (--span NUMBER), or take tucrl"
-)
-"""What is said about a guarantee whose assumption the environment does not meet."""
 
 
 def learned_page(found: LearnedRun, states_shown: int, suggestions: list[str]) -> list[RenderableType]:
@@ -91,10 +87,12 @@ def _facts(found: LearnedRun) -> Table:
     if found.factory.span_is_oracle:
         c = numbers.digits(float(agent.settings()["span"]))
         grid.add_row("span", f"{c}: an oracle, taken from the model itself")
-    grid.add_row("guarantee", str(found.guarantee))
+    if found.unmet_condition:
+        grid.add_row("guarantee", str(agent.guarantee))
+        grid.add_row("", Text(f"but not here: {found.unmet_condition}", style="yellow"))
+    else:
+        grid.add_row("guarantee", str(found.guarantee))
     _smoothness(found, grid)
-    if found.needs_unreachable_states_reached:
-        grid.add_row("", Text(UNREACHABLE, style="yellow"))
     if run.vacuous:
         grid.add_row("bounds", "vacuous: still so wide that the plan ignores the data; run more steps")
     if found.still_linear:

@@ -150,7 +150,7 @@ def _report(outcome: ExperimentOutcome, as_json: bool, comparison: dict[str, Any
     from gainful.progress import duration
 
     frame = results(outcome.folder)
-    table = with_log_slopes(_with_guarantees(summary(frame), frame), frame) if len(frame) else None
+    table = with_log_slopes(_with_guarantees(summary(frame), outcome.folder), frame) if len(frame) else None
     if as_json:
         facts = {
             "folder": str(outcome.folder),
@@ -167,6 +167,7 @@ def _report(outcome: ExperimentOutcome, as_json: bool, comparison: dict[str, Any
     elif table is not None:
         console.show(summary_table(table), *([] if comparison is None else decisions(comparison)))
         _tell_constants(table)
+        _tell_reasons(table)
     _print_failures(list(outcome.failures))
     made = f"{outcome.ran:,} of them made by this call in {duration(outcome.seconds)}" if outcome.ran else "none new"
     _note(f"{outcome.finished:,} of {outcome.planned:,} runs are stored in {outcome.folder}, {made}")
@@ -190,6 +191,10 @@ def _tell_constants(table: pd.DataFrame) -> None:
             _note(f"C of {name}: {', '.join(words)} (docs/experiments.md)")
 
 
+GUARANTEE_WORDS = ("yes", "oracle c", "no")
+"""Of the column guarantee."""
+MOST_REASONS = 8
+"""Reasons for no guarantee that are printed."""
 SLOPE_CLASSES = {
     "joint": "for any joint law of reward and next state",
     "product": "for independent laws of both (PSRL, and agents that do not say)",
@@ -212,14 +217,39 @@ def _print_failures(found: list[dict[str, Any]]) -> None:
         _note(f"… and {len(groups) - 20} more kinds of failures")
 
 
-def _with_guarantees(table: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
-    """Add the column guarantee: "yes", "oracle c" (yes, but the agent was given the model's own span), or "no"."""
-    runs = frame.drop_duplicates("run_id").groupby(["environment", "agent"], observed=True)
-    holds, oracle = runs["guarantee_holds"].all(), runs["span_is_oracle"].any()
-    words = []
-    for key in zip(table["environment"], table["agent"], strict=True):
-        words.append(("oracle c" if oracle[key] else "yes") if holds[key] else "no")
-    return table.assign(guarantee=words)
+def _with_guarantees(table: pd.DataFrame, folder: Path) -> pd.DataFrame:
+    """Add the columns guarantee and guarantee_text.
+
+    guarantee is "yes", "oracle c" (yes, but the agent was given the model's own span), or "no".
+    """
+    from gainful.experiments.store import Store
+
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+    with Store.read(folder) as store:
+        for row in store.runs(data=False):
+            key = row["environment_label"], row["agent_label"]
+            word = ("oracle c" if row["span_is_oracle"] else "yes") if row["guarantee_holds"] else "no"
+            if key not in found or GUARANTEE_WORDS.index(word) > GUARANTEE_WORDS.index(
+                found[key][0]
+            ):  # the worst of all seeds
+                found[key] = word, str(row["guarantee"])
+    places = [found[key] for key in zip(table["environment"], table["agent"], strict=True)]
+    return table.assign(guarantee=[word for word, _ in places], guarantee_text=[text for _, text in places])
+
+
+def _tell_reasons(table: pd.DataFrame) -> None:
+    """Say why agents have no guarantee, once for every reason."""
+    reasons: dict[str, list[tuple[str, str]]] = {}
+    for row in table[table["guarantee"] == "no"].to_dict("records"):
+        reasons.setdefault(row["guarantee_text"], []).append((str(row["agent"]), str(row["environment"])))
+    everywhere = table["environment"].nunique()
+    for text, places in list(reasons.items())[:MOST_REASONS]:
+        agents = list(dict.fromkeys(agent for agent, _ in places))
+        where = dict.fromkeys(environment for _, environment in places)
+        of = ", ".join(agents) if len(where) == everywhere else f"{', '.join(agents)} in {', '.join(where)}"
+        _note(f"{of}: {text}")
+    if len(reasons) > MOST_REASONS:
+        _note(f"… and {len(reasons) - MOST_REASONS} more reasons (gainful run --json, or the report)")
 
 
 def _note(text: str) -> None:

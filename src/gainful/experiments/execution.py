@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful.agents.lipschitz_bound import guarantee_after
+from gainful.agents.conditions import guarantee_in
 from gainful.agents.plain_learner import PlainLearner
 from gainful.agents.scal_plus import SCALPlus
 from gainful.agents.stepwise import StepwiseAgent
@@ -50,7 +50,7 @@ class Task:
     """g*, which regret is measured against; None if it is unknown."""
     gain_source: str
     span: float | None
-    """The model's own span, for agents with `span = "auto"`."""
+    """The model's own span, for agents with `span = "auto"`, and to see whether a given c is large enough."""
     checkpoint_file: str | None = None
     checkpoint_every: float = 30.0
     folder_token: str | None = None
@@ -218,7 +218,7 @@ def packed(
             bonus = core.bonuses() if isinstance(core, SCALPlus) else plan.details.get("bonus")
             if bonus is not None:
                 arrays["bonus"] = np.asarray(bonus, dtype=np.float64)
-    guarantee = guarantee_after(agent)
+    guarantee = guarantee_in(agent, factory.environment, task.span)
     values = {
         "run_id": task.run_id,
         "gain": task.gain,
