@@ -1,9 +1,10 @@
 """UCRL3 beside UCRL2B and KL-SCAL+: expected regret; and the time of its plans.
 
-    python benchmarks/ucrl3.py [regret] [plans] [--seeds N] [--record] [--even-if-busy]
+    python benchmarks/ucrl3.py [regret] [plans] [episodes] [--seeds N] [--record] [--even-if-busy]
 
 regret: the mean over seeds with its standard error, for UCRL3 with the tails that are proven, those that are printed,
 and the lower bound of the public code. plans: seconds of CPU of all plans of a run, with about a hundred states.
+episodes: UCRL3 with each rule that ends episodes on RiverSwim-6, 30 runs each.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ LARGE: dict[str, Callable[[], gf.MDP]] = {
     "Garnet(100, 3, 5)": lambda: gf.environments.garnet(100, 3, 5),
 }
 STEPS_OF_PLANS = 10**5
+EPISODE_RULES = ("doubling", "vanishing", "vanishing-sqrt")
+SEEDS_OF_EPISODES, STEPS_OF_EPISODES = 30, 10**5
 
 
 def regret(kind: str, mdp: gf.MDP, horizon: int, seed: int) -> float:
@@ -83,21 +86,47 @@ def plans_table() -> None:
         print(f"| {name} | {len(found):,} | {found['sweeps'].mean():.1f} | {times} |", flush=True)
 
 
+def episodes_table() -> None:
+    """Expected regret, plans and CPU time of planning of UCRL3 for every rule."""
+    columns = ("expected regret", "median", "90 % quantile", "plans", "planning, s")
+    print("| episodes | " + " | ".join(columns) + " |\n|---|" + "---:|" * len(columns), flush=True)
+    mdp = gf.environments.riverswim(6)
+    gf.simulate(gf.UCRL3.for_mdp(mdp), mdp, 100, seed=0)  # compiles, or loads
+    for rule in EPISODE_RULES:
+        runs = []
+        for seed in range(SEEDS_OF_EPISODES):
+            agent = gf.UCRL3.for_mdp(mdp, seed=seed, episodes=rule)
+            runs.append(gf.simulate(agent, mdp, STEPS_OF_EPISODES, seed=seed, checkpoints=[STEPS_OF_EPISODES]))
+        lost = np.array([float(run.expected_regret[-1]) for run in runs])
+        error = lost.std(ddof=1) / math.sqrt(lost.size)
+        plans, seconds = (np.mean([f(run) for run in runs]) for f in (lambda r: len(r.episodes), _planning))
+        middle, high = np.quantile(lost, [0.5, 0.9])
+        cells = f"{lost.mean():,.0f} ± {error:,.0f} | {middle:,.0f} | {high:,.0f} | {plans:,.0f} | {seconds:.3f}"
+        print(f"| {rule} | {cells} |", flush=True)
+
+
+def _planning(run: gf.Run) -> float:
+    return run.planning_seconds
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="UCRL3: regret beside other agents, and the time of its plans.")
-    parser.add_argument("parts", nargs="*", metavar="PART", help="regret, plans; default both")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="regret, plans, episodes; default all")
     parser.add_argument("--seeds", type=int, default=10, help="runs per number, at least 2 (default 10)")
     add_record_options(parser)
     given = parser.parse_args()
-    if set(given.parts) - {"regret", "plans"} or given.seeds < 2:
-        parser.error("the parts are regret and plans, and there are at least 2 seeds")
-    parts = given.parts or ["regret", "plans"]
+    if set(given.parts) - {"regret", "plans", "episodes"} or given.seeds < 2:
+        parser.error("the parts are regret, plans and episodes, and there are at least 2 seeds")
+    parts = given.parts or ["regret", "plans", "episodes"]
     if "plans" in parts:
         with printed("ucrl3", "plans", keep=given.record):
             plans_table()
     if "regret" in parts:
         with printed("ucrl3", "regret", keep=given.record, timed=False):
             regret_table(given.seeds)
+    if "episodes" in parts:
+        with printed("ucrl3", "episodes", keep=given.record, timed=False):
+            episodes_table()
 
 
 if __name__ == "__main__":

@@ -130,10 +130,10 @@ def number_of(things: str, name: str, value: Any, at_least: int = 1) -> int:
     return int(value)
 
 
-def positive_scale(name: str, value: Any) -> float:
-    """A factor for the widths or the bonus of an algorithm, which its theorem sets to 1."""
+def positive_scale(name: str, value: Any, usual: str = "the theorem's is 1") -> float:
+    """A factor for the widths or the bonus of an algorithm, which its theorem sets to 1, or `usual` says what else."""
     if not (finite(value) and value > 0.0):
-        raise InvalidArgumentError(name, value, "a positive number", "the theorem's is 1")
+        raise InvalidArgumentError(name, value, "a positive number", usual)
     return float(value)
 
 

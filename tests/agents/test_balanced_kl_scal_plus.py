@@ -88,6 +88,44 @@ def test_unreachable_states_do_not_hold_it_up() -> None:
     assert run.expected_regret[-1] < 0.1 * 30_000 * run.gain
 
 
+def broken_path(agent: gf.BalancedKLSCALPlus, rounds: int) -> None:
+    """Outcomes of a cycle of two states, rewards 1 and 0: three of the first for each of the second."""
+    for _ in range(rounds):
+        for state in (0, 0, 0, 1):
+            agent.observe(state, agent.act(state), 1.0 - state, 1 - state)
+
+
+def test_a_path_that_is_broken_refutes_no_bound_that_is_large_enough() -> None:
+    """Of the cycle g* is 0.5 and sp(h*) 0.5, so that c = 1 is right, and the average of what is observed is 0.75."""
+    agent = gf.BalancedKLSCALPlus(2, 1)
+    broken_path(agent, 2_500)
+    ledger = agent.ledger
+    assert not ledger.refuted.any()
+    j = int(ledger.steps.argmax())
+    assert ledger.pieces(j) == pytest.approx(ledger.steps[j] / 2, rel=0.01, abs=0)  # half of all steps lead nowhere
+    without = SpanLedger(2, 0.05, 2)
+    without.restore({**ledger.arrays(), "surplus": np.zeros_like(ledger.surplus)}, agent.t)
+    assert without.is_refuted(0)
+
+
+def test_a_path_that_is_not_broken_has_no_more_pieces_than_stretches() -> None:
+    mdp = gf.environments.riverswim(6)
+    agent = gf.BalancedKLSCALPlus.for_mdp(mdp)
+    gf.simulate(agent, mdp, 3_000, seed=4)
+    assert [agent.ledger.pieces(j) for j in range(agent.ledger.n_bases)] == agent.ledger.segments.tolist()
+
+
+def test_a_file_without_breaks_of_the_path_is_read() -> None:
+    agent = gf.BalancedKLSCALPlus(2, 1)
+    broken_path(agent, 5)
+    header, arrays = agent_state(agent)
+    older = {name: array for name, array in arrays.items() if "surplus" not in name}
+    again = gf.BalancedKLSCALPlus(2, 1)
+    take_state(again, header, older)
+    assert again.ledger.surplus.tolist() == [[0, 0]] * agent.ledger.n_bases
+    broken_path(again, 5)
+
+
 def test_an_agent_that_is_saved_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     mdp = gf.environments.riverswim(6)
     agent = gf.BalancedKLSCALPlus.for_mdp(mdp)

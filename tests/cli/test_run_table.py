@@ -11,6 +11,7 @@ import pytest
 
 from gainful.cli import console
 from gainful.cli.run import summary_table
+from gainful.cli.sweep_progress import SweepProgressLine
 from gainful.experiments.aggregates import summary
 from tests.experiments.test_aggregates import a_run
 
@@ -55,3 +56,10 @@ def test_in_80_columns_no_name_is_cut_or_broken(
     assert max(map(len, lines)) <= 80
     assert [line for line in lines[1:] if "123,456" not in line] == ["a long river", "four rooms"]
     assert [line.split("  ")[0] for line in lines[2:4]] == list(agents)
+
+
+def test_the_same_notice_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    line = SweepProgressLine()
+    for words in ("riverswim: not ergodic", "a run was damaged", "riverswim: not ergodic"):
+        line.noticed(words)
+    assert capsys.readouterr().err.count("warning: ") == 2

@@ -637,3 +637,9 @@ def test_a_plain_agent_and_the_durable_one_agree_on_other_numbers(tmp_path: Path
             one.observe(1, 0, True, 2)
             one.observe(1, 0, -0.0, 2)
         assert bits(agent) == bits(plain)
+
+
+def test_a_parameter_that_is_missing_says_what_is_expected(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="config lacks 'horizon'") as caught:
+        open_agent(tmp_path / "a", {"agent": "pmevi-dt", "n_states": 3, "n_actions": 2})
+    assert caught.value.expected == "a number as 'horizon'"

@@ -301,7 +301,7 @@ class AdaptiveKLSCALPlus(PartitionedAgent):
             lipschitz=self.lipschitz or 1.0,
             holder=self.holder or 1.0,
             rule=choice("rule", rule, ("variance", "zorl")),
-            split_scale=positive_scale("split_scale", split_scale),
+            split_scale=positive_scale("split_scale", split_scale, "the default is 1"),
             bias_scale=real("bias_scale", bias_scale, 0.0),
             start_depth=whole("start_depth", start_depth, 0, finest),
             span=span,

@@ -292,7 +292,7 @@ class BalancedGrids(PartitionedAgent):
             n_actions,
             bins=self.partition.bins,
             span=None if span is None else float(span),
-            regret_scale=positive_scale("regret_scale", regret_scale),
+            regret_scale=positive_scale("regret_scale", regret_scale, "the default is 1"),
             episodes=episodes,
             width_scale=float(width_scale),
             **options,

@@ -12,7 +12,7 @@ from gainful.agents.episodic import NEVER, EpisodePlan
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.kl_scal_plus import KLSCALPlus
 from gainful.agents.planning_agent import Episodes, PlanningAgent
-from gainful.agents.span_balancing import SpanLedger
+from gainful.agents.span_balancing import SpanLedger, state_surplus
 from gainful.agents.statistics import Statistics
 from gainful.arguments import positive_scale
 
@@ -28,9 +28,9 @@ class BalancedKLSCALPlus(PlanningAgent):
 
         max_j [X_j - c_i·m_j - (r_max + c_i)·sqrt(n_j/2 · ln(n_j(n_j+1)(j+1)(j+2)/δ))]/n_j,
 
-    where base j earned X_j in its n_j steps and m_j stretches. With probability 1-2δ no base with c_i ≥ sp(h*) is ever
-    given up, if each step observed begins where the last one ended (docs/unknown_span.md, with the proof). No bound on
-    the regret is proven.
+    where base j earned X_j in its n_j steps and m_j stretches of the path; breaks of the path, as when outcomes arrive
+    out of order, count as well. With probability 1-2δ no base with c_i ≥ sp(h*) is ever given up (docs/unknown_span.md,
+    with the proof). No bound on the regret is proven.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class BalancedKLSCALPlus(PlanningAgent):
             episodes=episodes,
         )
         self.width_scale = positive_scale("width_scale", width_scale)
-        self.ledger = SpanLedger(self.n_states * self.n_actions, self.delta)
+        self.ledger = SpanLedger(self.n_states * self.n_actions, self.delta, self.n_states)
         """What every base has played, claims and is refuted by."""
         self._bases: list[KLSCALPlus] = []
 
@@ -90,7 +90,8 @@ class BalancedKLSCALPlus(PlanningAgent):
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
         """Plan with the base whose turn it is; a base whose new plan is refuted at once is given up."""
         ledger = self.ledger
-        ledger.settle(t - 1, float(statistics.reward_sum.sum()) / self.reward_range)
+        earned = float(statistics.reward_sum.sum()) / self.reward_range
+        ledger.settle(t - 1, earned, state_surplus(statistics, self.n_states))
         ledger.extend(t)
         ledger.refute()
         while True:
@@ -172,6 +173,9 @@ class BalancedKLSCALPlus(PlanningAgent):
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Restore the arrays that `own_arrays` returned."""
+        if "surplus" not in arrays:  # a file from before breaks of the path were counted: as if there had been none
+            none = np.zeros((arrays["steps"].size, self.n_states), dtype=np.int64)
+            arrays = {**arrays, "surplus": none, "seen_surplus": state_surplus(self.statistics, self.n_states)}
         self.ledger.restore(arrays, self.t)
         made = len(arrays["base_values"])
         if not self.ledger.playing < made <= self.ledger.n_bases:

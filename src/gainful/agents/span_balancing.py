@@ -12,11 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.agents.saved_arrays import check_saved
+from gainful.agents.statistics import Statistics
 
 MOST_BASES = 60
 """More bases than any run can use: base i is used from step 2^i·S·A on."""
 GROWTH = 4
 """An episode ends at the latest when c_i·n_i of its base is so many times the least of the other bases."""
+
+
+def state_surplus(statistics: Statistics, n_states: int) -> NDArray[np.int64]:
+    """(S,) how many of all steps ended in each state less how many began there; 0 in total."""
+    kept = statistics.to_arrays()
+    ended = np.bincount(kept["next_state"], weights=kept["count"], minlength=n_states).astype(np.int64)
+    found: NDArray[np.int64] = ended - statistics.visits.reshape(n_states, -1).sum(axis=1)
+    return found
 
 
 class SpanLedger:
@@ -28,22 +37,27 @@ class SpanLedger:
         S·A.
     delta : float
         δ: the probability with which a base whose c is large enough may be given up.
+    n_states : int
+        S.
     """
 
-    def __init__(self, n_pairs: int, delta: float) -> None:
-        self.n_pairs, self.delta = n_pairs, delta
+    def __init__(self, n_pairs: int, delta: float, n_states: int = 1) -> None:
+        self.n_states, self.n_pairs, self.delta = n_states, n_pairs, delta
         self.steps: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         """(k,) steps played by each base."""
         self.rewards: NDArray[np.float64] = np.zeros(0)
         """(k,) the rewards earned in them."""
         self.segments: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        """(k,) maximal stretches of consecutive steps that it played."""
+        """(k,) how often it was switched to: its stretches of consecutive steps, if the path is not broken."""
+        self.surplus: NDArray[np.int64] = np.zeros((0, n_states), dtype=np.int64)
+        """(k, S) how often its steps ended in each state less how often they began there."""
         self.claims: NDArray[np.float64] = np.zeros(0)
         """(k,) the least optimistic gain of all its plans; infinite before the first."""
         self.refuted: NDArray[np.bool_] = np.zeros(0, dtype=bool)
         self.playing = -1
         """The base of the present episode; -1 before the first."""
         self._seen_steps, self._seen_reward = 0, 0.0
+        self._seen_surplus: NDArray[np.int64] = np.zeros(n_states, dtype=np.int64)
 
     @property
     def n_bases(self) -> int:
@@ -57,12 +71,14 @@ class SpanLedger:
 
     # ------------------------------------------------------------------ what was played
 
-    def settle(self, steps: int, reward: float) -> None:
-        """Credit what was observed since the last call to the base that played; `steps` and `reward` are totals."""
+    def settle(self, steps: int, reward: float, surplus: NDArray[np.int64] | None = None) -> None:
+        """Credit what was observed since the last call to the base that played; all three are totals of the agent."""
+        surplus = self._seen_surplus if surplus is None else surplus
         if self.playing >= 0:
             self.steps[self.playing] += steps - self._seen_steps
             self.rewards[self.playing] += reward - self._seen_reward
-        self._seen_steps, self._seen_reward = steps, reward
+            self.surplus[self.playing] += surplus - self._seen_surplus
+        self._seen_steps, self._seen_reward, self._seen_surplus = steps, reward, surplus
 
     def extend(self, t: int) -> None:
         """Take base i into use at step 2^i·S·A: before, c_i·S·A > t and its regret bound says nothing."""
@@ -72,22 +88,31 @@ class SpanLedger:
             nothing = np.zeros(more, dtype=np.int64)
             self.steps, self.segments = (np.concatenate([old, nothing]) for old in (self.steps, self.segments))
             self.rewards = np.concatenate([self.rewards, np.zeros(more)])
+            self.surplus = np.concatenate([self.surplus, np.zeros((more, self.n_states), dtype=np.int64)])
             self.claims = np.concatenate([self.claims, np.full(more, math.inf)])
             self.refuted = np.concatenate([self.refuted, np.zeros(more, dtype=bool)])
 
     # ------------------------------------------------------------------ what follows from it
 
+    def pieces(self, j: int) -> int:
+        """m_j: what the differences of h* over the steps of a base add up to is at most m_j·sp(h*).
+
+        They add up to Σ_s h*(s)·surplus(s) in whatever order the steps came, so half of Σ |surplus| is enough. Where
+        each step begins where the last one ended, the number of stretches is no less, and it is taken.
+        """
+        return max(int(self.segments[j]), int(np.abs(self.surplus[j]).sum()) // 2)
+
     def proven_gain(self, i: int) -> float:
         r"""A lower bound on g* if sp(h*) ≤ c_i, of the best base.
 
-        The largest, over bases j with n_j steps in m_j stretches and rewards X_j, of
+        The largest, over bases j with n_j steps, m_j pieces (`pieces`) and rewards X_j, of
         [X_j - c_i·m_j - (1 + c_i)·sqrt(n_j/2 · ln(n_j(n_j+1)(j+1)(j+2)/δ))]/n_j.
         """
         c, best = 2.0**i, -math.inf
         for j in np.flatnonzero(self.steps).tolist():
             n = int(self.steps[j])
             level = math.log(n) + math.log(n + 1) + math.log((j + 1) * (j + 2)) - math.log(self.delta)
-            loss = c * int(self.segments[j]) + (1.0 + c) * math.sqrt(0.5 * n * level)
+            loss = c * self.pieces(j) + (1.0 + c) * math.sqrt(0.5 * n * level)
             best = max(best, (float(self.rewards[j]) - loss) / n)
         return best
 
@@ -127,6 +152,8 @@ class SpanLedger:
             "steps": self.steps,
             "rewards": self.rewards,
             "segments": self.segments,
+            "surplus": self.surplus,
+            "seen_surplus": self._seen_surplus,
             "claims": self.claims,
             "refuted": self.refuted,
             "seen": np.array([self._seen_steps, self.playing], dtype=np.int64),
@@ -141,6 +168,8 @@ class SpanLedger:
         whole = np.zeros(k, dtype=np.int64)
         for name in ("steps", "segments"):
             check_saved(arrays, name, whole, low=0, high=t)
+        check_saved(arrays, "surplus", np.zeros((k, self.n_states), dtype=np.int64), low=-t, high=t)
+        check_saved(arrays, "seen_surplus", self._seen_surplus, low=-t, high=t)
         check_saved(arrays, "rewards", np.zeros(k))
         check_saved(arrays, "refuted", np.zeros(k, dtype=bool))
         check_saved(arrays, "seen", np.zeros(2, dtype=np.int64), low=-1)
@@ -152,6 +181,7 @@ class SpanLedger:
         if not 0 <= seen <= t or playing >= k or (k and arrays["refuted"].all()) or int(arrays["steps"].sum()) > t:
             raise ValueError("the ledger does not fit the number of steps")
         self.steps, self.segments = arrays["steps"].copy(), arrays["segments"].copy()
+        self.surplus, self._seen_surplus = arrays["surplus"].copy(), arrays["seen_surplus"].copy()
         self.rewards, self.claims = arrays["rewards"].copy(), claims.copy()
         self.refuted, self.playing = arrays["refuted"].copy(), playing
         self._seen_steps, self._seen_reward = seen, float(arrays["seen_reward"][0])

@@ -44,6 +44,7 @@ class BalancedPlay:
         self._seen_steps, self._seen_reward = 0, 0.0
         self.steps = np.zeros(1)
         self._rewards, self._segments = np.zeros(1), np.zeros(1)
+        self._surplus, self._seen_surplus = np.zeros((1, agent.n_states)), np.zeros(agent.n_states)
         self._claims = np.full(1, math.inf)
         self._refuted = np.zeros(1, dtype=bool)
         self._longest: list[float] = []
@@ -68,22 +69,36 @@ class BalancedPlay:
 
     def _settle(self, view: EpisodeView) -> None:
         steps, reward = view.step - 1, float(view.statistics.reward_sum.sum()) / self._agent.reward_range
+        surplus = self._surplus_of(view)
         if self._playing >= 0:
             self.steps[self._playing] += steps - self._seen_steps
             self._rewards[self._playing] += reward - self._seen_reward
-        self._seen_steps, self._seen_reward = steps, reward
+            self._surplus[self._playing] += surplus - self._seen_surplus
+        self._seen_steps, self._seen_reward, self._seen_surplus = steps, reward, surplus
         more = balanced_bases(view.step, self._agent.allowed.size) - self.steps.size
         if more > 0:
             padded = (np.concatenate([old, np.zeros(more)]) for old in (self.steps, self._rewards, self._segments))
             self.steps, self._rewards, self._segments = padded
+            self._surplus = np.concatenate([self._surplus, np.zeros((more, self._agent.n_states))])
             self._claims = np.concatenate([self._claims, np.full(more, math.inf)])
             self._refuted = np.concatenate([self._refuted, np.zeros(more, dtype=bool)])
+
+    def _surplus_of(self, view: EpisodeView) -> NDArray[Any]:
+        """(S,) how many steps ended in each state less how many began there."""
+        S, A = self._agent.allowed.shape
+        found = np.zeros(S)
+        for k in np.flatnonzero(view.statistics.visits).tolist():
+            to, counts = view.statistics.row(k)
+            found[to] += counts
+            found[k // A] -= counts.sum()
+        return found
 
     def _wrongly_judged(self, claims: NDArray[Any], refuted: NDArray[Any]) -> int:
         """Bases given up without a proof, kept against one, or taken back; the last one may be kept."""
         wrong = int(np.sum(self._refuted & ~refuted))
         for i in np.flatnonzero(~self._refuted).tolist():
-            play = (self.steps, self._rewards, self._segments)
+            pieces = np.maximum(self._segments, np.abs(self._surplus).sum(axis=1) / 2.0)
+            play = (self.steps, self._rewards, pieces)
             proven = balanced_proven_gain(*play, span=2.0**i, delta=self._agent.delta)
             alone = np.sum(~refuted) == 1 and not refuted[i]
             without_proof = refuted[i] and claims[i] >= proven + CLAIM_ROUNDING

@@ -132,7 +132,7 @@ def learn(
             agent_name, environment, c, seed, steps, bins, read_settings(agent_settings or (), "--agent-set")
         )
         if factory.note:
-            typer.echo(console.printable(factory.note), err=True)
+            typer.echo(f"note: {console.printable(factory.note)}", err=True)
     if runs > 1 or device != "cpu":
         from gainful.cli.learn_many import learn_many, show_many
 

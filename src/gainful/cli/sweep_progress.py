@@ -38,14 +38,17 @@ class SweepProgressLine:
         self._live: Any = None
         self._console = stderr_console() if sys.stderr.isatty() else None
         self._stopping = False
+        self._told: set[str] = set()
 
     def preparing(self, words: str) -> None:
         """Print what is being prepared."""
         self._say(f"{words} …", transient=True)
 
     def noticed(self, words: str) -> None:
-        """Print what was damaged and made good, and what else the user should know."""
-        self._say(f"warning: {words}")
+        """Print what was damaged and made good, and what else the user should know; the same words once."""
+        if words not in self._told:
+            self._told.add(words)
+            self._say(f"warning: {words}")
 
     def started(self, sweep: SweepProgress) -> None:
         """Print how many runs there are to make, and the estimated cost."""

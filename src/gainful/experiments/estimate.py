@@ -82,8 +82,12 @@ def probe(tasks: Iterable[tuple[str, Task]], say: Callable[[str], None]) -> Esti
 
 
 def _notes_on(configuration: Configuration, task: Task) -> list[str]:
+    """What the user should know about the agent there; only what concerns cells depends on the seed."""
     factory = agent_factory_of(configuration, environment_of(configuration), task.span)
-    return [f"{configuration.environment}, seed {configuration.seed}: {factory.note}"] if factory.note else []
+    if not factory.note:
+        return []
+    seed = f", seed {configuration.seed}" if factory.among_points else ""
+    return [f"{configuration.environment}{seed}: {factory.note}"]
 
 
 def _trial(configuration: Configuration, task: Task) -> Any:

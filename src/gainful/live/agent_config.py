@@ -85,9 +85,20 @@ def _check_parameters(name: str, made: Any, given: dict[str, Any]) -> None:
                     problem=f"config[{key!r}]: {name} has no such parameter",
                 )
     needed = [p.name for p in parameters.values() if p.default is inspect.Parameter.empty and p.kind not in variadic]
-    missing = ", ".join(repr(parameter) for parameter in needed if parameter not in given)
+    missing = [parameter for parameter in needed if parameter not in given]
     if missing:
-        raise InvalidArgumentError("config", sorted(given), problem=f"config lacks {missing}, which {name} needs")
+        named = ", ".join(map(repr, missing))
+        kinds = [KINDS_IN_WORDS.get(str(parameters[parameter].annotation), "a value") for parameter in missing]
+        raise InvalidArgumentError(
+            "config",
+            sorted(given),
+            " and ".join(f"{kind} as {parameter!r}" for kind, parameter in zip(kinds, missing, strict=True)),
+            problem=f"config lacks {named}, which {name} needs",
+        )
+
+
+KINDS_IN_WORDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word"}
+"""What a parameter without a default is, by its annotation."""
 
 
 def _class_of(name: str) -> Any:
