@@ -71,12 +71,17 @@ def cases(quick: bool) -> list[Case]:
 
 
 def balanced(case: Case) -> dict[str, Callable[[], Any]]:
-    """Balanced grids, with two scales of what grids claim."""
+    """Balanced grids, with two scales of what grids claim and both tests by which they are given up."""
     env = case.env
     common: dict[str, Any] = {"n_actions": env.n_actions, "reward_min": env.reward_min, "reward_max": env.reward_max}
     finest = gf.Partition.uniform(bins=case.finest, dim=env.dim)
     made = partial(gf.BalancedGrids, finest, span=case.told["span"], **common)
-    return {f"κ = {scale:g}": partial(made, regret_scale=scale) for scale in (1.0, 0.3)}
+    tests = {"": "proven", ", plain test": "plain"}
+    return {
+        f"κ = {scale:g}{words}": partial(made, regret_scale=scale, elimination=test)
+        for scale in (1.0, 0.3)
+        for words, test in tests.items()
+    }
 
 
 def agents(case: Case) -> dict[str, Callable[[], Any]]:

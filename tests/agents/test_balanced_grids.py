@@ -11,6 +11,8 @@ import pytest
 
 import gainful as gf
 from gainful.agents.balanced_grids import Balance
+from gainful.agents.files import agent_state
+from gainful.agents.rebuilding import rebuilt
 from gainful.errors import InvalidAgentError, InvalidArgumentError
 
 
@@ -42,10 +44,35 @@ def test_a_grid_that_earns_less_than_it_claims_is_eliminated() -> None:
     assert balance.active.tolist() == [False, True]
 
 
+def test_the_proven_test_leaves_room_for_the_luck_of_states() -> None:
+    balance = Balance([2, 8], 2.0, 0.05, 1.0, "proven")
+    balance.steps[:], balance.segments[:] = 10_000, 3
+    widths = 2.0 * gf.theory.balanced_deviation(balance.steps, span=0.75, delta=0.05)  # c = 1.5
+    assert balance.widths(np.arange(2), 1.5) == pytest.approx(widths, rel=1e-14, abs=0)
+    allowed = 2.0 * math.sqrt(2 * 10_000 * math.log(10_001)) + 2 * 3 * 1.5 + widths.sum()
+    balance.rewards[:] = 18_000.0 - allowed + 1e-6, 18_000.0
+    balance.eliminate(1.5)
+    assert balance.active.tolist() == [True, True]
+    balance.rewards[0] -= 1e-3
+    balance.eliminate(1.5)
+    assert balance.active.tolist() == [False, True]
+
+
+def test_a_file_without_the_test_has_the_plain_one(tmp_path: Path) -> None:
+    agent = gf.BalancedGrids(gf.Partition.uniform(bins=2), 2, span=1.0)
+    assert "no grid which keeps its claim is given up" in agent.guarantee.reason_void
+    agent.save(tmp_path / "it")
+    assert gf.load_agent(tmp_path / "it").settings()["elimination"] == "proven"
+    header, arrays = agent_state(agent)
+    del header["settings"]["elimination"]
+    again = rebuilt(gf.BalancedGrids, header["settings"], arrays["allowed"])
+    assert again.settings()["elimination"] == "plain"
+
+
 @pytest.mark.slow
 def test_grids_that_are_too_coarse_are_given_up_on_lqg() -> None:
     env = gf.environments.lqg()
-    agent = gf.BalancedGrids(gf.Partition.uniform(bins=16), env.n_actions, span=1.4)
+    agent = gf.BalancedGrids(gf.Partition.uniform(bins=16), env.n_actions, span=1.4, elimination="plain")
     gf.simulate(agent, env, 60_000, seed=1, gain=0.0)
     found = agent.grids()
     assert [grid.bins for grid in found] == [1, 2, 4, 8, 16]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from tests.audit.mutants import Mutant
 
 ADAPTIVE = ("lqg", "--bins", "13", "--agent", "adaptive-kl-scal-plus", "--span", "1.4")
+FINEST = (*("lqg", "--bins", "32", "--agent", "adaptive-kl-scal-plus"), "--span", "1.4", "--agent-set", "start_depth=5")
 GRIDS = ("lqg", "--bins", "6", "--agent", "balanced-grids", "--span", "1.4")
 _AGENT, _TREES, _GRIDS = "agents/adaptive_kl_scal_plus.py", "agents/dyadic_trees.py", "agents/balanced_grids.py"
+_SETS = "optimism/adaptive_cells.py"
 
 MUTANTS_OF_ADAPTIVE_CELLS = (
     Mutant(
@@ -71,6 +73,22 @@ MUTANTS_OF_ADAPTIVE_CELLS = (
         ("greedy",),
         "",
         ADAPTIVE,
+    ),
+    Mutant(
+        "adaptive cells: optimistic rewards a tenth as large",
+        _SETS,
+        (("= kl_upper(min(max(mean, 0.0), 1.0)", "= 0.1 * kl_upper(min(max(mean, 0.0), 1.0)"),),
+        ("reward-domination",),
+        "",
+        FINEST,
+    ),
+    Mutant(
+        "adaptive cells: balls of a thousandth of their radius",
+        _SETS,
+        (("= c.scale * deviation_level(", "= 0.001 * c.scale * deviation_level("),),
+        ("bias-domination",),
+        "",
+        FINEST,
     ),
     Mutant(
         "balanced grids: the grid with the largest claim plays",

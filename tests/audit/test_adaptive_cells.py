@@ -38,12 +38,16 @@ def test_everything_that_is_proven_holds(options: dict[str, Any]) -> None:
     assert found["leaves"].verdict == "certified"
     assert found["optimism"].promised == ("bias_scale" not in options)
     assert found["regret-bound"].verdict == "no theorem"
+    for name in ("reward-domination", "bias-domination"):
+        assert found[name].checks > 0
+        assert found[name].worst is not None
 
 
 def test_an_agent_that_is_told_less_than_the_truth_is_not_judged() -> None:
     env, truth = lqg()
     run = audit_run(made(lipschitz=0.01), env, 200, truth=truth)
-    assert "the agent was given L = 0.01" in run.findings["optimism"].reason
+    for name in ("optimism", "reward-domination", "bias-domination"):
+        assert "the agent was given L = 0.01" in run.findings[name].reason
     assert run.failed == []
     assert "more than c = 0.1" in audit_run(made(span=0.1), env, 200, truth=truth).findings["optimism"].reason
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,8 +18,11 @@ from gainful.agents.partitioned import PartitionedAgent
 from gainful.agents.saved_arrays import check_saved
 from gainful.agents.smoothness import checked_partition
 from gainful.agents.statistics import Statistics
-from gainful.arguments import positive_scale
+from gainful.arguments import AddedLater, choice, positive_scale
 from gainful.partition import Partition
+
+Elimination: TypeAlias = Literal["proven", "plain"]
+"""The test by which grids are given up."""
 
 
 class GridRecord(NamedTuple):
@@ -44,14 +47,18 @@ class Balance:
     reward_range : float
         r_max.
     delta : float
-        δ in w_i. That a grid which keeps its claim is eliminated no more often than this is not proven.
+        δ in w_i.
     scale : float
         κ: grid i claims to lose at most κ·r_max·sqrt(K_i·A·n·ln(1+n)) in n steps.
+    elimination : {"plain", "proven"}
+        Which w_i: see `BalancedGrids`.
     """
 
-    def __init__(self, pairs: list[int], reward_range: float, delta: float, scale: float) -> None:
+    def __init__(
+        self, pairs: list[int], reward_range: float, delta: float, scale: float, elimination: Elimination = "plain"
+    ) -> None:
         self._pairs, self._r_max, self._scale = np.array(pairs, dtype=np.float64), reward_range, scale
-        self._log = math.log(len(pairs) / delta)
+        self._delta, self._elimination = delta, elimination
         self.steps: NDArray[np.int64] = np.zeros(len(pairs), dtype=np.int64)
         self.rewards: NDArray[np.float64] = np.zeros(len(pairs))
         self.segments: NDArray[np.int64] = np.zeros(len(pairs), dtype=np.int64)
@@ -73,13 +80,21 @@ class Balance:
             self.steps[i] += steps - int(self.last[1])
             self.rewards[i] += earned - float(self.earned[0])
 
+    def widths(self, grids: NDArray[np.int64], span: float) -> NDArray[np.float64]:
+        """w_i of grids that have played; `span` is c."""
+        n, i = self.steps[grids].astype(np.float64), grids + 1.0
+        if self._elimination == "plain":
+            return np.asarray(self._r_max * np.sqrt(n * math.log(self.steps.size / self._delta)))
+        level = 0.5 * np.log(n + 1.0) + np.log(i * (i + 1.0)) - math.log(self._delta)
+        return np.asarray((self._r_max + span) * np.sqrt(0.5 * (n + 1.0) * level))
+
     def eliminate(self, span: float) -> None:
         """Give up grids that earn less than another even with their claim added, unless none would be left."""
         played = np.flatnonzero(self.steps > 0)
         if not played.size:
             return
         n = self.steps[played]
-        unsure = span * self.segments[played] + self._r_max * np.sqrt(n * self._log)
+        unsure = span * self.segments[played] + self.widths(played, span)
         mean = self.rewards[played] / n
         others = np.max(mean - unsure / n)
         kept = self.active.copy()
@@ -121,7 +136,7 @@ class KLSCALPlusOnGrids(EpisodicAgent):
         The intervals of the finest grid.
     span : float, optional
         c.
-    regret_scale, episodes, width_scale
+    regret_scale, episodes, width_scale, elimination
         As for `BalancedGrids`.
     **options
         The other arguments of `EpisodicAgent`.
@@ -140,6 +155,7 @@ class KLSCALPlusOnGrids(EpisodicAgent):
         regret_scale: float = 1.0,
         episodes: Episodes = "doubling",
         width_scale: float = 1.0,
+        elimination: Elimination = "proven",
         **options: Any,
     ) -> None:
         super().__init__(n_states, n_actions, **options)
@@ -161,9 +177,9 @@ class KLSCALPlusOnGrids(EpisodicAgent):
         for grid in self.grids:
             grid.statistics = self.statistics
         self.span, self.episode_rule, self.width_scale = span, episodes, width_scale
-        self.regret_scale = regret_scale
+        self.regret_scale, self.elimination = regret_scale, elimination
         self.balance = Balance(
-            [grid.trees.n_leaves for grid in self.grids], self.reward_range, self.delta, regret_scale
+            [grid.trees.n_leaves for grid in self.grids], self.reward_range, self.delta, regret_scale, elimination
         )
         self._most_span = np.zeros(1)
 
@@ -193,13 +209,20 @@ class KLSCALPlusOnGrids(EpisodicAgent):
 
     @property
     def guarantee(self) -> Guarantee:
-        """None."""
-        return Guarantee("none", (), "", "no bound on the regret is proven for grids that share their counts")
+        """None on the regret; what is proven is that a grid which keeps its claim is not given up."""
+        reason = "no bound on the regret is proven for grids that share their counts"
+        if self.elimination == "proven" and self.span is not None:
+            reason += (
+                f"; only that with probability {1.0 - self.delta:g} no grid which keeps its claim is given up if "
+                f"sp(h*) ≤ {self.span:g} (docs/adaptive_cells.md)"
+            )
+        return Guarantee("none", (), "", reason)
 
     def settings(self) -> dict[str, Any]:
         """The arguments that recreate this agent."""
         mine = {"span": self.span, "episodes": self.episode_rule, "width_scale": self.width_scale}
-        return {**super().settings(), **mine, "bins": self._bins, "regret_scale": self.regret_scale}
+        grids = {"bins": self._bins, "regret_scale": self.regret_scale, "elimination": self.elimination}
+        return {**super().settings(), **mine, **grids}
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
         """The balance, and what the next plan on every grid starts from."""
@@ -228,11 +251,11 @@ class BalancedGrids(PartitionedAgent):
     most U_i(n) = κ·r_max·sqrt(K_i·A·n·ln(1+n)) in n steps: the statistical part, as if its states did not differ within
     a cell. The grid with the least U_i(n_i) is played next, n_i its steps so far. A grid is eliminated once
     X_i/n_i + (U_i(n_i) + c·m_i + w_i)/n_i < max_j [X_j/n_j - (c·m_j + w_j)/n_j], with X_i its rewards, m_i the times it
-    was switched to, and w_i = r_max·sqrt(n_i·ln(number of grids/δ)): then it is too coarse for its claim.
+    was switched to, and w_i = (r_max + c)·sqrt(½(n_i+1)·ln(sqrt(n_i+1)·(i+1)(i+2)/δ)): it is too coarse for its claim.
 
-    This is regret balancing and elimination (Pacchiano et al. 2020) in our reading. Its bound needs claims that hold;
-    U_i with κ = 1 is an order and not a theorem, what a switch may cost is bounded by c only in expectation, and w_i
-    covers the luck of rewards at one n_i, not that of states nor all n_i at once. So there is no guarantee.
+    This is regret balancing and elimination (Pacchiano et al. 2020) in our reading. With probability 1-δ no grid that
+    keeps its claim is given up, if sp(h*) ≤ c (docs/adaptive_cells.md, with the proof). The claims themselves, U_i with
+    κ = 1, are an order and not a theorem, so there is no guarantee on the regret.
 
     Parameters
     ----------
@@ -254,6 +277,10 @@ class BalancedGrids(PartitionedAgent):
         As for `KLSCALPlus`.
     regret_scale : float
         κ. A larger one eliminates later.
+    elimination : {"proven", "plain"}
+        "plain" has w_i = r_max·sqrt(n_i·ln(number of grids/δ)), which leaves out the luck of states and covers one n_i
+        at a time: it gives up grids sooner, and no proof covers it. Agents saved by versions without this parameter
+        have it.
 
     Examples
     --------
@@ -282,6 +309,7 @@ class BalancedGrids(PartitionedAgent):
         episodes: Episodes = "doubling",
         width_scale: float = 1.0,
         regret_scale: float = 1.0,
+        elimination: Annotated[Elimination, AddedLater("plain")] = "proven",
     ) -> None:
         self.partition = checked_partition(partition)
         check_all_allowed(allowed)
@@ -295,6 +323,7 @@ class BalancedGrids(PartitionedAgent):
             regret_scale=positive_scale("regret_scale", regret_scale, "the default is 1"),
             episodes=episodes,
             width_scale=float(width_scale),
+            elimination=choice("elimination", elimination, ("proven", "plain")),  # type: ignore[arg-type]
             **options,
         )
 

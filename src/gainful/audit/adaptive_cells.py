@@ -15,12 +15,15 @@ from numpy.typing import NDArray
 from gainful.agents.adaptive_kl_scal_plus import AdaptiveKLSCALPlus
 from gainful.agents.balanced_grids import BalancedGrids
 from gainful.agents.episodic import EpisodeView
-from gainful.audit.c_scal_plus import checked_cells
+from gainful.audit.c_kl_scal_plus import MOST_LEVELS
+from gainful.audit.c_scal_plus import SAMPLED, checked_cells
 from gainful.audit.cells import CellsTruth, right_closed_edges
 from gainful.audit.episodes import execution_limits
 from gainful.audit.findings import Finding, Floats, compared, not_applicable, without_theorem
 from gainful.audit.kl_plans import STATEMENTS_ABOUT_KL_PLANS, KLPlanAuditor
 from gainful.audit.kl_rows import SetsInUse, optimistic_values, set_errors
+from gainful.audit.leaf_dominations import LeafDominations, Leaves
+from gainful.audit.points import POINTS
 from gainful.audit.rows import CountedRows
 from gainful.theory.kl import klup
 
@@ -101,8 +104,10 @@ class AdaptiveCellsAuditor(KLPlanAuditor):
         The run that is about to begin.
     """
 
-    names = (
+    names: tuple[str, ...] = (
         *(name for name in STATEMENTS_ABOUT_KL_PLANS if name != "episode-count"),
+        "reward-domination",
+        "bias-domination",
         "leaves",
         "cells",
         "regret-bound",
@@ -124,6 +129,10 @@ class AdaptiveCellsAuditor(KLPlanAuditor):
         self._cells = checked_cells(part, [right_closed_edges(part, i) for i in range(part.dim)])
         self._leaf: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._first = self._leaf
+        self._points: LeafDominations | None = None
+        self._miscounted = 0
+        if isinstance(agent, AdaptiveKLSCALPlus) and LeafDominations.possible(agent, truth):
+            self._points = LeafDominations(agent, truth)
 
     def see(self, view: EpisodeView) -> None:
         """Examine an episode that begins, and close the one before."""
@@ -137,6 +146,8 @@ class AdaptiveCellsAuditor(KLPlanAuditor):
         sets = SetsInUse(plan.details["rewards"], plan.details["radius"], self._possible)
         rows = self._leaf_rows(view.statistics)
         self._check_sets(rows.visits, view.statistics.reward_sum, sets)
+        if self._points is not None:
+            self._compare_with_points(self._points, visits, sets)
         optimistic_values(tuple(rows), tuple(sets), plan.values, plan.actions, tuple(self._values))
         self._examine_plan(plan, view.step)
         self._limits.append(self._factors.begin(view, self._first.size))
@@ -182,6 +193,17 @@ class AdaptiveCellsAuditor(KLPlanAuditor):
             wrong = np.maximum(wrong, self._errors)  # 0 at other depths
         self.keep_worst("set-formula", wrong, self._nothing)
 
+    def _compare_with_points(self, points: LeafDominations, visits: NDArray[np.int64], sets: SetsInUse) -> None:
+        """r̃ + r_max·L·w^α ≥ r and KLMAX(F, h*, ρ) + (c/2)·L·w^α ≥ p·h* at points of every leaf."""
+        r_max, depths, first = self.core.reward_range, self._trees.depths.reshape(-1), self._first
+        self._miscounted += points.miscounted(visits)
+        leaves = Leaves(self._leaf, first, self._trees.biases[depths[first]])
+        extra = self._added[depths[first]] - self._added[int(depths.max())]
+        radius = np.ascontiguousarray(sets.radius[first])
+        optimistic = np.where(np.isinf(radius), r_max, sets.rewards[first] - extra)
+        self.keep_worst("reward-domination", points.rewards(leaves), optimistic + r_max * leaves.bias, first)
+        self.keep_worst("bias-domination", points.divergences(leaves, radius), radius, first)
+
     def _close(self, visits: NDArray[np.int64]) -> None:
         """Record what the finished episode executed, leaf by leaf."""
         before = np.bincount(self._leaf, weights=self._before)
@@ -194,11 +216,12 @@ class AdaptiveCellsAuditor(KLPlanAuditor):
         """Each statement's finding; nothing more to show."""
         found = self.plan_findings()
         told, right = self._cells
-        found["cells"] = compared([int(np.count_nonzero(told != right))], 0.0, [1])
+        found["cells"] = compared([int(np.count_nonzero(told != right)) + self._miscounted], 0.0, [1])
         found["regret-bound"] = without_theorem(self.agent.guarantee.reason_void)
         for name, reason in self.reasons().items():
             found[name] = not_applicable(reason)
-        return {name: found[name] for name in self.names}, {}
+        shown = {} if self._points is None else {"points": {"per_cell": POINTS, "note": SAMPLED}}
+        return {name: found[name] for name in self.names}, shown
 
     def reasons(self) -> dict[str, str]:
         """Why statements are not applicable."""
@@ -222,7 +245,12 @@ class AdaptiveCellsAuditor(KLPlanAuditor):
             why = "outside is 'clip': the outermost cells hold states farther apart than their width"
         elif truth.span is not None and truth.span > agent.span * (1.0 + 1e-9):
             why = f"the optimal bias has span {truth.span:.6g}, more than c = {agent.span:g}"
-        return reasons | ({"optimism": why} if why else {})
+        if why:
+            return reasons | dict.fromkeys(("optimism", "reward-domination", "bias-domination"), why)
+        if self._points is None:
+            large = f"more than {MOST_LEVELS:,} numbers would be kept"
+            return reasons | dict.fromkeys(("reward-domination", "bias-domination"), large)
+        return reasons
 
 
 def _level(log: float, visits: NDArray[np.int64]) -> Floats:

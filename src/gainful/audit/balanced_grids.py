@@ -11,7 +11,8 @@ from gainful.agents.balanced_grids import BalancedGrids
 from gainful.agents.episodic import EpisodeView
 from gainful.audit.adaptive_cells import AdaptiveCellsAuditor
 from gainful.audit.cells import CellsTruth
-from gainful.audit.findings import Finding, without_theorem
+from gainful.audit.findings import Finding, Floats, without_theorem
+from gainful.theory.balancing import balanced_deviation
 
 
 class BalancedGridsAuditor(AdaptiveCellsAuditor):
@@ -27,7 +28,9 @@ class BalancedGridsAuditor(AdaptiveCellsAuditor):
         The run that is about to begin.
     """
 
-    names = tuple("grids" if name == "leaves" else name for name in AdaptiveCellsAuditor.names)
+    names = tuple(
+        "grids" if name == "leaves" else name for name in AdaptiveCellsAuditor.names if "domination" not in name
+    )
 
     def __init__(self, agent: BalancedGrids, truth: CellsTruth, simulation: Any) -> None:
         super().__init__(agent, truth, simulation)
@@ -36,7 +39,8 @@ class BalancedGridsAuditor(AdaptiveCellsAuditor):
         self._out = np.zeros(n, dtype=bool)
         self._grid, self._since, self._earned, self._largest = -1, 0, 0.0, 0.0
         sizes = [self._trees.size(j) for j in range(n)]
-        self._claim = agent.settings()["regret_scale"] * agent.reward_range * np.sqrt(np.array(sizes) * agent.n_actions)
+        self._told = agent.settings()
+        self._claim = self._told["regret_scale"] * agent.reward_range * np.sqrt(np.array(sizes) * agent.n_actions)
 
     def choose_cells(self, view: EpisodeView) -> None:
         """The grid that should be played, from the rewards and steps of all episodes so far."""
@@ -48,7 +52,7 @@ class BalancedGridsAuditor(AdaptiveCellsAuditor):
         claims = self._claim * np.sqrt(n * np.log(1 + n))
         some = n > 0
         cost = max(r_max, self._largest) if self.agent.span is None else self.agent.span
-        width = cost * self._switches + r_max * np.sqrt(n * math.log(n.size / self.agent.delta))
+        width = cost * self._switches + self._deviations(cost)
         if some.any():
             mean = self._grid_rewards[some] / n[some]
             best = np.max(mean - width[some] / n[some])
@@ -61,6 +65,13 @@ class BalancedGridsAuditor(AdaptiveCellsAuditor):
         self._largest = max(self._largest, float(np.ptp(view.plan.values)))
         self._trees.depths[:] = chosen
         self.keep("grids", abs(float(view.plan.details["grid"]) - chosen), 0.0, 0.0)
+
+    def _deviations(self, span: float) -> Floats:
+        """The w of every grid."""
+        n, r_max, delta = self._grid_steps, self.agent.reward_range, self.agent.delta
+        if self._told["elimination"] == "plain":
+            return np.asarray(r_max * np.sqrt(n * math.log(n.size / delta)))
+        return r_max * balanced_deviation(n, span=span / r_max, delta=delta)
 
     def findings(self) -> tuple[dict[str, Finding], dict[str, Any]]:
         """Each statement's finding; nothing is proven about the true model."""

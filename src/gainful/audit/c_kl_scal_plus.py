@@ -34,7 +34,7 @@ MOST_LEVELS = 20_000_000
 class NextStates:
     """The empirical law of h(x') for every pair of a cell and an action, counted on right-closed cells."""
 
-    def __init__(self, agent: CKLSCALPlus, truth: CellsTruth, tables: CellTables, slack: float) -> None:
+    def __init__(self, agent: Any, truth: CellsTruth, tables: CellTables, slack: float) -> None:
         solved, part, A = truth.solution, agent.partition, agent.n_actions
         assert solved is not None
         self._grid = grid_of(part, A)
@@ -44,10 +44,11 @@ class NextStates:
         width = (top - low) / LEVELS
         self._levels = low + width * np.arange(LEVELS, dtype=np.float64)
         self.counts: NDArray[np.int64] = np.zeros((pairs, LEVELS), dtype=np.int64)
-        # the largest E[h(X')|x,a] of a cell, less what states of one cell differ by and what rounding down may take
         shape = (part.n_cells, POINTS, A)
         expected = np.where(tables.inside.reshape(shape[:2])[:, :, None], tables.expected.reshape(shape), -np.inf)
-        level = expected.max(axis=1).reshape(-1) - slack - width
+        self.most_expected: Floats = expected.max(axis=1).reshape(-1) - width
+        """(pairs,) the largest E[h(X')|x,a] of a cell, less what rounding down may take; -inf if it has no point."""
+        level = self.most_expected - slack
         asked = np.where(agent.core.allowed.reshape(-1) & np.isfinite(level), 1, 0)
         self.asked = Functions(
             np.concatenate([[0], np.cumsum(asked)]),

@@ -5,7 +5,7 @@ wrong in one of the two places disagrees with the other.
 """
 
 from gainful.theory.asymptotic import AsymptoticSlope, asymptotic_slope
-from gainful.theory.balancing import balanced_bases, balanced_choice, balanced_proven_gain
+from gainful.theory.balancing import balanced_bases, balanced_choice, balanced_deviation, balanced_proven_gain
 from gainful.theory.baselines import (
     mbie_eb_bonus,
     opt_psrl_lower,
@@ -78,6 +78,7 @@ __all__ = [
     "authors_bonus",
     "balanced_bases",
     "balanced_choice",
+    "balanced_deviation",
     "balanced_proven_gain",
     "bernoulli_proxy",
     "bernstein_bonus",

@@ -46,6 +46,37 @@ def balanced_proven_gain(
     return float(found.max(initial=-np.inf))
 
 
+def balanced_deviation(steps: ArrayLike, *, span: float, delta: float) -> Floats:
+    """How far rewards may be from what steps are worth: w_j = (1 + c)·sqrt(½(n_j+1)·ln(sqrt(n_j+1)·(j+1)(j+2)/δ)).
+
+    By lemma 8 of docs/kl_scal_plus.md the deviations of all j stay below w_j, on both sides and at all times, with
+    probability 1-δ.
+
+    Parameters
+    ----------
+    steps : array_like, shape (k,)
+        n_j of each grid.
+    span : float
+        c, in units of r_max.
+    delta : float
+        δ.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        In units of r_max.
+
+    Examples
+    --------
+    >>> balanced_deviation([10_000, 10_000], span=1.0, delta=0.05).round(1)
+    array([407.3, 433.4])
+    """
+    n = np.asarray(steps, dtype=np.float64)
+    j = np.arange(n.size, dtype=np.float64)
+    level = np.log(np.sqrt(n + 1.0) * (j + 1.0) * (j + 2.0) / delta)
+    return np.asarray((1.0 + span) * np.sqrt(0.5 * (n + 1.0) * level))
+
+
 def balanced_choice(steps: ArrayLike, active: ArrayLike) -> int:
     """The active base with the least 2^i·n_i, ties to the smallest.
 
