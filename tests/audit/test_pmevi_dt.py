@@ -22,8 +22,11 @@ def test_nothing_is_violated(base: Any, options: dict[str, Any]) -> None:
     assert found.failed == []
     again = gf.PMEVIDT(6, 2, horizon=2000, base=base, **options)
     assert found.regret == gf.simulate(again, mdp, 2000, seed=1).regret[-1]  # not changed by the audit
+    bounded = base == "kl-scal-plus"
+    assert ("projected-regret-bound" in found.findings) == bounded == ("regret-bound" not in found.findings)
     if "span" in options:
         assert all(found.findings[name].checks for name in LIKELY)
+        assert not bounded or found.findings["projected-regret-bound"].checks
     else:
         assert all("more than c" in found.findings[name].reason for name in LIKELY)
 

@@ -16,7 +16,7 @@ from gainful.agents.episodic import EpisodePlan, EpisodeView
 from gainful.agents.kl_scal_plus import KLSCALPlus
 from gainful.agents.pmevi_dt import BOUNDING_ROUNDS, PMEVIDT, WORTH_ANOTHER
 from gainful.audit.episode_auditor import EpisodeAuditor
-from gainful.audit.findings import Finding, Floats, not_applicable, without_theorem
+from gainful.audit.findings import Finding, Floats, compared, not_applicable, without_theorem
 from gainful.audit.kl_rows import PairValues, SetsInUse, optimistic_values, set_errors
 from gainful.audit.rows import counted_rows
 from gainful.audit.seen import Seen
@@ -33,6 +33,7 @@ from gainful.theory.bias_differences import (
     shortest_differences,
     square_deviation,
 )
+from gainful.theory.kl_regret import kl_scal_plus_terms_at, value_range
 
 ON_CELLS_NO_BIAS = "the states of a cell are not one state of an MDP, and have no one bias"
 
@@ -52,7 +53,7 @@ class Known(NamedTuple):
 class PMEVIAuditor(EpisodeAuditor):
     """Checks every episode of one PMEVI-DT agent, on the states of an MDP or on cells."""
 
-    names = (
+    names: tuple[str, ...] = (
         "set-formula",
         "bias-formula",
         "bias-differences",
@@ -79,6 +80,8 @@ class PMEVIAuditor(EpisodeAuditor):
         self._stepper = None if truth is None else TabularStepper(truth.mdp, simulation.seed)
         self._walked = 0
         self._errors = np.zeros(self.possible.size)
+        if truth is not None and agent.base == "kl-scal-plus":
+            self.names = tuple("projected-regret-bound" if name == "regret-bound" else name for name in self.names)
 
     # ------------------------------------------------------------------ the equations, once more
 
@@ -261,18 +264,35 @@ class PMEVIAuditor(EpisodeAuditor):
         found = self.kept("set-formula", "bias-formula", "span", "certificate", "precision", "greedy")
         found |= self.episodes()
         about_truth = ("bias-differences", "mitigation", "optimism")
-        found["regret-bound"] = without_theorem(
-            "its bound is not audited: gf.theory.regret_bound computes it for KL-SCAL+'s sets"
-        )
+        found["regret-bound"] = without_theorem(f"the bound on the sets of {agent.base} is an order without constants")
         if truth is None:
             return found | {name: not_applicable(ON_CELLS_NO_BIAS) for name in about_truth}
         found |= self.kept(*about_truth)
+        found["projected-regret-bound"] = self._regret_finding(truth)
         if not agent.mitigation:
             found["mitigation"] = not_applicable("mitigation is False")
         if truth.span > agent.span * (1.0 + 1e-9):
             why = f"the optimal bias has span {truth.span:.6g}, more than c = {agent.span:g}"
-            found |= {name: not_applicable(f"{why}: the theorem does not apply") for name in about_truth}
+            void = (*about_truth, "projected-regret-bound")
+            found |= {name: not_applicable(f"{why}: the theorem does not apply") for name in void}
         return found
+
+    def _regret_finding(self, truth: Truth) -> Finding:
+        """The regret at the checkpoints of the run against KL-SCAL+'s bound with H = max{1, c}."""
+        agent, run = self.agent, self.simulation.run()
+        terms = kl_scal_plus_terms_at(
+            run.steps.astype(np.float64),
+            agent.n_states,
+            agent.n_actions,
+            value_range=value_range(agent.span, None, agent.reward_range),
+            support=truth.support,
+            reward_max=agent.reward_range,
+            delta=agent.delta,
+            episodes=agent.episode_rule,
+        )
+        bound, at = np.sum(list(terms.values()), axis=0), np.searchsorted(self.steps, run.steps, "right")
+        certain = bound >= run.steps * (truth.gain - agent.reward_min)
+        return compared(run.pseudo_regret, bound, run.steps, episodes=at, certain=certain)
 
 
 def projected_check(q_low: Floats, q_high: Floats, v: Floats, actions: NDArray[np.int64], closed: Floats) -> PlanCheck:
