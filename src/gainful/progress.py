@@ -146,10 +146,21 @@ class RateText:
         if made <= 0:
             return text
         rate = made / max(time.perf_counter() - self._began, 1e-9)
-        speed = f"{rate / 1e6:.3g} M" if rate >= 1e5 else f"{rate:,.3g}"
-        return f"{text} ({done / total:.0%}), {speed} {self.unit}/s, {duration((total - done) / rate)} left".replace(
-            "%)", " %)"
-        )
+        share = f"{100 * done / total:.0f} %"
+        left = duration((total - done) / rate)
+        return f"{text} ({share}), {short_rate(rate)} {self.unit}/s, {left} left"
+
+
+def short_rate(rate: float) -> str:
+    """A number per second in few characters.
+
+    >>> short_rate(20_512.0), short_rate(1.39e9), short_rate(3.25e6), short_rate(42.0), short_rate(0.31)
+    ('20,500', '1.39 G', '3.25 M', '42', '0.31')
+    """
+    for scale, prefix in ((1e9, " G"), (1e6, " M")):
+        if rate >= 0.9995 * scale:
+            return f"{rate / scale:.3g}{prefix}"
+    return f"{float(f'{rate:.3g}'):,.0f}" if rate >= 100 else f"{rate:.2g}"
 
 
 def duration(seconds: float) -> str:

@@ -59,11 +59,22 @@ def show(*parts: RenderableType) -> None:
 
 
 def note(text: str) -> None:
-    """Print a remark to stderr; on a terminal its lines end between words."""
+    """Print a remark to stderr; on a terminal its lines end between words, and keep their indentation."""
     if sys.stderr.isatty():
-        wrap = textwrap.TextWrapper(shutil.get_terminal_size().columns, break_long_words=False, break_on_hyphens=False)
-        text = "\n".join(wrap.fill(line) for line in text.splitlines())
+        text = "\n".join(_wrapped(line, shutil.get_terminal_size().columns) for line in text.splitlines())
     print(text, file=sys.stderr, flush=True)
+
+
+def _wrapped(line: str, width: int) -> str:
+    """The line, broken between words.
+
+    >>> print(_wrapped("  one two three", 9))
+      one two
+      three
+    """
+    indent = line[: len(line) - len(line.lstrip())]
+    wrap = textwrap.TextWrapper(width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return wrap.fill(line)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gainful.cli.console import ReaderGoneError, printable
+from gainful.cli.console import ReaderGoneError, note, printable
 from gainful.errors import GainfulError, InvalidArgumentError, SteppedInPythonWarning, UnknownNameError
 
 FAILED, MISUSE, INTERRUPTED, READER_GONE = 1, 2, 130, 141  # the last two as shells count them: 128 + signal
@@ -68,7 +68,7 @@ def warnings_as_notes() -> Iterator[None]:
             elif str(message) not in shown:
                 shown.add(str(message))
                 kind = "note" if issubclass(category, SteppedInPythonWarning) else "warning"
-                print(printable(f"{kind}: {message}"), file=sys.stderr, flush=True)
+                note(printable(f"{kind}: {message}"))
 
         warnings.showwarning = show
         yield
@@ -120,7 +120,7 @@ def _report(error: BaseException, code: int, hint: str = "") -> int:
         else type(error).__name__
     )
     text = f"{name}: {str(error) or 'out of memory'}" + (f" ({hint})" if hint else "")
-    print(printable(text, keep="\n"), file=sys.stderr)
+    note(printable(text, keep="\n"))
     return code
 
 
@@ -131,9 +131,9 @@ def _misuse(error: Any) -> int:
     if _show_traceback:
         traceback.print_exception(error)
         return MISUSE
-    print(f"UsageError: {printable(error.format_message())}", file=sys.stderr)
+    note(f"UsageError: {printable(error.format_message())}")
     if error.ctx is not None:
-        print(f"Try '{error.ctx.command_path} --help'.", file=sys.stderr)
+        note(f"Try '{error.ctx.command_path} --help'.")
     return MISUSE
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gainful.cli import console
+from gainful.cli import console, numbers
 from gainful.environments.continuous.environment import ContinuousEnvironment
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
@@ -94,13 +94,22 @@ def learn_many(source: str, environment: Any, factory: Any, seeds: range, horizo
 def show_many(found: ManyLearned) -> None:
     """Print a table of expected regret."""
     from rich.table import Table
+    from rich.text import Text
 
     regret = MEASURE_NAMES[found.measure]
-    table = Table(title=f"{found.agent} in {found.source}: {regret} over {found.summary.n_runs:,} runs")
+    title = Text(f"{found.agent} in {found.source}: {regret} over {found.summary.n_runs:,} runs", style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold")
     for name in found.rows[0]:
-        table.add_column(name, justify="right")
+        table.add_column("± s.e." if name == "standard error" else name, justify="right", no_wrap=True)
     for row in found.rows:
-        table.add_row(*("" if v is None else f"{v:,}" if isinstance(v, int) else f"{v:,.4g}" for v in row.values()))
+        table.add_row(*(_cell(value, row["largest"]) for value in row.values()))
     steps = found.summary.n_runs * int(found.summary.steps[-1])
-    rate = np.format_float_positional(steps / found.seconds, precision=3, fractional=False, trim="-")
-    console.show(table, f"{found.seconds:.1f} s on {found.device}, {rate} steps per second")
+    rate = numbers.large(steps / found.seconds)
+    console.show(title, table, f"{found.seconds:.1f} s on {found.device}, {rate} steps per second")
+
+
+def _cell(value: float | None, beside: float | None) -> str:
+    """A number of steps as it is, an amount of regret to four digits, an unknown one empty."""
+    if value is None or isinstance(value, int):
+        return "" if value is None else f"{value:,}"
+    return numbers.amount(value, beside or 0.0)

@@ -58,6 +58,31 @@ def column(values: list[float], spread: float) -> list[str]:
     return [f"{v:z.{decimals}f}" for v in values]
 
 
+def amount(value: float, beside: float = 0.0) -> str:
+    """A number of any size without an exponent: four digits, or whole; 0 if it is nothing `beside` another one.
+
+    >>> amount(28_091.4), amount(426.83), amount(0.00123456), amount(8.882e-18, 0.45), amount(0.0)
+    ('28,091', '426.8', '0.001235', '0', '0')
+    """
+    size = abs(value)
+    if size <= 1e-12 * abs(beside) or size < 1e-12:
+        return "0"
+    decimals = 3 - math.floor(math.log10(size))
+    return f"{value:,.{max(decimals, 0)}f}" if size < 1e15 else f"{value:.4g}"
+
+
+def large(value: float) -> str:
+    """A large number in words, to three digits.
+
+    >>> large(1.39e9), large(23_456_789.0), large(84_321.0), large(12.0)
+    ('1.39 billion', '23.5 million', '84,300', '12')
+    """
+    for scale, word in ((1e9, "billion"), (1e6, "million")):
+        if value >= 0.9995 * scale:
+            return f"{value / scale:.3g} {word}"
+    return f"{float(f'{value:.3g}'):,.0f}"
+
+
 def seconds(value: float) -> str:
     """A duration.
 

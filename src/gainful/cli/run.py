@@ -169,10 +169,11 @@ def _report(outcome: ExperimentOutcome, as_json: bool, comparison: dict[str, Any
         _tell_constants(table)
         _tell_reasons(table)
     _print_failures(list(outcome.failures))
-    made = f"{outcome.ran:,} of them made by this call in {duration(outcome.seconds)}" if outcome.ran else "none new"
+    which = "all" if outcome.ran == outcome.finished else f"{outcome.ran:,} of them"
+    made = f"{which} made by this call in {duration(outcome.seconds)}" if outcome.ran else "none new"
     _note(f"{outcome.finished:,} of {outcome.planned:,} runs are stored in {outcome.folder}, {made}")
     if outcome.complete:
-        _note(f"Next: gainful report {outcome.folder}, gainful export, or in Python gf.results('{outcome.folder}')")
+        _note(f"Next: gainful report {outcome.folder} writes a page of it; in Python, gf.results('{outcome.folder}')")
     elif outcome.failures and all(failure["kind"] not in TRANSIENT_FAILURES for failure in outcome.failures):
         _note(
             f"Next: fix what failed (gainful status {outcome.folder} --json shows the tracebacks), then repeat the "
@@ -281,7 +282,8 @@ def summary_table(table: pd.DataFrame) -> Any:
     one = len(set(measures.values())) == 1
     name_of_all = MEASURE_NAMES[next(iter(measures.values()))] if one else "regret"
     heads = ["agent"] if narrow else ["environment", "agent", "runs", "steps"]
-    heads += [*([] if one else ["measure"]), name_of_all, "95 % interval"]
+    known = any(row[f"{m}_mean_low"] == row[f"{m}_mean_low"] for row in rows for m in measures.values())
+    heads += [*([] if one else ["measure"]), name_of_all, *(["95 % interval"] if known else [])]
     ergodic = any(_slope_ratio(row) for row in rows)
     grid = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=narrow and ergodic)
     growth = ["growth", *(["slope/C"] if ergodic else [])]
@@ -338,7 +340,7 @@ def _exponent(x: float) -> str:
 
 
 def _number(x: float) -> str:
-    return "?" if x != x else f"{x:,.0f}" if abs(x) >= 10 else f"{x:.2g}"
+    return "?" if x != x else f"{x:,.0f}" if abs(x) >= 9.95 else f"{x:#.2g}".rstrip(".")
 
 
 def status(folder: options.ExperimentFolder, as_json: options.AsJson = False, debug: failures.Debug = False) -> None:  # noqa: ARG001

@@ -6,8 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from gainful.cli import console
-from gainful.progress import LINE_EVERY, duration, stderr_console
+from gainful.cli import console, numbers
+from gainful.progress import LINE_EVERY, duration, short_rate, stderr_console
 
 if TYPE_CHECKING:
     from gainful.experiments.pool import RunFailed
@@ -52,19 +52,24 @@ class SweepProgressLine:
 
     def started(self, sweep: SweepProgress) -> None:
         """Print how many runs there are to make, and the estimated cost."""
+        title = sweep.title if sweep.title.endswith(("?", "!", ".")) else f"{sweep.title}:"
         self._say(
-            f"{sweep.title}: {sweep.left:,} of {sweep.planned:,} runs to make"
-            + (f" ({sweep.stored:,} are already stored)" if sweep.stored else "")
-            + f", {sweep.jobs} at a time; about {self._time(sweep)} and "
-            f"{amount(sweep.left * sweep.estimate.disk_per_run)} of disk, in {sweep.folder}"
+            f"{title} {sweep.left:,} of {sweep.planned:,} runs to make in {sweep.folder}"
+            + (f" ({sweep.stored:,} are stored)" if sweep.stored else "")
+            + f", {sweep.jobs} at a time; {amount(sweep.left * sweep.estimate.disk_per_run)} of disk and "
+            f"{self._time(sweep)}"
         )
         self._due = time.monotonic() + LINE_EVERY
 
     @staticmethod
     def _time(sweep: SweepProgress) -> str:
         """The estimated time; a short sweep spends most of it on starting workers, which load all compiled code."""
-        starting = " after some seconds for starting the workers," if sweep.seconds_left < STARTING_MATTERS else ""
-        return f"{duration(sweep.seconds_left)}{starting}"
+        if sweep.device != "cpu":
+            agents = numbers.count(len(sweep.planned_by_agent), "agent")
+            return f"a time that is mostly compiling for the GPU, 10 to 20 s for each of {agents}"
+        if sweep.seconds_left >= STARTING_MATTERS:
+            return f"about {duration(sweep.seconds_left)}"
+        return f"about {duration(max(1.0, sweep.seconds_left))} once the workers have started, which takes some seconds"
 
     def progressed(self, sweep: SweepProgress) -> None:
         """Update the bars, or print a line if one is due."""
@@ -89,10 +94,11 @@ class SweepProgressLine:
         """Print a failure at once, in one line."""
         environment, agent = sweep.labels[failure.task.run_id]
         what_next = f"starting try {attempt + 1}" if again else "left out until the next gainful run"
-        self._say(
-            f"failed: {agent} in {environment}, seed {failure.task.configuration['seed']}: {failure.kind}: "
-            f"{failure.message.splitlines()[0]}; {what_next}"
-        )
+        what = f"{failure.kind}: {failure.message.splitlines()[0]}"
+        if what in self._told:
+            what = f"the same {failure.kind}"
+        self._told.add(f"{failure.kind}: {failure.message.splitlines()[0]}")
+        self._say(f"failed: {agent} in {environment}, seed {failure.task.configuration['seed']}: {what}; {what_next}")
 
     def end(self) -> None:
         """Remove the bars."""
@@ -119,8 +125,11 @@ class SweepProgressLine:
 
     def _line(self, sweep: SweepProgress) -> str:
         made = sweep.stored + sweep.finished
+        if not sweep.workload.steps and not sweep.failed:
+            doing = "starting the workers" if sweep.device == "cpu" else "compiling for the GPU"
+            return f"{made:,} of {sweep.planned:,} runs; {doing}, {duration(sweep.seconds)}"
         rate = sweep.workload.steps / max(sweep.seconds, 1e-9)
-        text = f"{made:,} of {sweep.planned:,} runs, {rate / 1e6:.3g} M steps/s, {duration(sweep.seconds)}"
+        text = f"{made:,} of {sweep.planned:,} runs, {short_rate(rate)} steps/s, {duration(sweep.seconds)}"
         if sweep.left:
             text += f", about {duration(sweep.seconds_left)} left"
         return text + (f", {sweep.failed:,} failed" if sweep.failed else "")

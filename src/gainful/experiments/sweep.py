@@ -101,6 +101,8 @@ class SweepProgress:
     workload: Workload
     finished: int = 0
     failed: int = 0
+    device: str = "cpu"
+    """Where the runs are made, as asked for; estimates are those of a processor."""
     began: float = field(default_factory=time.monotonic)
     stopping: bool = False
 
@@ -351,6 +353,7 @@ class _SweepRunner:
             labels=labels,
             workload=Workload(((c.run_id, self.kinds[c.run_id], c.horizon) for c in waiting), estimate.seconds),
             failed=len(missing) - len(waiting),
+            device=self.device,
         )
         self._report_unsolvable()
         if waiting:

@@ -42,10 +42,10 @@ SHOWN_RUN_STEPS = 40
 """Steps of a single run that are kept when curves are thinned."""
 SHOWN_EPISODES = 150
 """Episodes of a run that are shown, spread evenly over the logarithm of the step."""
-SHOWN_EPISODE_VALUES = 200_000
+SHOWN_EPISODE_VALUES = 400_000
 """Values kept of the episodes of all runs together; beyond that, fewer episodes are kept of each run."""
-FEWEST_EPISODES = 20
-"""Episodes of a run below which none are kept, except of the run with the lowest seed."""
+FEWEST_EPISODES = 8
+"""Episodes that are kept of a run at least, or none: where there is no room, some runs keep theirs."""
 SHOWN_PAIRS = 400
 """Pairs of state and action whose bonus is shown, spread evenly over the order of visits."""
 
@@ -81,7 +81,7 @@ def collect(folder: str | Path) -> Report:
             )
         groups = len(set(known.values()))
         budget = SHOWN_RUN_VALUES // (groups * len(REGRETS))
-        kept_episodes = min(SHOWN_EPISODES, SHOWN_EPISODE_VALUES // (len(_PLAN_FIELDS) * len(known)))
+        kept_episodes = _kept_episodes(list(known))
         environments: dict[str, Environment] = {}
         found: dict[tuple[str, str], Group] = {}
         facts = _Provenance()
@@ -165,8 +165,18 @@ def _group_labels(store: Store) -> tuple[dict[int, tuple[str, str]], dict[str, i
     return {number: labels[number] for number in configured}, known
 
 
+def _kept_episodes(run_ids: list[str]) -> dict[str, int]:
+    """How many episodes a page keeps of each run: of all runs equally many, or the fewest of some, evenly spread."""
+    fair = SHOWN_EPISODE_VALUES // (len(_PLAN_FIELDS) * len(run_ids))
+    if fair >= FEWEST_EPISODES:
+        return dict.fromkeys(run_ids, min(SHOWN_EPISODES, fair))
+    room = SHOWN_EPISODE_VALUES // (len(_PLAN_FIELDS) * FEWEST_EPISODES)
+    chosen = np.linspace(0, len(run_ids) - 1, room).astype(int)
+    return dict.fromkeys((run_ids[i] for i in chosen), FEWEST_EPISODES)
+
+
 def _grouped(
-    store: Store, labels: dict[int, tuple[str, str]], known: dict[str, int], kept_episodes: int
+    store: Store, labels: dict[int, tuple[str, str]], known: dict[str, int], kept_episodes: dict[str, int]
 ) -> Iterator[tuple[tuple[str, str], list[_Run]]]:
     """The runs of each group as soon as all of them have been read; runs stored in the meantime are left out."""
     left: dict[tuple[str, str], int] = {}
@@ -179,7 +189,7 @@ def _grouped(
         group = labels[known[row["run_id"]]]
         runs = waiting.setdefault(group, [])
         lowest = not runs or row["seed"] < min(run.row["seed"] for run in runs if run.arrays)
-        runs.append(_unpacked(row, store.path, lowest, kept_episodes))
+        runs.append(_unpacked(row, store.path, lowest, kept_episodes.get(row["run_id"], 0)))
         left[group] -= 1
         if left[group] == 0:
             yield group, sorted(waiting.pop(group), key=lambda run: run.row["seed"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from gainful.experiments.foreign_names import TABLE
 from gainful.plot.centres import CENTRES, DEFAULT_CENTRE
 from gainful.report import tables
 from gainful.report.content import Environment, Group, Report
@@ -49,6 +50,8 @@ def _part(head: str, content: str) -> str:
 
 
 def _made_as(environment: Environment) -> str:
+    if environment.name.startswith(TABLE):  # the digest of its content says nothing to a reader
+        return f"{environment.name.removeprefix(TABLE)}: "
     given = ", ".join(f"{name} = {_shown(value)}" for name, value in environment.parameters.items())
     return f"{environment.name} with {given}: " if given else f"{environment.name}: "
 
@@ -120,8 +123,12 @@ def _regret_chart(environment: Environment, i: int) -> str:
 
 def _about_curves(environment: Environment) -> str:
     what = f'<span class="centre-caption">{escaped(CENTRES[DEFAULT_CENTRE].caption)}</span>'
+    if all(group.row["runs"] == 1 for group in environment.groups):
+        what = "One run of each agent." if len(environment.groups) > 1 else "One run."
     if environment.gain is None:
         what = f"The optimal gain is unknown here, so the chart shows the reward per step. {what}"
+    if len(environment.groups) == 1:
+        return what
     return f"{what} Click the key of an agent to hide its curve; double-click it to see it alone."
 
 
@@ -143,7 +150,8 @@ def _runs_section(environment: Environment, i: int) -> str:
     more = ""
     if left_out:
         more = (
-            f" The page has no room for the episodes of {left_out:,} runs; <code>gainful watch</code> shows them too."
+            f" The file has room for the episodes of {runs - left_out:,} of these runs, evenly spread; "
+            "<code>gainful watch</code> shows those of all."
         )
     return (
         f'<details class="runs" data-env="{i}" id="runs-{i}"><summary>Every run: a table of {runs:,}</summary>'

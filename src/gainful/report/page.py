@@ -107,7 +107,9 @@ def _links(report: Report) -> str:
 
 def _lead(report: Report) -> str:
     planned, finished = (sum(row[name] for row in report.progress) for name in ("planned", "finished"))
-    runs = f"{finished:,} runs" if finished == planned else f"{finished:,} of {planned:,} runs"
+    runs = _count(finished, "run") if finished == planned else f"{finished:,} of {planned:,} runs"
+    if report.failures and finished < planned:
+        runs += f", {len(report.failures):,} failed"
     return (
         f"{runs}: {_count(len(report.agents), 'agent')}, {_count(len(report.environments), 'environment')}, "
         f"{_count(len(report.seeds), 'seed')}"

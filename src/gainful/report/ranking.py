@@ -23,6 +23,8 @@ class LeadOverNext:
     measure: str
     among: str
     """Whom the first is the best of: "" for all, or words such as "of those with a guarantee"."""
+    aside: str
+    """What is worth a word about the first: "" or "which has no guarantee", where others have one."""
     ratio: PairedRatio | None
     """How many times less the first loses; None where there is no regret to divide."""
     difference: Improvement
@@ -35,28 +37,28 @@ class LeadOverNext:
         pairs, wins = self.difference.pairs, self.difference.wins
         seeds = f"on {wins} of {pairs} seeds" if pairs > 1 else "on the one seed that both have"
         r, d = self.ratio, self.difference
+        first = f"{self.first}, {self.aside}," if self.aside else self.first
         if r is None:
             return (
-                f"{start}{self.first} earns ",
+                f"{start}{first} earns ",
                 f"{-d.difference:.3g} more",
                 f" per step than {self.second}{_ends(-d.difference_high, -d.difference_low)}, {seeds}.",
             )
         if np.isnan(r.ratio):
             return (
-                f"{start}{self.first} loses ",
+                f"{start}{first} loses ",
                 f"{-d.difference:,.4g} less",
                 f" than {self.second}{_ends(-d.difference_high, -d.difference_low)}, {seeds}.",
             )
         if r.pairs > 1 and not r.decided:
-            lower = f"{self.first} is lower {seeds}"
             return (
                 f"{start}{self.first} and {self.second} ",
                 "cannot be told apart",
                 f": the ratio of their {MEASURE_NAMES[self.measure]}s is {_factor(r.ratio)}{_ends(r.low, r.high)}; "
-                f"{lower}.",
+                f"the first is lower {seeds}.",
             )
         return (
-            f"{start}{self.first} loses ",
+            f"{start}{first} loses ",
             f"{_factor(r.ratio)} times less",
             f" than {self.second}{_ends(r.low, r.high)}, {seeds}.",
         )
@@ -80,8 +82,9 @@ def leads(environment: Environment) -> list[LeadOverNext]:
     """The best agent against the next one; and if no theorem covers it, the same among those that have one."""
     measure = compared_measure(environment)
     order = [group for rank, group in ranked(environment) if rank is not None]
-    found = [_lead(order[0], order[1], measure, "")] if len(order) > 1 else []
     covered = [g for g in order if g.row["guarantee"] != "no guarantee"]
+    aside = "which has no guarantee" if covered and order[0] is not covered[0] else ""
+    found = [_lead(order[0], order[1], measure, "", aside)] if len(order) > 1 else []
     if len(covered) > 1 and order[0] is not covered[0]:
         found.append(_lead(covered[0], covered[1], measure, "of those with a guarantee"))
     return [lead for lead in found if lead.difference.pairs]
@@ -106,16 +109,18 @@ def _mean(group: Group, measure: str) -> float:
     return float(np.mean(list(group.finals[measure].values())))
 
 
-def _lead(first: Group, second: Group, measure: str, among: str) -> LeadOverNext:
+def _lead(first: Group, second: Group, measure: str, among: str, aside: str = "") -> LeadOverNext:
     a, b = first.finals[measure], second.finals[measure]
     shared = [seed for seed in a if seed in b]
     x, y = np.array([a[s] for s in shared]), np.array([b[s] for s in shared])
     if measure == "reward":  # the larger the better: negated, and per step
         steps = float(first.row["final_step"] or 1)
         return LeadOverNext(
-            first.agent, second.agent, measure, among, None, improvement_of(-x / steps, -y / steps, 0.95)
+            first.agent, second.agent, measure, among, aside, None, improvement_of(-x / steps, -y / steps, 0.95)
         )
-    return LeadOverNext(first.agent, second.agent, measure, among, ratio_of_means(a, b), improvement_of(x, y, 0.95))
+    return LeadOverNext(
+        first.agent, second.agent, measure, among, aside, ratio_of_means(a, b), improvement_of(x, y, 0.95)
+    )
 
 
 def _ends(low: float, high: float) -> str:

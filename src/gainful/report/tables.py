@@ -170,7 +170,7 @@ def _gain(environment: Environment) -> str:
     if environment.gain is None:
         return UNKNOWN
     computed = re.match(r"OracleGain\(([^,()]+)", environment.gain_source)  # on a grid: with its error
-    return computed[1] if computed else f"{environment.gain:.6g}"
+    return computed[1] if computed else _signed(f"{environment.gain:.6g}")
 
 
 def inline(text: str) -> str:

@@ -83,8 +83,13 @@
     return narrow(node) ? 320 + 22 * lines : Math.max(410, Math.min(720, 90 + 23 * lines));
   }
 
-  // whole powers of ten only, where there are enough of them; else 1, 2 and 5 times those
-  const decades = (low, high) => ({ dtick: high / low >= 100 ? Math.ceil(Math.log10(high / low) / 9) : "D2" });
+  // whole powers of ten only, where there are enough of them; else 1, 2 and 5 times those, in full
+  function decades(low, high) {
+    if (!(high / low < 100)) return { dtick: Math.ceil(Math.log10(high / low) / 9) };
+    const at = [], size = (k) => Math.pow(10, k);
+    for (let k = Math.floor(Math.log10(low)) - 1; k <= Math.ceil(Math.log10(high)); k++) [1, 2, 5].forEach((m) => at.push(k < 0 ? m / size(-k) : m * size(k)));
+    return { tickvals: at, ticktext: at.map((v) => (v >= 1e-4 && v < 1e6 ? v.toLocaleString("en", { maximumFractionDigits: 6 }) : v.toExponential(0).replace("e+", "e").replace("-", "−"))), tickfont: { size: 12 } };
+  }
 
   // ------------------------------------------------------------------ regret
 
@@ -235,7 +240,7 @@
     });
     return [traces, layout(node, {
       height: narrow(node) ? 300 + 20 * traces.length : 380,
-      xaxis: axis("τ: final regret at most τ times that of the best", "log", Object.assign(decades(1, end), { range: [-0.01, Math.log10(end)] })),
+      xaxis: axis(narrow(node) ? "τ times the least regret, at most" : "τ: final regret at most τ times that of the best", "log", Object.assign(decades(1, end), { range: [-0.01, Math.log10(end)] })),
       yaxis: axis("share of problems", "linear", { tickformat: ".0%", range: [-0.02, 1.04] }),
     })];
   }
@@ -351,7 +356,7 @@
     node.replaceChildren();
     const picture = svg("svg", { viewBox: `${left} ${top} ${wide} ${tall}`, role: "img", "aria-label": `Graph of ${S} states` }, node);
     picture.style.maxWidth = wide * 1.3 + "px";
-    picture.style.minWidth = Math.min(wide * 0.8, 560) + "px";
+    picture.style.minWidth = Math.min(wide * 0.8, 1200) + "px"; // names stay readable on a phone, where the graph scrolls
     const marks = svg("defs", {}, picture), id = "m" + env.index;
     for (const kind of ["faint", "taken"]) {
       const marker = svg("marker", { id: id + kind, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" }, marks);
