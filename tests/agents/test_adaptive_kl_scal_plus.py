@@ -139,6 +139,27 @@ def test_compiled_stepped_and_loaded_runs_are_the_same(rule: str, tmp_path: Path
 
 
 @pytest.mark.slow
+def test_a_loaded_agent_planned_from_elsewhere_after_a_cell_was_worth_knowing_nothing(tmp_path: Path) -> None:
+    agent = gf.AdaptiveKLSCALPlus(
+        gf.Partition.uniform(bins=4), 2, span=0.3, lipschitz=0.4 / (1.15 * 0.25), episodes="vanishing"
+    )
+    random, x = np.random.default_rng(0), 0.1
+    for t in range(64):
+        if t > 10 and t % 4 == 0:
+            agent.core.begin_episode()
+        action = agent.act(x)
+        to = float(random.random()) if action else float(np.clip(x + 0.1 * random.normal(), 0.0, 0.999))
+        agent.observe(x, action, float(x > 0.6 and random.random() < 0.7), to)
+        x = to
+    agent.save(tmp_path / "it")
+    loaded = gf.load_agent(tmp_path / "it")
+    for one in (agent, loaded):
+        one.core.begin_episode()
+    for name, array in agent.core.own_arrays().items():
+        assert np.array_equal(array, loaded.core.own_arrays()[name]), name
+
+
+@pytest.mark.slow
 def test_cells_are_narrow_where_the_agent_is() -> None:
     agent = gf.AdaptiveKLSCALPlus(gf.Partition.uniform(bins=32), 2, span=1.0, lipschitz=1.0, holder=1.0)
     random = np.random.default_rng(0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -12,14 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from gainful.agents.dyadic_trees import DyadicTrees, LeafCounts
 from gainful.agents.episodic import EpisodePlan
 from gainful.agents.guarantee import Guarantee
-from gainful.agents.kl_scal_plus import KL_MAX_SWEEPS, KL_UNINFORMATIVE, Episodes, KLSCALPlus
+from gainful.agents.kl_scal_plus import KL_UNINFORMATIVE, Episodes, KLSCALPlus
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.agents.planning_agent import episode_multiplier
-from gainful.agents.saved_arrays import check_saved
 from gainful.agents.smoothness import Smoothness, checked_partition
 from gainful.agents.statistics import Statistics
 from gainful.arguments import choice, positive_scale, real, whole
-from gainful.errors import InvalidArgumentError, NotConvergedError
+from gainful.errors import InvalidArgumentError
 from gainful.optimism.adaptive_cells import leaf_sets, log_union_at, narrow_enough, visited_enough
 from gainful.optimism.kl_scal_plus import cell_error, deviation_level
 from gainful.partition import Partition
@@ -44,6 +42,8 @@ class KLSCALPlusOnTrees(KLSCALPlus):
     **options
         The other arguments of `KLSCALPlus`.
     """
+
+    hint_without_span = "give span, if some states may be unreachable"
 
     def __init__(
         self,
@@ -125,20 +125,11 @@ class KLSCALPlusOnTrees(KLSCALPlus):
         counts.take_sums(trees.summed(statistics.visits), trees.summed(statistics.reward_sum))
         counts.take_rows(trees.merged(statistics.begin, statistics.length, statistics.next_state, statistics.count))
         self._renew_sets(counts.visits, counts.reward_sum)
-        try:
-            found = self._planner.plan(counts, 1.0 / math.sqrt(t), KL_MAX_SWEEPS)
-        except NotConvergedError as error:
-            raise NotConvergedError(
-                f"AdaptiveKLSCALPlus cannot plan at step {t}: {error}",
-                error.plan,
-                found=error.found,
-                hint="give span, if some states may be unreachable" if self.span is None else "",
-            ) from error
-        self._most_span = max(self._most_span, found.span)
-        r_max, base = self.reward_range, self.reward_min + self.model_error
+        found = self._planned(counts, t)
+        r_max = self.reward_range
         return EpisodePlan(
             actions=found.actions[trees.number],
-            gain_bounds=(base + r_max * found.low, base + r_max * found.high),
+            gain_bounds=self._gain_bounds(found),
             values=r_max * found.values[trees.number],
             sweeps=found.sweeps,
             multiplier=episode_multiplier(self.episode_rule, t, trees.n_leaves, self._most_span),
@@ -184,23 +175,9 @@ class KLSCALPlusOnTrees(KLSCALPlus):
         if self.trees.splits.size and self.trees.splits[-1, 0] > self.t:
             raise ValueError("array 'splits' holds a split after the last step")
         self._begin_on_new_cells()
-        counts, planner = self._counts, self._planner
-        counts.take_sums(self.trees.summed(self.statistics.visits), self.trees.summed(self.statistics.reward_sum))
-        own = {name: array for name, array in self.own_arrays().items() if name != "splits"}
-        for name, like in own.items():
-            if name == "key":
-                if arrays[name].shape != like.shape or arrays[name].dtype != like.dtype or np.isnan(arrays[name]).any():
-                    raise ValueError("array 'key' holds an invalid number")
-            else:
-                check_saved(arrays, name, like, low=0.0 if name in ("values", "rise", "x", "most_span") else None)
-        check_saved(arrays, "actions", own["actions"], low=0, high=self.n_actions - 1)
-        check_saved(arrays, "level", own["level"], high=0)
-        check_saved(arrays, "planned_visits", own["planned_visits"], low=-1, high=counts.visits)
-        self._renew_sets(arrays["planned_visits"], counts.reward_sum)  # those visited since: by the next plan
-        for name, mine in (*planner.pairs._asdict().items(), *planner.state._asdict().items()):
-            if name in arrays:
-                mine[:] = arrays[name]
-        self._most_span = float(arrays["most_span"][0])
+        visits, rewards = self.statistics.visits, self.statistics.reward_sum
+        self._counts.take_sums(self.trees.summed(visits), self.trees.summed(rewards))
+        self._restore_planner(arrays, self._counts.visits, self._counts.reward_sum)
 
 
 class AdaptiveKLSCALPlus(PartitionedAgent):

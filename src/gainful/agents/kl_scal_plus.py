@@ -12,12 +12,14 @@ from gainful.agents.episodic import EpisodePlan
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.planning_agent import Episodes as Episodes
 from gainful.agents.planning_agent import PlanningAgent, episode_multiplier
+from gainful.agents.saved_arrays import check_saved
 from gainful.agents.statistics import Statistics
 from gainful.agents.tucrl import truncated_pairs
 from gainful.arguments import finite, positive_scale
 from gainful.errors import InvalidArgumentError, NotConvergedError
 from gainful.optimism.kl_scal_plus import kl_scal_plus_sets
-from gainful.planning.kl_on_counts import KLPlanner
+from gainful.planning.estimated import TransitionCounts
+from gainful.planning.kl_on_counts import KLPlan, KLPlanner
 
 Unreachable: TypeAlias = Literal["tucrl"]
 
@@ -75,6 +77,8 @@ class KLSCALPlus(PlanningAgent):
 
     planner_class = KLPlanner
     """What plans: another one for plans within what is known about the bias (PMEVI-DT)."""
+    hint_without_span = "give span, or unreachable='tucrl', if some states may be unreachable"
+    """What to do if no plan is found and no span was given."""
 
     def __init__(
         self,
@@ -128,22 +132,11 @@ class KLSCALPlus(PlanningAgent):
         self._renew_sets(statistics.visits, statistics.reward_sum)
         if self.unreachable == "tucrl":
             self._truncate(statistics.visits, t)
-        try:
-            found = self._planner.plan(statistics, 1.0 / math.sqrt(t), KL_MAX_SWEEPS)
-        except NotConvergedError as error:
-            raise NotConvergedError(
-                f"{type(self).__name__} cannot plan at step {t}: {error}",
-                error.plan,
-                found=error.found,
-                hint="give span, or unreachable='tucrl', if some states may be unreachable"
-                if self.span is None
-                else "",
-            ) from error
-        self._most_span = max(self._most_span, found.span)
-        r_max, base = self.reward_range, self.reward_min + self.model_error
+        found = self._planned(statistics, t)
+        r_max = self.reward_range
         return EpisodePlan(
             actions=found.actions,
-            gain_bounds=(base + r_max * found.low, base + r_max * found.high),
+            gain_bounds=self._gain_bounds(found),
             values=r_max * found.values,
             sweeps=found.sweeps,
             multiplier=episode_multiplier(self.episode_rule, t, self._possible.size, self._most_span),
@@ -151,6 +144,25 @@ class KLSCALPlus(PlanningAgent):
             span=r_max * found.span,
             details=self._details(),
         )
+
+    def _planned(self, counts: TransitionCounts, t: int) -> KLPlan:
+        """The plan on these counts to precision 1/√t, in units of r_max; its span counts for the episodes to come."""
+        try:
+            found = self._planner.plan(counts, 1.0 / math.sqrt(t), KL_MAX_SWEEPS)
+        except NotConvergedError as error:
+            raise NotConvergedError(
+                f"KL-SCAL+ cannot plan at step {t}: {error}",
+                error.plan,
+                found=error.found,
+                hint=self.hint_without_span if self.span is None else "",
+            ) from error
+        self._most_span = max(self._most_span, found.span)
+        return found
+
+    def _gain_bounds(self, found: KLPlan) -> tuple[float, float]:
+        """The bracket on the optimistic gain, in the user's units."""
+        base = self.reward_min + self.model_error
+        return base + self.reward_range * found.low, base + self.reward_range * found.high
 
     def _renew_sets(self, visits: NDArray[np.int64], reward_sum: NDArray[np.float64]) -> None:
         """ρ and r̃ of the pairs whose visits are not those of the last plan."""
@@ -246,26 +258,30 @@ class KLSCALPlus(PlanningAgent):
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Restore the arrays that `own_arrays` returned."""
-        for name, own in self.own_arrays().items():
-            if arrays[name].shape != own.shape or arrays[name].dtype != own.dtype:
-                raise ValueError(f"array '{name}' has shape {arrays[name].shape} and dtype {arrays[name].dtype}")
-        for name in ("values", "rise", "x", "most_span"):
-            if not (np.isfinite(arrays[name]).all() and arrays[name].min() >= 0.0):
-                raise ValueError(f"array '{name}' holds a number that is negative or not finite")
-        actions, planned = arrays["actions"], arrays["planned_visits"]
-        if actions.min() < 0 or actions.max() >= self.n_actions:
-            raise ValueError("array 'actions' holds an action that does not exist")
-        if not self.allowed[np.arange(self.n_states), actions].all():
-            raise ValueError("array 'actions' holds an action that its state does not have")
-        if np.isnan(arrays["key"]).any() or arrays["level"].max() > 1:
-            raise ValueError("array 'key' or 'level' holds an invalid number")
-        if np.any(planned > self.statistics.visits) or planned.min() < -1:
-            raise ValueError("array 'planned_visits' holds more visits than there were")
-        planner = self._planner
-        self._renew_sets(
-            planned, self.statistics.reward_sum
-        )  # those of pairs visited since are renewed by the next plan
-        for name, own in (*planner.pairs._asdict().items(), *planner.state._asdict().items()):
+        self._restore_planner(arrays, self.statistics.visits, self.statistics.reward_sum)
+
+    def _restore_planner(
+        self, arrays: dict[str, NDArray[Any]], visits: NDArray[np.int64], reward_sum: NDArray[np.float64]
+    ) -> None:
+        """Let the next plan start from where the saved agent's would; the sums are those that it is made on."""
+        self._check_planner_arrays(arrays, visits)
+        self._renew_sets(arrays["planned_visits"], reward_sum)  # of pairs visited since: by the next plan
+        for name, own in (*self._planner.pairs._asdict().items(), *self._planner.state._asdict().items()):
             if name in arrays:
                 own[:] = arrays[name]
         self._most_span = float(arrays["most_span"][0])
+
+    def _check_planner_arrays(self, arrays: dict[str, NDArray[Any]], visits: NDArray[np.int64]) -> None:
+        """Raise a ValueError unless these arrays are those of a planner for counts with these visits."""
+        like = KLSCALPlus.own_arrays(self)
+        for name in ("values", "rise", "x", "most_span"):
+            check_saved(arrays, name, like[name], low=0.0)
+        check_saved(arrays, "actions", like["actions"], low=0, high=self.n_actions - 1)
+        check_saved(arrays, "reachable", like["reachable"])
+        check_saved(arrays, "level", like["level"], high=0 if self.unreachable is None else 1)
+        check_saved(arrays, "planned_visits", like["planned_visits"], low=-1, high=visits)
+        key, actions = arrays["key"], arrays["actions"]
+        if key.shape != like["key"].shape or key.dtype != like["key"].dtype or np.isnan(key).any():
+            raise ValueError("array 'key' has another shape or dtype, or holds NaN")
+        if not self._possible.reshape(-1, self.n_actions)[np.arange(actions.size), actions].all():
+            raise ValueError("array 'actions' holds an action that its state does not have")

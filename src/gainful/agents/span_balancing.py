@@ -82,7 +82,7 @@ class SpanLedger:
 
     def extend(self, t: int) -> None:
         """Take base i into use at step 2^i·S·A: before, c_i·S·A > t and its regret bound says nothing."""
-        wanted = 1 if t < 2 * self.n_pairs else 1 + (t // self.n_pairs).bit_length() - 1
+        wanted = max(1, (t // self.n_pairs).bit_length())
         more = min(wanted, MOST_BASES) - self.n_bases
         if more > 0:
             nothing = np.zeros(more, dtype=np.int64)

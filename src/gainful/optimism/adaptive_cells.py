@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gainful._compiled import kernel
+from gainful._compiled import inlined, kernel
 from gainful.optimism.kl_scal_plus import KLConstants, KLSums, deviation_level, kl_upper
 from gainful.planning.kl_dual import KLPairs
 
@@ -52,6 +52,12 @@ def visited_enough(visits: float, width: float, dim: int) -> bool:
     return visits >= width ** -(dim + 2)
 
 
+@inlined
+def leaf_radius(log_union: float, visits: int, scale: float) -> float:
+    """ρ = scale·ι_n/n of a leaf with n ≥ 1 visits."""
+    return scale * deviation_level(log_union, visits) / visits
+
+
 @kernel
 def leaf_sets(sums: KLSums, terms: LeafTerms, constants: KLConstants, pairs: KLPairs) -> None:
     """Renew the reward and the radius of the pairs whose cells were visited since the last plan.
@@ -61,17 +67,16 @@ def leaf_sets(sums: KLSums, terms: LeafTerms, constants: KLConstants, pairs: KLP
     """
     sums, terms, c, pairs = KLSums(*sums), LeafTerms(*terms), KLConstants(*constants), KLPairs(*pairs)
     for k in range(sums.visits.size):
-        n = sums.visits[k]
-        if n == sums.planned[k]:
+        n, before = sums.visits[k], sums.planned[k]
+        if n == before:
             continue
         sums.planned[k] = n
         pairs.key[k] = np.inf
         if n == 0 or not sums.allowed[k]:
             continue
-        before = pairs.radius[k]
-        pairs.radius[k] = c.scale * deviation_level(terms.log_union[k], n) / n
-        if before < np.inf:
-            pairs.x[k] *= math.sqrt(before / pairs.radius[k])
+        pairs.radius[k] = leaf_radius(terms.log_union[k], n, c.scale)
+        if before > 0:  # pairs.radius may have been inf in between, and an agent that was loaded does not know
+            pairs.x[k] *= math.sqrt(leaf_radius(terms.log_union[k], before, c.scale) / pairs.radius[k])
         mean = sums.reward_sum[k] / (n * c.reward_range)
         pairs.rewards[k] = kl_upper(min(max(mean, 0.0), 1.0), pairs.radius[k]) + terms.extra[k]
         if pairs.rewards[k] > terms.most:

@@ -57,8 +57,9 @@ def cell_error(span: float, reward_max: float, lipschitz: float, holder: float, 
 def kl_upper(mean: float, radius: float) -> float:
     """klup: the largest y in [0, 1] with kl(mean, y) ≤ radius, from above, kl the binary relative entropy.
 
-    kl is convex in y, so Newton steps from the right stay on the right. The first is from the least of Pinsker's bound,
-    y ≤ x + u + sqrt(u² + 2ρx(1-x)) with u = ρ(1-x), and 1 - (1-x)·exp(-(ρ - x ln x)/(1-x)).
+    kl is convex in y, so Newton steps from the right stay on the right. The first is from the least of three bounds on
+    y, with x = mean: x + sqrt(ρ/2) (Pinsker); x + u + sqrt(u² + 2ρx(1-x)), u = ρ(1-x), because the variance between x
+    and y is at most y(1-x); and 1 - (1-x)·exp(-(ρ - x ln x)/(1-x)), because x·ln(x/y) ≥ x·ln x.
     """
     if mean >= 1.0 or not radius < np.inf:
         return 1.0
