@@ -8,7 +8,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gainful.agents.episodic import NEVER, EpisodePlan
+from gainful.agents.episode_plan import NEVER
+from gainful.agents.episodic import EpisodePlan
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.kl_scal_plus import KLSCALPlus
 from gainful.agents.planning_agent import Episodes, PlanningAgent

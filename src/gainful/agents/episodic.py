@@ -2,154 +2,41 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gainful._compiled import kernel
+from gainful.agents.episode_log import EpisodeLog
+from gainful.agents.episode_plan import NEVER
+from gainful.agents.episode_plan import EpisodePlan as EpisodePlan
+from gainful.agents.episode_plan import EpisodeView as EpisodeView
+from gainful.agents.execution_limits import NO_GROUPS, ExecutionLimits
 from gainful.agents.for_models import TabularAgentForModels
 from gainful.agents.guarantee import Guarantee
 from gainful.agents.labels import AgentLabels, action_number, state_number
 from gainful.agents.plan_checks import check_plan
+from gainful.agents.policy_kernels import choose, grant
 from gainful.agents.showing import ShownAgent
 from gainful.agents.state_path import StatePath
-from gainful.agents.statistics import AgentCounts, Statistics, count_transitions, execution_limit, named
+from gainful.agents.statistics import Statistics, count_transitions
 from gainful.arguments import finite, plain_number, reward_range, whole_below
 from gainful.errors import InvalidArgumentError, describe
 from gainful.machine import check_table_size
 from gainful.pseudo_counts.provider import BonusCounts
-from gainful.rng import Key, Role, draw, draws, stream_key, uniform
+from gainful.rng import Role, draws, stream_key
 
 if TYPE_CHECKING:
     from gainful.agents.refinement import TransitionLog
 
 BYTES_PER_PAIR = 100.0
 """What an agent needs at least for each state and action once it has planned, in bytes."""
-NEVER = np.iinfo(np.int64).max
-NO_GROUPS = np.empty(0, dtype=np.int64)
-
-EPISODE_RECORD = np.dtype(
-    [
-        ("step", "i8"),
-        ("gain", "f8"),
-        ("gain_low", "f8"),
-        ("gain_high", "f8"),
-        ("span", "f8"),
-        ("sweeps", "i8"),
-        ("planning_seconds", "f8"),
-    ]
-)
-"""One record per episode: first step t_k (from 1), planner's gain with its bracket, sp(v_k), sweeps, CPU seconds."""
 
 
-class EpisodeLog:
-    """Records of episodes, appended one by one to an array that doubles: a million episodes are 56 MB."""
-
-    def __init__(self, records: NDArray[Any] | None = None) -> None:
-        self._kept = np.zeros(16, dtype=EPISODE_RECORD) if records is None or not len(records) else records.copy()
-        self._n = 0 if records is None else len(records)
-
-    def __len__(self) -> int:
-        return self._n
-
-    def __getitem__(self, i: int) -> tuple[Any, ...]:
-        record: tuple[Any, ...] = self.array[i].item()
-        return record
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return iter(self.array.tolist())
-
-    def append(self, record: tuple[Any, ...]) -> None:
-        """Add the record of one more episode."""
-        if self._n == self._kept.size:
-            self._kept = np.concatenate([self._kept, np.zeros_like(self._kept)])
-        self._kept[self._n] = record
-        self._n += 1
-
-    @property
-    def array(self) -> NDArray[Any]:
-        """All records, as a view."""
-        return self._kept[: self._n]
-
-
-@dataclass(frozen=True)
-class EpisodePlan:
-    """What an agent does until the episode ends, and what the planner reports about it (in the user's units)."""
-
-    actions: NDArray[np.int64]
-    """(S,) the action of each state; ignored where `probabilities` is given."""
-    gain_bounds: tuple[float, float]
-    values: NDArray[np.float64]
-    sweeps: int
-    probabilities: NDArray[np.float64] | None = None
-    """(S,A) for a policy that mixes actions."""
-    doubling: bool = True
-    """Whether the episode ends when a pair has been executed max{1, ⌊f·N_k⌋} times."""
-    multiplier: float = 1.0
-    """f: 1 doubles the visits of a pair, less makes episodes shorter."""
-    last_step: int = NEVER
-    """The step (from 1) after which a new episode begins in any case."""
-    stop_on_new_state: bool = False
-    """Whether reaching a state never visited before ends the episode (TUCRL)."""
-    span: float | None = None
-    """sp(values), for a planner that knows it."""
-    groups: NDArray[np.int64] | None = None
-    """(S*A,) numbers below S*A: pairs of one number share their limit, N_k being the visits of all of them."""
-    details: dict[str, Any] = field(default_factory=dict)
-    """What else `on_episode` may show: bonus, optimistic rewards, ..."""
-
-    @cached_property
-    def cumulative(self) -> NDArray[np.float64]:
-        """(S,A) cumulative probabilities, 1 from the last positive one on; empty for a deterministic policy."""
-        if self.probabilities is None:
-            return np.empty((0, 0))
-        total = np.cumsum(self.probabilities, axis=1)
-        total[total >= total[:, -1:] - 1e-12] = 1.0
-        return total
-
-    def execution_limit(self, visits: int) -> int:
-        """max{1, ⌊f·N_k⌋}: how often this episode may execute a pair that was visited N_k times before it."""
-        return max(1, visits if self.multiplier == 1.0 else math.floor(self.multiplier * visits))
-
-
-class Policy(NamedTuple):
-    """A plan in force, for kernels.
-
-    The agent had observed `steps_before` steps before the run; `planned_now`: its episode begins at this very step.
-    """
-
-    actions: Any
-    cumulative: Any
-    key: Key
-    steps_before: int
-    planned_now: bool
-    doubling: bool
-    stop_on_new_state: bool
-    reward_min: float
-    reward_max: float
-    groups: Any
-    group_left: Any
-    """How often the pairs of each group may still be executed; empty if every pair has a limit of its own."""
-
-
-@dataclass(frozen=True)
-class EpisodeView:
-    """One episode's beginning, shown to `agent.on_episode`."""
-
-    episode: int
-    step: int
-    plan: EpisodePlan
-    statistics: Statistics
-
-
-class EpisodicAgent(ShownAgent, TabularAgentForModels):
+class EpisodicAgent(ShownAgent, TabularAgentForModels, ExecutionLimits):
     """An agent on numbered states that plans once per episode; a subclass implements `plan`.
 
     An episode ends when the action chosen in the current state has been executed in it max{1, ⌊f·N_k(s,a)⌋} times, N_k
@@ -218,12 +105,7 @@ class EpisodicAgent(ShownAgent, TabularAgentForModels):
         self.t = 0
         """Steps observed so far; the next one is number t + 1."""
         self.current: EpisodePlan | None = None
-        self.remaining: NDArray[np.int64] = np.ones(self.n_states * self.n_actions, dtype=np.int64)
-        """How often each pair may still be executed in this episode; set when the episode first executes the pair."""
-        self.visits_before: NDArray[np.int64] = np.zeros(self.n_states * self.n_actions, dtype=np.int64)
-        """N_k: the visits of each pair before this episode."""
-        self.group_left: NDArray[np.int64] = NO_GROUPS
-        """How often the pairs of each group of the plan may still be executed; empty if it has none."""
+        self._begin_limits(self.n_states * self.n_actions)
         self.planned_at = -1
         """The value of t when the current episode began."""
         self.interrupted = False
@@ -663,75 +545,6 @@ class EpisodicAgent(ShownAgent, TabularAgentForModels):
             self.group_left,
         )
 
-    def limit_reached(self, pair: int) -> bool:
-        """Tell whether executing a pair is up to the next episode of the present plan, which there must be.
-
-        Parameters
-        ----------
-        pair : int
-            The number of the pair, state · A + action.
-
-        Returns
-        -------
-        bool
-        """
-        plan = self.current
-        assert plan is not None
-        left = self.remaining[pair] if plan.groups is None else self.group_left[plan.groups[pair]]
-        return bool(plan.doubling and left <= 0)
-
-    def note_executed(self, pairs: Any) -> None:
-        """Count executions of pairs against the limits that they share, if they do.
-
-        Parameters
-        ----------
-        pairs : int or ndarray of int64
-            The pairs executed.
-        """
-        if self.group_left.size:
-            assert self.current is not None
-            assert self.current.groups is not None
-            np.subtract.at(self.group_left, self.current.groups[pairs], 1)
-
-    def renew_group_limits(self) -> None:
-        """Set how often each group of the present plan may still be executed, from the visits before it and now."""
-        plan = self.current
-        self.group_left = NO_GROUPS
-        if plan is not None and plan.groups is not None:
-            self.group_left = group_limits(plan, self.visits_before, self.statistics.visits)
-
-    def executions_left(self, pair: int) -> int:
-        """Tell how often the present episode may still execute a pair, if it has limits.
-
-        Parameters
-        ----------
-        pair : int
-            The number of the pair, state · A + action.
-
-        Returns
-        -------
-        int
-            0 or less if executing it is up to the next episode.
-        """
-        if self.current is not None and self.current.groups is not None:
-            return int(self.group_left[self.current.groups[pair]])
-        if self.current is None or self.statistics.is_changed[pair]:
-            return int(self.remaining[pair])
-        return self.current.execution_limit(int(self.visits_before[pair]))
-
-    def write_limits(self) -> None:
-        """Set `remaining` for the pairs that this episode has not executed, too."""
-        untouched = np.flatnonzero(~self.statistics.is_changed)
-        multiplier = 1.0 if self.current is None else self.current.multiplier
-        visits = self.visits_before[untouched]
-        limits = visits if multiplier == 1.0 else np.floor(multiplier * visits).astype(np.int64)
-        self.remaining[untouched] = np.maximum(limits, 1)
-
-    def reset_limits(self) -> None:
-        """Take the present visits as those before the episode, of which nothing has been executed."""
-        self.visits_before[:] = self.statistics.visits
-        self.remaining[:] = np.maximum(self.statistics.visits, 1)
-
     def count_many(self, pairs: NDArray[np.int64], targets: NDArray[np.int64], rewards: NDArray[np.float64]) -> bool:
         """Count many transitions in turn, as `observe` does; the clock `t` is the caller's to set.
 
@@ -795,40 +608,8 @@ class EpisodicAgent(ShownAgent, TabularAgentForModels):
             self.on_episode(EpisodeView(len(self.records), self.t + 1, plan, self.statistics))
 
 
-def group_limits(plan: EpisodePlan, before: NDArray[np.int64], visits: NDArray[np.int64]) -> NDArray[np.int64]:
-    """max{1, ⌊f·N_k⌋} less what was executed since, for every group of a plan."""
-    assert plan.groups is not None
-    n = before.size
-    first = np.bincount(plan.groups, weights=before, minlength=n)
-    executed = np.bincount(plan.groups, weights=visits - before, minlength=n)
-    limit = first if plan.multiplier == 1.0 else np.floor(plan.multiplier * first)
-    return np.asarray(np.maximum(limit, 1.0) - executed, dtype=np.int64)
-
-
 def one_hot(actions: NDArray[np.int64], n_actions: int) -> NDArray[np.float64]:
     """(N, A) rows of probabilities that choose these actions."""
     table = np.zeros((actions.size, n_actions))
     table[np.arange(actions.size), actions] = 1.0
     return table
-
-
-@kernel
-def choose(cumulative: NDArray[Any], s: int, key: Any, number: Any) -> int:
-    """The action of state s whose cumulative probability is the first to exceed draw `number`."""
-    u = uniform(draw(key, number))
-    a = 0
-    while cumulative[s, a] <= u:
-        a += 1
-    return a
-
-
-@kernel
-def grant(counts: AgentCounts) -> None:
-    """Begin an episode: N_k of the pairs observed since the last plan, and how often they may be executed."""
-    counts = named(counts)
-    for i in range(counts.n_changed[0]):
-        k = counts.changed[i]
-        counts.visits_before[k] = counts.visits[k]
-        counts.remaining[k] = execution_limit(counts.multiplier, counts.visits[k])
-        counts.is_changed[k] = False
-    counts.n_changed[0] = 0

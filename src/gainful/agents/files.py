@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.agents.agent import Agent
-from gainful.agents.episodic import EPISODE_RECORD, EpisodeLog, EpisodePlan, EpisodicAgent
+from gainful.agents.episode_log import EPISODE_RECORD, EpisodeLog
+from gainful.agents.episodic import EpisodePlan, EpisodicAgent
 from gainful.agents.labels import AgentLabels
 from gainful.agents.rebuilding import check_can_be_rebuilt, module_of, rebuilt, stored_class, with_core_class
 from gainful.agents.saved_arrays import check_saved

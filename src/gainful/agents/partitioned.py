@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gainful.agents.episodic import NEVER, EpisodePlan, EpisodeView, EpisodicAgent
+from gainful.agents.episode_plan import NEVER
+from gainful.agents.episodic import EpisodePlan, EpisodeView, EpisodicAgent
 from gainful.agents.files import save_agent
 from gainful.agents.for_models import CellAgentForEnvironments
 from gainful.agents.guarantee import Guarantee

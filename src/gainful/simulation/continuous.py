@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful._compiled import inlined, kernel
-from gainful.agents.episodic import Policy, choose
 from gainful.agents.own_verbs import has_own_rule, own_verbs, sees_steps
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.agents.plain_learner import is_plain
+from gainful.agents.policy_kernels import Policy, choose
 from gainful.agents.statistics import AgentCounts, count_visit, named, touch
 from gainful.agents.stepwise import PLANNED, LearningTables, decide, learn, learner_of
 from gainful.environments.continuous.dispatch import continuous_step, user_step

@@ -15,10 +15,11 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from gainful.agents.episodic import EpisodicAgent, choose
+from gainful.agents.episodic import EpisodicAgent
 from gainful.agents.own_verbs import own_verbs
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.agents.plain_learner import checked_action, is_plain
+from gainful.agents.policy_kernels import choose
 from gainful.agents.stepwise import StepwiseAgent
 from gainful.errors import InvalidArgumentError, describe
 from gainful.partition import locate_one

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful._compiled import kernel
-from gainful.agents.episodic import EpisodePlan, EpisodicAgent, Policy, choose
+from gainful.agents.episodic import EpisodePlan, EpisodicAgent
+from gainful.agents.policy_kernels import Policy, choose
 from gainful.agents.statistics import AgentCounts, named
 from gainful.agents.stepwise import (
     DIFFERENTIAL,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful.agents.episodic import EPISODE_RECORD
+from gainful.agents.episode_log import EPISODE_RECORD
 from gainful.cuda_device import LISTING_BLOCK, cuda, device_zeros, grid_for, list_where
 from gainful.errors import NotConvergedError
 from gainful.rng import Role, stream_keys

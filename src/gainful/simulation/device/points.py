@@ -8,7 +8,7 @@ import numpy as np
 from numba import float64, uint32
 
 from gainful._compiled import inlined
-from gainful.agents.episodic import choose
+from gainful.agents.policy_kernels import choose
 from gainful.cuda_device import cuda, device_function, device_kernel
 from gainful.environments.continuous.dispatch import continuous_step
 from gainful.partition import axis_cell

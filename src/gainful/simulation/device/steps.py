@@ -13,7 +13,7 @@ import numpy as np
 from numba import float64, uint16, uint32, uint64
 
 from gainful._compiled import inlined
-from gainful.agents.episodic import choose
+from gainful.agents.policy_kernels import choose
 from gainful.cuda_device import cuda, device_kernel
 from gainful.rng import GAMMA, mix
 from gainful.simulation.counters import total_over_pairs
