@@ -197,7 +197,7 @@ def spaced(first: int, last: int, per_decade: int) -> list[int]:
 
 
 def number(x: float) -> str:
-    return (f"{x:,.0f}" if abs(x) >= 10 else f"{x:.2g}").replace("-", "−").replace(",", " ")
+    return (f"{x:,.0f}" if abs(x) >= 10 else f"{x:.2g}").replace("-", "−")
 
 
 def measured(values: Array) -> str:

@@ -18,7 +18,7 @@ from gainful.about import REPOSITORY
 os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / "gainful-docs-cache"))
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # api_pages.py, exponents.py
+sys.path.insert(0, str(HERE))  # its extensions
 VERSION = re.search(
     r'^__version__ = "(.+)"', (HERE.parent / "src/gainful/__init__.py").read_text("utf-8"), re.MULTILINE
 )
@@ -30,7 +30,7 @@ version = release = VERSION.group(1)
 project_copyright = author
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-extensions += ["sphinx_copybutton", "sphinx_design", "api_pages", "exponents"]
+extensions += ["sphinx_copybutton", "sphinx_design", "api_pages", "exponents", "docstring_text", "wide_pictures"]
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
 nb_execution_mode = "off"  # notebooks come with their outputs; `make notebooks` executes them, and so do the tests
 copybutton_selector = "div[class*='highlight-']:not(.highlight-text):not(.highlight-none) pre"
@@ -52,6 +52,7 @@ autodoc_preserve_defaults = True
 TYPE_ALIASES = ("Array", "ArrayLike", "Band", "Bonus", "Data", "Ends", "Floats", "Mixture", "NDArray", "Outside")
 TYPE_ALIASES += ("Progress", "Replanning", "RewardLaw", "Start", "Stopping")
 autodoc_type_aliases = {name: name for name in TYPE_ALIASES}  # signatures say ArrayLike, not what it stands for
+smartquotes_action = "qe"  # two hyphens are an option, not a dash
 default_role = "code"  # `name` in a docstring is code
 napoleon_google_docstring = False
 napoleon_use_param = False
@@ -67,6 +68,7 @@ html_static_path = ["_static"]
 html_css_files = ["gainful.css"]
 html_favicon = "_static/logo.svg"
 html_copy_source = False
+html_domain_indices = False  # of modules: the index of names has more
 html_show_sphinx = False
 html_show_copyright = False
 html_theme_options: dict[str, Any] = {
@@ -81,7 +83,7 @@ if REPOSITORY:
     html_theme_options["source_branch"] = "main"
     html_theme_options["source_directory"] = "docs/"
     html_theme_options["footer_icons"] = [{"name": "Repository", "url": REPOSITORY, "html": "Repository", "class": ""}]
-pygments_style = "friendly"
+pygments_style = "default"  # comments and numbers have a contrast of at least 4.5
 pygments_dark_style = "github-dark"
 html_math_renderer = "mathml"
 
@@ -193,11 +195,22 @@ def cards(text: str) -> str:
     return "\n".join(["::::{grid} 1 1 3 3", ":gutter: 3", ":class-container: doors", "", *found, "::::", ""])
 
 
+LONG_NAME = re.compile(r'(?<=<span class="pre">)[^<]{28,}(?=</span>)')
+"""A name in the prose that may not fit on a line."""
+
+
+def break_long_names(_app: Any, _page: str, _template: str, context: dict[str, Any], _doctree: Any) -> None:
+    """Let a long name in the prose break where a reader would break it."""
+    if "body" in context:
+        context["body"] = LONG_NAME.sub(lambda name: re.sub(r"(::|[/_.])(?=\w)", r"\1<wbr>", name[0]), context["body"])
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Called by Sphinx."""
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
     app.connect("source-read", write_menu)
     app.connect("source-read", furnish)
+    app.connect("html-page-context", break_long_names)
     app.connect("autodoc-process-signature", tidy_type_names)
     app.connect("autodoc-process-docstring", escape_bars)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

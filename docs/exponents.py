@@ -1,6 +1,6 @@
 """Exponents and indices of the prose as such: u^α and r_max in the Markdown become raised and lowered on the site.
 
-Code, formulas, links, headings and HTML stay as they are.
+Code, formulas, links, headings and HTML stay as they are. In tables an interval or an error stays on one line.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ KEPT = re.compile(
     flags=re.DOTALL | re.MULTILINE,
 )
 """What is not prose."""
-INNER = r"[^{}()\n]*(?:[{(][^{}()\n]*[)}][^{}()\n]*)*"
+PLAIN = r"[^{}()\n]*"
+NESTED = rf"{PLAIN}(?:[{{(]{PLAIN}[)}}]{PLAIN})*"
+INNER = rf"{PLAIN}(?:[{{(]{NESTED}[)}}]{PLAIN})*"
 EXPONENT = re.compile(rf"(?<=[\w)\]|‖′])\^(?:\{{({INNER})\}}|\(({INNER})\)|([−-]?[\d.]*\d|[−-]?\w+|[⅓⅔½]))")
 INDEX = re.compile(
-    rf"(?<![a-z_/.-])(?<![A-Za-z][A-Z])([A-Za-zα-ωΑ-Ωℓ][\u0300-\u036f]?)_(?:\{{({INNER})\}}|(max|min|[A-Za-zα-ωΑ-Ω]|\d+))(?![a-z\d_])"
+    rf"(?<![a-z_.-])(?<![A-Za-z][A-Z])([A-Za-zĤα-ωΑ-Ωℓ][\u0300-\u036f]?)_(?:\{{({INNER})\}}|(max|min|sa|ss'|[A-Za-zα-ωΑ-Ω]|\d+))(?![a-z\d_]|\.\w)"
 )
 
 
@@ -33,14 +35,29 @@ def raised(text: str) -> str:
 
 def one_part(prose: str) -> str:
     """Raise and lower what is in a piece of prose."""
-    lowered = INDEX.sub(lambda found: f"{found[1]}<sub>{found[2] or found[3]}</sub>", prose)
+    lowered = prose
+    for _ in range(2):  # in f_kN_k the second letter follows the first index
+        lowered = INDEX.sub(lambda found: f"{found[1]}<sub>{found[2] or found[3]}</sub>", lowered)
     return EXPONENT.sub(lambda found: f"<sup>{next(filter(None, found.groups()))}</sup>", lowered)
+
+
+ROW = re.compile(r"^\|.*\|$", flags=re.MULTILINE)
+INTERVAL = re.compile(r"\[([−\d.,]+), ([−\d.,]+)\]")
+
+
+def unbroken(text: str) -> str:
+    """Return the Markdown with spaces that do not break a line inside the numbers of its tables.
+
+    >>> unbroken("| 24.8 [24.3, 25.3] | 448 ± 10 |").replace(chr(160), "~")
+    '| 24.8 [24.3,~25.3] | 448~±~10 |'
+    """
+    return ROW.sub(lambda row: INTERVAL.sub("[\\1,\u00a0\\2]", row[0]).replace(" ± ", "\u00a0±\u00a0"), text)
 
 
 def raise_exponents(app: Any, docname: str, source: list[str]) -> None:
     """Every page that is written in Markdown; notebooks have formulas."""
     if str(app.env.doc2path(docname)).endswith(".md"):
-        source[0] = raised(source[0])
+        source[0] = unbroken(raised(source[0]))
 
 
 def setup(app: Any) -> dict[str, Any]:

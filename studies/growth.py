@@ -54,7 +54,7 @@ def findings(runs: StudyRuns) -> Findings:
     found = {bonus: exponents(runs, bonus, steps) for bonus in BONUSES}
     paper = found[BONUSES[0]]
     verdicts = [
-        decide(f"late in a run the exponent in {name} is at most the theorem's {power_text(theorem)}", paper[name][-1],
+        decide(f"Late in a run the exponent in {name} is at most the theorem's {power_text(theorem)}", paper[name][-1],
                (-9.0, theorem),
                f"With the paper's bonus the exponent is {shown(paper[name][-1])} after "
                f"{steps_text(steps[len(paper[name]) - 1])} steps.")

@@ -135,7 +135,8 @@ def wrong(final: pd.DataFrame, title: str) -> Verdict:
     least = min(worse, key=lambda one: one.low)
     texts = "; ".join(f"{problem} {shown(short)} and {shown(long)}"
                       for problem, (short, long) in zip(PROBLEMS, every, strict=True))  # fmt: skip
-    return decide(f"{title} loses several times as much if its horizon is told wrongly, in every problem",
+    name = title[0].upper() + title[1:]
+    return decide(f"{name} loses several times as much if its horizon is told wrongly, in every problem",
                   least, (2.0, float("inf")),
                   f"Multiples of the least regret for the shortest and the longest horizon: {texts}.")  # fmt: skip
 

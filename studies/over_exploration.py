@@ -66,7 +66,7 @@ def findings(runs: StudyRuns) -> Findings:
         decide("UCRL2B, whose sets do depend on Γ, does, too", trend["UCRL2B", 1.0], (0.02, 9.0),
                f"The power is {shown(trend['UCRL2B', 1.0])}, and at Γ = 32 it loses {shown(most['UCRL2B', 1.0])} times "
                f"as much (with a tenth of the widths {shown(most['UCRL2B', 0.1])})."),
-        decide("in the authors' Garnet, with their constants, SCAL+ loses less than SCAL", authors, (0.0, 1.0),
+        decide("In the authors' Garnet, with their constants, SCAL+ loses less than SCAL", authors, (0.0, 1.0),
                f"{shown(authors)} times as much; with the paper's constants {shown(paper)} times."),
     ]  # fmt: skip
     rows = [

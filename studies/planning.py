@@ -63,17 +63,17 @@ def findings(runs: StudyRuns) -> Findings:
     dearest = {name: finite_ratio(name, STATES[-1], BRANCHINGS[-1]) for name in FINITE[1:]}
     on_cells = {name: cell_ratio(name, BINS[-1]) for name in CELLS[1:]}
     verdicts = [
-        decide(f"a plan of SCAL+ is cheaper than one of {name}", dearest[name], (1.0, 1e9),
+        decide(f"A plan of SCAL+ is cheaper than one of {name}", dearest[name], (1.0, 1e9),
                f"At S = {STATES[-1]}, Γ = {BRANCHINGS[-1]} one of {name} takes {shown(dearest[name])} times as long.")
         for name in FINITE[1:]
     ]  # fmt: skip
     verdicts += [
-        decide(f"against {name} the advantage grows with Γ", trend(name), (0.0, 9.0),
+        decide(f"Against {name} the advantage grows with Γ", trend(name), (0.0, 9.0),
                f"The ratio grows like Γ to the power {shown(trend(name))} at S = {STATES[-1]}.")
         for name in FINITE[1:]
     ]  # fmt: skip
     verdicts.append(
-        decide("a plan of C-SCAL+ is cheaper than one of UCCRL", on_cells["UCCRL"], (1.0, 1e9),
+        decide("A plan of C-SCAL+ is cheaper than one of UCCRL", on_cells["UCCRL"], (1.0, 1e9),
                f"With {BINS[-1]} cells one of UCCRL takes {shown(on_cells['UCCRL'])} times as long, with {BINS[0]} "
                f"cells {shown(cell_ratio('UCCRL', BINS[0]))} times.")
     )  # fmt: skip

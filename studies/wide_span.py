@@ -56,14 +56,14 @@ def findings(runs: StudyRuns) -> Findings:
                "that learns nothing would lose."),
         decide("SCAL's does not", same, (0.95, 1.05),
                f"With c = 120 it loses {shown(same)} times what it loses with c = 6.4: the plans are the same."),
-        decide("with c ≥ D, SCAL+ loses more than UCRL2", worse, (1.0, 1e9),
+        decide("With c ≥ D, SCAL+ loses more than UCRL2", worse, (1.0, 1e9),
                f"{shown(worse)} times as much with c = D. With c = 6.4, near the true span, it still is "
                f"{shown(told)} times."),
-        decide("the theorem needs c ≥ sp(h*)", stuck, (0.95, 1.2),
+        decide("The theorem needs c ≥ sp(h*)", stuck, (0.95, 1.2),
                f"In access control a c of 0.05·sp(h*) makes SCAL+ lose for ever: its regret grows like steps to the "
                f"power {shown(stuck)}. In RiverSwim-6 half of sp(h*) is better than all of it: {shown(half)} times the "
                "regret."),
-        decide("in the two-state toy, regret is linear for c < ½·sp(h*)", toy, (0.95, 1.2),
+        decide("In the two-state toy, regret is linear for c < ½·sp(h*)", toy, (0.95, 1.2),
                f"For c = 0.35·sp(h*) the power is {shown(toy)}: the prediction was wrong."),
     ]  # fmt: skip
     rows = [[f"{c:g}", mean_of(plus, given_span=c), mean_of(scal, given_span=c)] for c in WIDE]

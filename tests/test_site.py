@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import gainful as gf
+from tests.browser import chromium
 
 DOCS = Path(__file__).parent.parent / "docs"
 MODULES = {"audit", "environments", "errors", "live", "planning", "plot", "problems", "theory", "__version__"}
@@ -70,19 +71,76 @@ def test_parameters_become_a_table(api: Any) -> None:
     assert lines[-4:] == ["Returns", "-------", "int", "    The number."]
 
 
-@pytest.mark.slow
-def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", str(DOCS), str(tmp_path / "site")]
-    done = subprocess.run([*command, "-d", str(tmp_path / "doctrees")], capture_output=True, text=True, timeout=900)
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built without a warning."""
+    folder = tmp_path_factory.mktemp("docs")
+    command = [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", str(DOCS), str(folder / "site")]
+    done = subprocess.run([*command, "-d", str(folder / "doctrees")], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
+    return folder / "site"
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning(site: Path) -> None:
     pages = ["index", "tutorial", "course/3_scal_plus", "setting", "howto/choosing_c", "reference/theory_map"]
     for page in [*pages, "reference/api", "reference/api/SCALPlus", "reference/api/group_planning"]:
-        assert (tmp_path / "site" / f"{page}.html").stat().st_size > 5000
-    scal_plus = (tmp_path / "site" / "reference" / "api" / "SCALPlus.html").read_text(encoding="utf-8")
+        assert (site / f"{page}.html").stat().st_size > 5000
+    scal_plus = (site / "reference" / "api" / "SCALPlus.html").read_text(encoding="utf-8")
     assert re.search(r'<table class="[^"]*parameters', scal_plus)
-    proof = (tmp_path / "site" / "kl_scal_plus.html").read_text(encoding="utf-8")
+    proof = (site / "kl_scal_plus.html").read_text(encoding="utf-8")
     assert "<mn>12</mn>" not in proof  # \frac12 is a half
-    assert broken_links(tmp_path / "site") == []
+    assert broken_links(site) == []
+
+
+WIDTHS = (390, 820, 1400)  # a phone, a tablet, a desk
+LOOK = """() => {
+  const page = document.documentElement, article = document.querySelector('article'), found = [];
+  const edge = article.getBoundingClientRect().right;
+  const scrolls = part => {
+    for (let e = part; e && e !== article; e = e.parentElement)
+      if (['auto', 'scroll', 'hidden'].includes(getComputedStyle(e).overflowX)) return true;
+    return false;
+  };
+  if (page.scrollWidth > page.clientWidth) found.push(`the page is ${page.scrollWidth} wide`);
+  for (const part of article.querySelectorAll('img, table, pre, p, li, dt, h1, h2, h3'))
+    if (part.getBoundingClientRect().right > edge + 12 && !scrolls(part))
+      found.push(`does not fit: ${part.tagName} ${(part.textContent || part.src).trim().slice(0, 60)}`);
+  for (const picture of article.querySelectorAll('img'))
+    if (!picture.alt) found.push(`has no description: ${picture.src}`);
+  return found;
+}"""
+
+
+def misfits(pages: list[Path], site: Path) -> list[str]:
+    """What is wider than its place or has no description, as a browser lays the pages out."""
+    found = []
+    with chromium() as browser:
+        page = browser.new_page(java_script_enabled=False)
+        for file in pages:
+            page.goto(file.as_uri())
+            for width in WIDTHS:
+                page.set_viewport_size({"width": width, "height": 900})
+                found += [f"{file.relative_to(site)} at {width}: {what}" for what in page.evaluate(LOOK)]
+    return found
+
+
+@pytest.mark.slow
+def test_pages_fit_a_phone_a_tablet_and_a_desk(site: Path) -> None:
+    """All pages, but of those of the API, which one template makes, only the longest."""
+    pages = [file for file in sorted(site.rglob("*.html")) if not {"_modules", "_static"} & set(file.parts)]
+    of_objects = [file for file in pages if file.parent.name == "api"]
+    longest = sorted(of_objects, key=lambda file: file.stat().st_size)[-20:]
+    assert len(longest) == 20
+    assert misfits([*(file for file in pages if file not in of_objects), *longest], site) == []
+
+
+@pytest.mark.slow
+def test_what_does_not_fit_is_found(tmp_path: Path) -> None:
+    wide = '<article style="width: 50vw"><p style="width: 2000px">wide</p><img src="a.png"></article>'
+    (tmp_path / "a.html").write_text(wide, encoding="utf-8")
+    found = misfits([tmp_path / "a.html"], tmp_path)
+    assert [text.split(": ")[0] for text in found if " at 390" in text] == ["a.html at 390"] * 3
 
 
 ADDRESS = re.compile(r'<(?:a|img|link|script)\b[^>]*?\b(?:href|src)="([^"]+)"')
