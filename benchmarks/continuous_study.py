@@ -383,7 +383,7 @@ def cells_part(lab: Laboratory, given: Settings) -> list[str]:
         lab.run(f"cells, {where.title}", [t for s in sweeps.values() for tasks in s.values() for t in tasks])
         by_scale.append((where, sweeps))
         lines += [
-            f"### {where.title}, T = {power(T)}: regret / r_max of C-SCAL+", "",
+            f"### {where.title}, T = {power(T)}: regret of C-SCAL+ by the number of cells", "",
             f"The formula's n is {where.bins(T)}.", "",
             "| n | " + " | ".join(f"scale {s:g}" + ("" if s == 1.0 else " (no guarantee)") for s in sweeps) + " |",
             "|---|" + len(sweeps) * "---|",

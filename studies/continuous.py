@@ -70,7 +70,7 @@ def findings(runs: StudyRuns) -> Findings:
     for ax, bonus in ((paper, "appendix"), (sharp, "sharp")):
         draw_cells(ax, cells, bonus)
     text = [
-        "### Regret, in % of r_max per step", "", problem_table(regret), "",
+        "### Regret per step, in % of the range of rewards", "", problem_table(regret), "",
         "### Rewards per 1,000 steps where no L exists", "", reward_table(runs), "",
         "### How regret grows", "", growth_table(grown, doubled), "",
         "### The number of cells per axis", "", cell_table(cells),
