@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from gainful.cli.main import run
+
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^\$ gainful (.+)$", README, flags=re.MULTILINE)
 
@@ -24,12 +26,10 @@ LONG = ("audit", "learn lqg")
 @pytest.mark.parametrize(
     "command", [pytest.param(c, marks=pytest.mark.slow) if c.startswith(LONG) else c for c in COMMANDS]
 )
-def test_a_command_of_the_readme_works_as_written(command: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "gainful", *shlex.split(command)], capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+def test_a_command_of_the_readme_works_as_written(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, printed = run(shlex.split(command)), capsys.readouterr()
+    assert code == 0, printed.err
+    assert printed.out.strip()
 
 
 @pytest.mark.slow

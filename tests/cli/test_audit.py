@@ -31,7 +31,9 @@ def test_verdicts_are_those_of_the_library(gainful: Gainful) -> None:
 
 
 def test_a_table_of_verdicts_for_people(gainful: Gainful) -> None:
-    found = gainful("audit", "riverswim", "--runs", "2", "--horizon", "2000", "--agent-set", "bonus_scale=0.01")
+    found = gainful(
+        "audit", "riverswim", "--runs", "2", "--jobs", "1", "--horizon", "2000", "--agent-set", "bonus_scale=0.01"
+    )
     assert found.code == 0
     assert "scal-plus in riverswim: 2 runs of 2,000 steps" in found.out
     assert "optimism" in found.out

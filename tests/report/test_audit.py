@@ -90,9 +90,9 @@ def test_a_violation_is_told_in_words(audits: Audits) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", '{"format": "other", "version": 1}', '{"format": "gainful-audit"}', "[]"])
-def test_a_damaged_audit_is_named(audited: Path, tmp_path: Path, text: str) -> None:
+def test_a_damaged_audit_is_named(folder: Path, tmp_path: Path, text: str) -> None:
     copy = tmp_path / "out"
-    shutil.copytree(audited, copy)
+    shutil.copytree(folder, copy)
     (copy / AUDIT_FILE).write_text(text)
     with pytest.raises(StoreError, match=r"audit\.json is not an audit of this version"):
         write_report(copy)

@@ -18,6 +18,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import gainful as gf
+from gainful.cli.main import run
 from gainful.live import open_agent, read_journal
 from gainful.serve.keys import hashed
 from gainful.theory.regret import regret_bound
@@ -279,6 +280,11 @@ def test_a_second_service_on_the_folder_is_refused(service: Running) -> None:
     assert f"process {service.process.pid}" in second.stderr
 
 
+def started(*_: Any, **__: Any) -> None:
+    """In place of a server that would never end."""
+    raise AssertionError("the service was started")
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -288,11 +294,12 @@ def test_a_second_service_on_the_folder_is_refused(service: Running) -> None:
         (["--planning", "never"], "--planning"),
     ],
 )
-def test_misuse_is_told(options: list[str], words: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "gainful", "serve", str(tmp_path / "x"), "--port", "0", *options]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert found.returncode == 2
-    assert words in found.stderr
+def test_misuse_is_told(
+    options: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("uvicorn.Server.serve", started)
+    assert run(["serve", str(tmp_path / "x"), "--port", "0", *options]) == 2
+    assert words in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
 
 
@@ -335,13 +342,14 @@ def test_an_agent_put_there_by_hand_is_served_to_the_admin_key(tmp_path: Path) -
         assert any("Not An Id" in line for line in running.said)
 
 
-def test_a_folder_that_is_an_agent_itself_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_an_agent_itself_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     open_agent(tmp_path / "pump", CONFIG).close()
     before = sorted(p.name for p in (tmp_path / "pump").iterdir())
-    command = [sys.executable, "-m", "gainful", "serve", str(tmp_path / "pump"), "--port", "0"]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert found.returncode == 2
-    assert "is itself a durable agent" in found.stderr
+    monkeypatch.setattr("uvicorn.Server.serve", started)
+    assert run(["serve", str(tmp_path / "pump"), "--port", "0"]) == 2
+    assert "is itself a durable agent" in capsys.readouterr().err
     assert sorted(p.name for p in (tmp_path / "pump").iterdir()) == before
 
 
