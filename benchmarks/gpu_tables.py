@@ -37,7 +37,9 @@ def profile() -> str:
     return block("gpu_profile", columns, cells)
 
 
-def solve() -> str:
+def planners() -> Callable[[Row], list[str]]:
+    """The cells of a row of a planner, on the GPU and on the CPU."""
+
     def cells(row: Row) -> list[str]:
         places = f"within {power(row['window'])}" if row["window"] else "anywhere"
         threads = "one thread" if row["threads"] == 1 else f"{row['threads']} threads"
@@ -51,7 +53,22 @@ def solve() -> str:
             "the same bits" if row["same_bits"] else "other bits",
         ]
 
-    return block("gpu_solve", ["", "transitions", "GPU", "CPU", "ratio", "plans"], cells)
+    return cells
+
+
+PLANNER_COLUMNS = ["", "transitions", "GPU", "CPU", "ratio", "plans"]
+
+
+def solve() -> str:
+    return block("gpu_solve", PLANNER_COLUMNS, planners())
+
+
+def one_thread() -> str:
+    return block("gpu_one_thread", PLANNER_COLUMNS, planners())
+
+
+def sweeps() -> str:
+    return block("gpu_sweeps", PLANNER_COLUMNS, planners())
 
 
 def traces() -> str:

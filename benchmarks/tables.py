@@ -40,6 +40,8 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "gpu_speed": gpu_tables.speed,
         "gpu_profile": gpu_tables.profile,
         "gpu_solve": gpu_tables.solve,
+        "gpu_one_thread": gpu_tables.one_thread,
+        "gpu_sweeps": gpu_tables.sweeps,
         "gpu_traces": gpu_tables.traces,
     },
     "reference/agents.md": {"priors": makers.priors},

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numba import int64
 
+from gainful._compiled import inlined
 from gainful.errors import DeviceError
 
 _REMOVED = {"row_stack": "vstack", "in1d": "isin", "trapz": "trapezoid"}
@@ -44,8 +45,8 @@ MOST_WARPS = 8
 PARTS = 4 * MOST_WARPS
 """Numbers that a block needs to compare those of its warps, twice two of each."""
 EVERY_LANE = 0xFFFFFFFF
-MOST_SHARED = 48 * 1024
-"""Bytes of shared memory that a block can have on every GPU."""
+MOST_SHARED = (8 if SIMULATED else 48) * 1024
+"""Bytes of shared memory that a block can have on every GPU without asking for them."""
 
 
 def require_device() -> Any:
@@ -78,6 +79,13 @@ def device_name() -> str:
 def multiprocessors() -> int:
     """The number of multiprocessors of the present GPU."""
     return 2 if SIMULATED else int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
+
+
+def most_shared() -> int:
+    """Bytes of shared memory that a block of the present GPU can have; a kernel asks for more than `MOST_SHARED`."""
+    if SIMULATED:
+        return MOST_SHARED
+    return max(MOST_SHARED, int(cuda.get_current_device().MAX_SHARED_MEMORY_PER_BLOCK_OPTIN))
 
 
 class _Exact:
@@ -125,6 +133,15 @@ def _linked_as_compiled(library: Any) -> Any:
     return library
 
 
+def _ask_for_shared_memory(code: Any, n_bytes: int) -> None:
+    """Let a kernel have more shared memory than it may have unasked; Numba has no function for it."""
+    if n_bytes > MOST_SHARED:
+        from numba.cuda.cudadrv.driver import binding, driver
+
+        attribute = binding.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        driver.cuKernelSetAttribute(attribute, n_bytes, code.handle, cuda.get_current_device().id)
+
+
 class DeviceKernel:
     """A kernel for the GPU, compiled at its first launch: `kernel[blocks, threads, shared_bytes](*arguments)`."""
 
@@ -161,6 +178,7 @@ class DeviceKernel:
             kernel = compiled.compile(tuple(compiled.typeof_pyval(argument) for argument in arguments))
             code = _linked_as_compiled(kernel._codelibrary).get_cufunc().kernel
         launch = self._configured(where)
+        _ask_for_shared_memory(code, launch.sharedmem)
         places: list[Any] = []
         for kind, argument in zip(kernel.argument_types, arguments, strict=True):
             kernel._prepare_args(kind, argument, launch.stream, [], places)
@@ -226,6 +244,18 @@ def list_where(status: Any, wanted: int, found: Any, n_found: Any) -> None:
         found[here[1] + rank] = i
 
 
+@inlined
+def lesser(a: float, b: float) -> float:
+    """The lesser of two numbers, neither of them NaN: fewer instructions than `min`, which looks for NaN."""
+    return a if a < b else b
+
+
+@inlined
+def larger(a: float, b: float) -> float:
+    """The larger of two numbers, neither of them NaN."""
+    return a if a > b else b
+
+
 @device_function
 def together(low: float, high: float, parts: Any, half: int) -> tuple[float, float]:
     """The least `low` and the largest `high` of all threads of a block.
@@ -235,13 +265,16 @@ def together(low: float, high: float, parts: Any, half: int) -> tuple[float, flo
     """
     offset = WARP // 2
     while offset > 0:
-        low = min(low, cuda.shfl_xor_sync(EVERY_LANE, low, offset))
-        high = max(high, cuda.shfl_xor_sync(EVERY_LANE, high, offset))
+        low = lesser(low, cuda.shfl_xor_sync(EVERY_LANE, low, offset))
+        high = larger(high, cuda.shfl_xor_sync(EVERY_LANE, high, offset))
         offset //= 2
-    x, at = cuda.threadIdx.x, 2 * MOST_WARPS * half
-    if x % WARP == 0:
-        parts[at + x // WARP], parts[at + MOST_WARPS + x // WARP] = low, high
+    x, at, n_warps = np.uint32(cuda.threadIdx.x), np.uint32(2 * MOST_WARPS * half), np.uint32(MOST_WARPS)
+    warp, last = x // np.uint32(WARP), np.uint32(cuda.blockDim.x - 1) // np.uint32(WARP)
+    if x % np.uint32(WARP) == 0:
+        parts[at + warp], parts[at + n_warps + warp] = low, high
     cuda.syncthreads()
-    for i in range((cuda.blockDim.x + WARP - 1) // WARP):
-        low, high = min(low, parts[at + i]), max(high, parts[at + MOST_WARPS + i])
+    end = at + last
+    while at <= end:
+        low, high = lesser(low, parts[at]), larger(high, parts[at + n_warps])
+        at = np.uint32(at + np.uint32(1))
     return low, high

@@ -11,7 +11,9 @@ import pytest
 import gainful as gf
 from gainful.experiments.spec import read_spec
 from gainful.experiments.store import Store
+from gainful.experiments.sweep import SilentWatcher
 from gainful.experiments.wire_format import unpack
+from gainful.simulation.repeated_sum import repeated_sum
 from tests.gpu.simulated import SPEC, Case, arrays_of, plans, simulated
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is an extra")
@@ -30,11 +32,28 @@ CASES = [
     Case("garnet", "UCRL2B", 80, (0,), {"n_states": 12, "n_actions": 2, "branching": 9}, {"width_scale": 0.05}),
     Case("garnet", "SCALPlus", 80, (0,), {"n_states": 20, "n_actions": 2, "branching": 4}, {"span": 1.0}),
     Case("garnet", "SCALPlus", 20, (1,), {"n_states": 120, "n_actions": 2, "branching": 4}, {"span": 1.0}),
+    Case("riverswim", "SCALPlus", 60, (1,), {"n_states": 30, **BERNOULLI}, SPAN),
     Case("riverswim", "KLSCALPlus", 60, (2,), BERNOULLI, SPAN),
     Case("lqg", "CSCALPlus", 60, (1,), {}, {"span": 2.0}, cells=6),
     Case("lqg", "UCRL2B", 40, (0,), {}, {"width_scale": 0.2}, cells=5),
     Case("lqg", "Fixed", 40, (3,), {}, {}, cells=5),
 ]
+
+
+def test_a_repeated_sum_has_the_roundings_of_a_loop() -> None:
+    rng = np.random.default_rng(0)
+    for total, amount in [
+        (0.0, 0.1),
+        (0.0, 1 / 3),
+        (2.0**40, 0.7),
+        (0.5, 2.0**-54),
+        (1.0, 2.0**-53),
+        *rng.random((20, 2)),
+    ]:
+        expected = float(total)
+        for _ in range(1000):
+            expected += float(amount)
+        assert repeated_sum(float(total), float(amount), 1000) == expected
 
 
 def check(cases: list[Case], folder: Path) -> None:
@@ -89,6 +108,37 @@ def test_without_a_gpu_the_error_says_so() -> None:
     mdp = gf.environments.riverswim(6)
     with pytest.raises(gf.errors.DeviceError, match="no GPU"):
         gf.simulate_many(lambda seed: gf.SCALPlus(6, 2, span=7.0, seed=seed), mdp, 10, [0], device="cuda")
+
+
+def test_without_a_gpu_auto_is_the_cpu() -> None:
+    from numba import cuda
+
+    if cuda.is_available():
+        pytest.skip("this machine has a GPU: what is done without one cannot be seen here")
+    mdp = gf.environments.riverswim(6)
+
+    def agent(seed: int) -> gf.UCRL2:
+        return gf.UCRL2(6, 2, seed=seed)
+
+    there, here = (gf.simulate_many(agent, mdp, 10, [0], device=where)[0] for where in ("auto", "cpu"))
+    np.testing.assert_array_equal(there.rewards, here.rewards)
+    assert gf.solve(mdp, device="auto").gain == gf.solve(mdp).gain
+
+
+@pytest.mark.slow
+def test_an_experiment_without_a_gpu_says_that_auto_is_the_cpu(tmp_path: Path) -> None:
+    from numba import cuda
+
+    if cuda.is_available():
+        pytest.skip("this machine has a GPU: what is said without one cannot be seen here")
+    heard: list[str] = []
+
+    class Watcher(SilentWatcher):
+        def noticed(self, words: str) -> None:
+            heard.append(words)
+
+    assert gf.run_experiment(read_spec(SPEC), tmp_path, jobs=1, device="auto", watcher=Watcher()).complete
+    assert [words for words in heard if "all runs are made on the CPU" in words]
 
 
 def test_an_unknown_device_is_an_error() -> None:

@@ -57,7 +57,12 @@ def learn(
         ),
     ] = 1,
     device: Annotated[
-        str, typer.Option(metavar="cpu|cuda", help="Where to make the runs; cuda is an NVIDIA GPU (gainful[cuda]).")
+        str,
+        typer.Option(
+            metavar="cpu|cuda|auto",
+            help="Where to make the runs; cuda is an NVIDIA GPU (gainful[cuda]), auto the GPU if there is one that can "
+            "make them.",
+        ),
     ] = "cpu",
     settings: options.EnvironmentSettings = None,
     agent_settings: options.AgentSettings = None,

@@ -15,7 +15,7 @@ from gainful.cli import console, numbers
 from gainful.environments.continuous.environment import ContinuousEnvironment
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
-from gainful.simulation.many import simulate_many
+from gainful.simulation.many import chosen_device, simulate_many
 from gainful.simulation.run import MEASURE_NAMES
 from gainful.simulation.summary import RunSummary
 
@@ -42,7 +42,8 @@ class ManyLearned:
     def rows(self) -> list[dict[str, Any]]:
         """One row for each checkpoint."""
         measure, steps = getattr(self.summary, self.measure), self.summary.steps
-        columns = {"mean": measure.mean, "standard error": measure.standard_error}
+        error = np.where(measure.minimum == measure.maximum, 0.0, measure.standard_error)  # not what rounding leaves
+        columns = {"mean": measure.mean, "standard error": error}
         columns |= {name: measure.quantile(q) for name, q in QUANTILES.items()} | {"largest": measure.maximum}
         return [
             {"steps": int(t)} | {k: None if math.isnan(v[i]) else float(v[i]) for k, v in columns.items()}
@@ -78,6 +79,7 @@ def learn_many(source: str, environment: Any, factory: Any, seeds: range, horizo
 
     checkpoints = [10**k for k in range(1, int(math.log10(horizon)) + 1)]
     began = time.perf_counter()
+    device = chosen_device(device, agent, environment, np.array(checkpoints), list(seeds))
     found = simulate_many(
         agent,
         environment,

@@ -75,7 +75,10 @@ class SweepProgressLine:
         """Update the bars, or print a line if one is due."""
         if sweep.stopping and not self._stopping:
             self._stopping = True
-            self._say("stopping: active runs are writing their checkpoints (Ctrl-C again stops at once)")
+            doing = (
+                "runs on a GPU are given up" if sweep.device != "cpu" else "active runs are writing their checkpoints"
+            )
+            self._say(f"stopping: {doing} (Ctrl-C again stops at once)")
         if self._console is None:
             if time.monotonic() >= self._due:
                 self._due = time.monotonic() + LINE_EVERY

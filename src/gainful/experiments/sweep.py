@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from gainful.atomic_files import make_folder
 from gainful.cards import card
-from gainful.errors import ExperimentError, GainfulError, InvalidArgumentError, StoreError
+from gainful.errors import DeviceError, ExperimentError, GainfulError, InvalidArgumentError, StoreError
 from gainful.experiments.configuration import RESULTS_VERSION, Configuration, hash_of
 from gainful.experiments.differences import differences
 from gainful.experiments.estimate import Estimate, Workload, probe
@@ -225,7 +225,7 @@ def run_experiment(
     device : {"cpu", "cuda", "auto"}
         "cuda" makes all runs on the GPU of this machine, with `dask` on those of the workers: all seeds at once, with
         the ids and the traces of the CPU (docs/gpu.md). One error names the agents and environments that cannot run
-        there; "auto" makes these on the CPU.
+        there; "auto" makes these on the CPU, and all of them if there is no GPU.
 
     Returns
     -------
@@ -408,8 +408,16 @@ class _SweepRunner:
         jobs, kinds = self.state.jobs, split(self._one_task_per_kind(waiting))
         there = [c for c in waiting if self.kinds[c.run_id] in kinds]
         if not there:
+            self.state.device = "cpu"
             return waiting
-        executor = executor_on_device(dask, jobs, self._noticed)
+        try:
+            executor = executor_on_device(dask, jobs, self._noticed)
+        except DeviceError as error:
+            if self.device == "cuda":
+                raise
+            self._noticed(f"{error.problem}: all runs are made on the CPU")
+            self.state.device = "cpu"
+            return waiting
         self.state.jobs = min(executor.slots, len(there))
         self.watcher.started(self.state)
         try:
@@ -417,7 +425,7 @@ class _SweepRunner:
                 self._execute(executor, deque(there))
         finally:
             executor.close()
-            self.state.jobs = jobs
+            self.state.jobs, self.state.device = jobs, "cpu"
         return [c for c in waiting if self.kinds[c.run_id] not in kinds]
 
     def _solvable(self, missing: list[Configuration]) -> list[Configuration]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gainful.errors import InvalidArgumentError, PrecisionError
+from gainful.errors import DeviceError, InvalidArgumentError, PrecisionError
 from gainful.mdp.model import MDP, require_mdp
 from gainful.mdp.units import SMALLEST_ROOM
 from gainful.planning.plan import Plan
@@ -33,11 +33,28 @@ def checked_damping(damping: float) -> float:
     return damping
 
 
-def checked_device(device: str) -> str:
-    """Where to compute: "cpu" or "cuda"."""
-    if device not in ("cpu", "cuda"):
-        raise InvalidArgumentError("device", device, '"cpu" or "cuda"')
+WORTH_A_GPU = 10_000_000
+"""Transitions of a model from which on `device="auto"` sweeps on a GPU."""
+
+
+def checked_device(device: str, worthwhile: bool = True) -> str:
+    """Where to compute: "cpu" or "cuda". "auto" is a GPU if that is worthwhile and there is one that can be used."""
+    if device not in ("cpu", "cuda", "auto"):
+        raise InvalidArgumentError("device", device, '"cpu", "cuda" or "auto"')
+    if device == "auto":
+        return "cuda" if worthwhile and has_gpu() else "cpu"
     return device
+
+
+def has_gpu() -> bool:
+    """Whether this machine has a GPU that can be used."""
+    try:
+        from gainful.cuda_device import require_device  # numba-cuda is an extra
+
+        require_device()
+    except DeviceError:
+        return False
+    return True
 
 
 def checked_span(span: float) -> float:

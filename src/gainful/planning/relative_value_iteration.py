@@ -13,6 +13,7 @@ from gainful.errors import MultichainError, NotConvergedError
 from gainful.mdp.model import MDP
 from gainful.mdp.structure import structure
 from gainful.planning.arguments import (
+    WORTH_A_GPU,
     checked_damping,
     checked_device,
     checked_precision,
@@ -65,7 +66,7 @@ def relative_value_iteration(
     max_sweeps: int = 100_000,
     damping: float = 0.5,
     start_values: ArrayLike | None = None,
-    device: Literal["cpu", "cuda"] = "cpu",
+    device: Literal["cpu", "cuda", "auto"] = "cpu",
 ) -> Plan:
     r"""Optimal gain and bias by damped relative value iteration.
 
@@ -85,8 +86,9 @@ def relative_value_iteration(
         τ, the weight of the new value in (0, 1]; below 1 periodic chains converge too.
     start_values : array_like, shape (S,), optional
         Where to start, for example the bias of an earlier plan.
-    device : {"cpu", "cuda"}
-        Where to sweep. "cuda" needs an NVIDIA GPU and the extra `gainful[cuda]`; the plan has the same bits.
+    device : {"cpu", "cuda", "auto"}
+        Where to sweep. "cuda" needs an NVIDIA GPU and the extra `gainful[cuda]`; the plan has the same bits. "auto" is
+        the GPU from ten million transitions on, if there is one, and else the CPU.
 
     Returns
     -------
@@ -116,7 +118,7 @@ def relative_value_iteration(
     unit, largest = roundoff(longest_row(mdp)), reward_scale(mdp)
     batch = sweeps_per_batch(mdp.n_transitions)
     sweep_on: Any
-    if checked_device(device) == "cuda":
+    if checked_device(device, mdp.n_transitions >= WORTH_A_GPU) == "cuda":
         from gainful.planning.device.sweeper import DeviceSweeper  # numba-cuda is an extra
 
         on_device = DeviceSweeper(mdp, v)

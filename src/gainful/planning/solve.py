@@ -15,6 +15,7 @@ from gainful.mdp.model import MDP
 from gainful.mdp.structure import Structure, structure
 from gainful.planning.anderson import evaluate_by_anderson
 from gainful.planning.arguments import (
+    WORTH_A_GPU,
     checked_device,
     checked_precision,
     lowest_allowed,
@@ -71,7 +72,7 @@ def solve(
     start_values: ArrayLike | None = None,
     threads: int | None = None,
     progress: SearchProgress = None,
-    device: Literal["cpu", "cuda"] = "cpu",
+    device: Literal["cpu", "cuda", "auto"] = "cpu",
 ) -> Plan:
     r"""Optimal gain, bias and policy, as fast as they can be certified.
 
@@ -99,9 +100,10 @@ def solve(
     progress : bool or callable, optional
         True shows the progress on stderr; a function `progress(sweeps, width)` is called now and then with the sweeps
         made and the width of the best bracket so far.
-    device : {"cpu", "cuda"}
+    device : {"cpu", "cuda", "auto"}
         Where to sweep. "cuda" needs an NVIDIA GPU and the extra `gainful[cuda]`, and pays off where there are
-        tens of millions of transitions (docs/gpu.md). It has no exact policy iteration.
+        tens of millions of transitions (docs/gpu.md). It has no exact policy iteration. "auto" is the GPU from ten
+        million transitions on, if there is one, and else the CPU.
 
     Returns
     -------
@@ -130,7 +132,7 @@ def solve(
     if threads is not None:
         positive_cap("threads", threads)
     v = start_vector(mdp, start_values)
-    if checked_device(device) == "cuda":
+    if checked_device(device, mdp.n_transitions >= WORTH_A_GPU) == "cuda":
         from gainful.planning.device.solve import solve_on_device  # numba-cuda is an extra
 
         with shown_search(progress, precision) as tell:

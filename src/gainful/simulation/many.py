@@ -18,6 +18,7 @@ from gainful.environments.continuous.environment import ContinuousEnvironment
 from gainful.errors import InvalidArgumentError
 from gainful.machine import available_cores, check_memory
 from gainful.mdp.model import MDP
+from gainful.planning.arguments import checked_device
 from gainful.progress import Progress, shown_progress
 from gainful.rng import draw
 from gainful.simulation.base import PAUSE
@@ -143,7 +144,7 @@ def simulate_many(
     threads: int | None = None,
     progress: Progress = None,
     callback: Callback = None,
-    device: Literal["cpu", "cuda"] = "cpu",
+    device: Literal["cpu", "cuda", "auto"] = "cpu",
     keep: Literal["runs"] = "runs",
 ) -> list[Run]: ...
 
@@ -159,7 +160,7 @@ def simulate_many(
     threads: int | None = None,
     progress: Progress = None,
     callback: Callback = None,
-    device: Literal["cpu", "cuda"] = "cpu",
+    device: Literal["cpu", "cuda", "auto"] = "cpu",
     keep: Literal["summary"],
 ) -> RunSummary: ...
 
@@ -174,7 +175,7 @@ def simulate_many(
     threads: int | None = None,
     progress: Progress = None,
     callback: Callback = None,
-    device: Literal["cpu", "cuda"] = "cpu",
+    device: Literal["cpu", "cuda", "auto"] = "cpu",
     keep: Literal["runs", "summary"] = "runs",
 ) -> list[Run] | RunSummary:
     """Make one run per seed, each equal to `simulate(agent_factory(seed), mdp, horizon, seed)`.
@@ -202,8 +203,9 @@ def simulate_many(
         all runs together.
     callback : callable, optional
         As for `simulate`, at every checkpoint of every run; `CheckpointView.seed` says of which. One call at a time.
-    device : {"cpu", "cuda"}
-        Where to run. "cuda" needs an NVIDIA GPU and the extra `gainful[cuda]`, and takes no `callback`.
+    device : {"cpu", "cuda", "auto"}
+        Where to run. "cuda" needs an NVIDIA GPU and the extra `gainful[cuda]`, and takes no `callback`. "auto" is the
+        GPU if there is one and these runs can be made there, and else the CPU.
     keep : {"runs", "summary"}
         "summary" keeps the distribution of regret at each checkpoint and no run, so that a million runs take little
         memory.
@@ -237,11 +239,12 @@ def simulate_many(
     numbers = [int(seed) for seed in seeds]
     if len(set(numbers)) != len(numbers):
         raise InvalidArgumentError("seeds", numbers, hint="each seed is one run", problem="a seed occurs twice")
-    if device not in ("cpu", "cuda"):
-        raise InvalidArgumentError("device", device, '"cpu" or "cuda"')
     if keep not in ("runs", "summary"):
         raise InvalidArgumentError("keep", keep, '"runs" or "summary"')
-    if device == "cuda" and numbers:
+    place = (
+        chosen_device(device, agent_factory, mdp, grid, numbers) if callback is None else checked_device(device, False)
+    )
+    if place == "cuda" and numbers:
         from gainful.simulation.device.many import device_runs, device_summary  # numba-cuda is an extra
 
         if callback is not None:
@@ -333,6 +336,18 @@ def _finish_all(groups: list[list[TabularSimulation]], cores: int, add: Callable
     else:
         with ThreadPoolExecutor(cores) as pool:
             list(pool.map(work, groups))
+
+
+def chosen_device(
+    device: str, agent_factory: Callable[[int], Any], environment: Any, grid: NDArray[np.int64], seeds: list[int]
+) -> str:
+    """Where to make these runs: for "auto", on a GPU if there is one and they can be made there."""
+    place = checked_device(device)
+    if device == "auto" and place == "cuda" and seeds:
+        from gainful.simulation.device.many import can_run_there  # numba-cuda is an extra
+
+        place = "cuda" if can_run_there(agent_factory, environment, grid, checked_seeds(seeds)) else "cpu"
+    return place
 
 
 def checked_seeds(seeds: list[int]) -> NDArray[np.uint64]:

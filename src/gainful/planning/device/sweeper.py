@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -32,40 +31,20 @@ from gainful.planning.device.kernels import (
     products,
     shifted,
 )
+from gainful.planning.device.upload import Uploader
 from gainful.planning.rounding import is_narrow, longest_row, reward_scale, rounding_slack, slack_at
 
-UPLOAD_PART, UPLOAD_THREADS = 32 << 20, 4
-"""Bytes that go to the GPU at a time, and threads that send them."""
 BLOCKS_OF_EACH = 8
 """Blocks that sweep on each multiprocessor."""
 
 
-def uploaded(array: NDArray[Any]) -> Any:
-    """A copy on the GPU. A large array goes there in parts, through memory that stays in place, by several threads."""
-    flat = np.ascontiguousarray(array)
-    if SIMULATED or flat.nbytes < UPLOAD_PART:
-        return cuda.to_device(flat)
-    there, size = cuda.device_array(flat.shape, flat.dtype), UPLOAD_PART // flat.itemsize
-    context, starts = cuda.current_context(), range(0, flat.size, size)
-
-    def send(first: int) -> None:
-        for at in starts[first::UPLOAD_THREADS]:
-            part = flat[at : at + size]
-            buffers[first][: part.size] = part
-            there[at : at + part.size].copy_to_device(buffers[first][: part.size])
-
-    buffers = [cuda.pinned_array(size, flat.dtype) for _ in range(UPLOAD_THREADS)]
-
-    def work(first: int) -> None:
-        context.push()
-        try:
-            send(first)
-        finally:
-            context.pop()
-
-    with ThreadPoolExecutor(UPLOAD_THREADS) as pool:
-        list(pool.map(work, range(UPLOAD_THREADS)))
-    return there
+def _uploaded(model: SparseModel) -> SparseModel:
+    """A model on the GPU."""
+    uploader = Uploader()
+    arrays = model.indptr, model.indices, model.probabilities, model.rewards
+    indptr, indices, probabilities, rewards = (uploader.uploaded(array) for array in arrays)
+    uploader.close()
+    return SparseModel(indptr, indices, probabilities, rewards, model.n_actions)
 
 
 class DeviceSweeper:
@@ -83,14 +62,7 @@ class DeviceSweeper:
             )
         self.n_states, self.max_reward = mdp.n_states, reward_scale(mdp)
         self.max_support = longest_row(mdp)
-        model = sparse_model(mdp)
-        self.model = SparseModel(
-            uploaded(model.indptr),
-            uploaded(model.indices),
-            uploaded(model.probabilities),
-            uploaded(model.rewards),
-            model.n_actions,
-        )
+        self.model = _uploaded(sparse_model(mdp))
         self.blocks = 2 if SIMULATED else multiprocessors() * BLOCKS_OF_EACH
         self.v = cuda.to_device(v)
         self.w = cuda.device_array(mdp.n_states, np.float64)

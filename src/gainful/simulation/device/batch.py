@@ -27,7 +27,7 @@ from gainful.simulation.device.runs import (
 )
 from gainful.simulation.device.steps import StepRule
 from gainful.simulation.device.teams import TodoList
-from gainful.simulation.device.worlds import DeviceWorld
+from gainful.simulation.device.worlds import DeviceWorld, SteppingRuns
 
 CHECK_EVERY = 16
 """Launches between two looks at how far the runs are: the GPU goes on meanwhile."""
@@ -151,6 +151,7 @@ class Batch:
         cumulative = many.planner.cumulative
         keys = stream_keys(seeds, Role.ACTIONS) if cumulative.size else seeds[:0].copy()
         self.rule = on_device(StepRule(many.planner.agent.reward_min, PART, cumulative, keys))
+        self.packed = None if cumulative.size else world.new_packed(R, many.planner.needs_squares)
 
     def run(self, progress: Callable[[int], None] | None = None) -> BatchResult:
         """Let all runs finish; `progress(steps)` hears how many steps all of them have made."""
@@ -170,12 +171,15 @@ class Batch:
         return self._result(time.perf_counter() - began)
 
     def launches(self) -> tuple[Callable[[], None], ...]:
-        """List the runs whose episode is over, plan for them, and let every run that has a plan step."""
+        """List the runs whose episode is over, plan for them, and let every run that has a plan step.
+
+        The first function lists, the second plans, and the others step.
+        """
         many = self.many
         listing = list_where.prepared(grid_for(self.n_runs, LISTING_BLOCK), self.runs.status, NEEDS_PLAN, *self.todo)
         planned = PlannedRuns(self.todo, self.rows, self.runs, self.counts, self.episodes, self.values, self.memory)
-        steps = many.world.prepared_steps(self.runs, self.counts, self.curves, self.rule, self.todo.n)
-        return listing, many.planner.prepared(planned), steps
+        stepping = SteppingRuns(self.runs, self.counts, self.curves, self.rule, self.todo, self.packed)
+        return listing, many.planner.prepared(planned), *many.world.prepared_steps(stepping)
 
     def learned(self) -> LearnedCounts:
         """What all agents have counted, and their last plans."""

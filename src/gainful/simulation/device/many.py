@@ -135,6 +135,20 @@ class DeviceSweep:
         )
 
 
+def can_run_there(
+    agent_factory: AgentFactoryFunction,
+    environment: Any,
+    checkpoints: NDArray[np.int64],
+    seeds: NDArray[np.uint64],
+) -> bool:
+    """Whether these runs can be made on a GPU."""
+    try:
+        DeviceSweep(agent_factory, environment, checkpoints, seeds, False)
+    except (DeviceError, InvalidArgumentError):  # the CPU says what is wrong, if anything is
+        return False
+    return True
+
+
 def _free_memory() -> int:
     """Bytes of the GPU's memory that nobody uses."""
     return 1 << 30 if SIMULATED else int(cuda.current_context().get_memory_info().free)

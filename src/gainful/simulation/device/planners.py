@@ -19,7 +19,7 @@ from gainful.agents.scal_plus_bonuses import BONUSES, sharp_constants
 from gainful.agents.sets import SetConstants
 from gainful.agents.ucrl2 import UCRL2
 from gainful.agents.ucrl2b import UCRL2B
-from gainful.cuda_device import MOST_SHARED, MOST_WARPS, SIMULATED, WARP, cuda, grid_for, multiprocessors
+from gainful.cuda_device import MOST_WARPS, SIMULATED, WARP, cuda, grid_for, most_shared, multiprocessors
 from gainful.errors import DeviceError
 from gainful.optimism.bernstein_scal_plus import BernsteinConstants
 from gainful.optimism.kl_scal_plus import KLConstants
@@ -51,6 +51,8 @@ BLOCKS_EACH, THREADS_EACH = 32, 2048
 """Blocks and threads that a multiprocessor runs at a time."""
 FAR_NUMBERS = 1 << 28
 """Numbers that all blocks have together where their vectors do not fit shared memory."""
+UNROLLED = 32
+"""The longest row whose expected value is computed without a loop."""
 EVI_DAMPING = 0.9
 """The damping of `extended_value_iteration`."""
 
@@ -141,14 +143,15 @@ class ScalPlusPlanner(DevicePlanner):
         agent = self.agent
         kind = {"sharp": SHARP, "bernstein": BERNSTEIN}.get(agent.bonus, PAPERS)
         n_pairs = agent.n_states * agent.n_actions
-        numbers, n_counts = space_size(agent.n_states, n_pairs, kind), int(many.rows.next_state.size)
+        numbers, n_counts = space_size(agent.n_states, n_pairs, kind), int(many.rows.next_state.size) + n_pairs
         shared = 8 * numbers + 4 * n_counts
-        team = Team(n_pairs, 0 if shared <= MOST_SHARED else numbers + n_counts)
-        n_far = 0 if shared <= MOST_SHARED else team.blocks
+        team = Team(n_pairs, 0 if shared <= most_shared() else numbers + n_counts)
+        n_far = 0 if shared <= most_shared() else team.blocks
         far = FarSpace(cuda.device_array((n_far, numbers), np.float64), cuda.device_array((n_far, n_counts), np.uint32))
         constants = DevicePlanConstants(
             kind=(0,) * kind,
             far=(0,) * (n_far > 0),
+            width=(0,) * (many.width if many.width <= UNROLLED else 0),
             paper=agent.constants,
             sharp=sharp_constants(agent),
             bernstein=BernsteinConstants(agent.n_states, agent.delta, agent.bonus_scale, agent.reward_range),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import float64, uint32
+from numba import float64
 
 from gainful._compiled import inlined
 from gainful.agents.policy_kernels import choose
@@ -24,6 +24,8 @@ from gainful.simulation.device.runs import (
 )
 from gainful.simulation.device.steps import StepRule, draw_number, steps_of_launch
 
+MOST_FEW = 8
+"""Parameters of an environment that are kept in registers, at most."""
 MOST_AXES = 4
 """Coordinates of a point at most."""
 POINT_REGISTERS = 88
@@ -38,6 +40,8 @@ class PointWorldArrays(NamedTuple):
 
     kind: tuple[int, ...]
     axes: tuple[int, ...]
+    few: tuple[int, ...]
+    """As long as there are parameters, if these are few enough to be kept in registers; else empty."""
     parameters: Any
     cells: Cells
     own_units: bool
@@ -53,11 +57,6 @@ class Walk(NamedTuple):
     sums: Any
     squares: Any
     """Empty if nobody needs them."""
-
-
-def shared_bytes_of_points(n_cells: int, block: int, squares: bool) -> int:
-    """Shared memory of a block, for the walk of each thread: two words and one or two numbers for each cell."""
-    return block * n_cells * (24 if squares else 16)
 
 
 @inlined
@@ -175,31 +174,13 @@ def step_points(
     n_todo: Any,
     far: Walk,
 ) -> None:
-    """Steps of every run that has a plan; it counts in shared memory, or in `far` (R, cells) if that is not empty.
-
-    `n_todo` is set to 0 for the next list.
-    """
-    reals, words = cuda.shared.array(0, float64), cuda.shared.array(0, uint32)
-    x, block, run, n_cells = cuda.threadIdx.x, cuda.blockDim.x, cuda.grid(1), counts.act.shape[1]
+    """Steps of every run that has a plan; it counts in `far` (R, cells). `n_todo` is set to 0 for the next list."""
+    run = cuda.grid(1)
     if run == 0:
         n_todo[0] = 0
     if run >= runs.state.size or runs.status[run] != RUNNING:
         return
-    size = n_cells * block
-    if far.act.size > 0:
-        mine = Walk(far.act[run], far.left[run], far.sums[run], far.squares[run])
-        begin_walk(counts, mine, run)
-        walk_on(world, runs, counts, curves, rule, mine, run)
-        end_walk(counts, mine, run)
-    else:
-        n_squares = size if counts.reward_squares.size > 0 else 0
-        first = 2 * (size + n_squares)
-        near = Walk(
-            words[first + x : first + size : block],
-            words[first + size + x : first + 2 * size : block],
-            reals[x:size:block],
-            reals[size + x : size + n_squares : block],
-        )
-        begin_walk(counts, near, run)
-        walk_on(world, runs, counts, curves, rule, near, run)
-        end_walk(counts, near, run)
+    mine = Walk(far.act[run], far.left[run], far.sums[run], far.squares[run])
+    begin_walk(counts, mine, run)
+    walk_on(world, runs, counts, curves, rule, mine, run)
+    end_walk(counts, mine, run)

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.cuda_device import cuda
-from gainful.simulation.transition_table import RewardLaw, TransitionTable
+from gainful.simulation.transition_table import TransitionTable
 
 RUNNING, NEEDS_PLAN, FINISHED, PLAN_FAILED = 0, 1, 2, 3
 """What a run waits for: steps, a plan, nothing, nothing (its last plan cannot be made to its precision)."""
+MOST_HALF = 0xFFFF
+"""The largest number of 16 bits."""
 EVERY_LIMIT = np.uint32(0xFFFFFFFF)
 """Executions left of a pair whose episode has no limits; no launch makes as many steps."""
 
@@ -103,7 +105,8 @@ def on_device(group: Any) -> Any:
 def rows_of(lengths: NDArray[np.int64], indices: NDArray[np.uint32], allowed: NDArray[np.bool_]) -> DeviceRows:
     """Rows with these lengths and next states, one after the other, padded to the longest."""
     width, stride = int(lengths.max()), lengths.size | 1
-    next_state = np.zeros((stride, width), dtype=np.uint32)
+    kind = np.uint16 if int(indices.max(initial=0)) <= MOST_HALF else np.uint32  # the fewer bytes, the more are cached
+    next_state = np.zeros((stride, width), dtype=kind)
     next_state[: lengths.size][np.arange(width) < lengths[:, None]] = indices
     return DeviceRows(
         lengths.astype(np.int64),
@@ -114,6 +117,7 @@ def rows_of(lengths: NDArray[np.int64], indices: NDArray[np.uint32], allowed: ND
     )
 
 
-def device_environment(table: TransitionTable, law: RewardLaw) -> tuple[TransitionTable, RewardLaw]:
-    """The table and the law on the GPU."""
-    return on_device(table._replace(first=table.first.copy(), next_states=table.next_states.copy())), on_device(law)
+def device_table(table: TransitionTable) -> TransitionTable:
+    """The table on the GPU."""
+    found: TransitionTable = on_device(table._replace(first=table.first.copy(), next_states=table.next_states.copy()))
+    return found

@@ -9,7 +9,7 @@ import numpy as np
 from numba import float64, uint32
 
 from gainful._compiled import inlined
-from gainful.cuda_device import PARTS, cuda, device_function, device_kernel, together
+from gainful.cuda_device import PARTS, cuda, device_function, device_kernel, larger, lesser, together
 from gainful.optimism.bernstein_scal_plus import BernsteinConstants, bernstein_level, bernstein_reward
 from gainful.optimism.scal_plus import BonusConstants, log_at, optimistic_reward
 from gainful.optimism.sharp import SharpConstants, sharp_reward
@@ -48,12 +48,14 @@ class TeamSpace(NamedTuple):
     """(pairs,) for the Bernstein bonus, else none."""
     counts: Any
     """(width * stride,) transitions seen, by rank, then by pair."""
+    visits: Any
+    """(pairs,)."""
     parts: Any
     """(PARTS,) for `together`."""
 
 
 class FarSpace(NamedTuple):
-    """The vectors and the counts of all blocks, where they do not fit shared memory; else empty."""
+    """The vectors of all blocks, and their counts and visits, where they do not fit shared memory; else empty."""
 
     numbers: Any
     counts: Any
@@ -65,16 +67,17 @@ def space_size(n_states: int, n_pairs: int, kind: int) -> int:
 
 
 @inlined
-def team_space(numbers: Any, counts: Any, parts: Any, n_states: int, n_pairs: int, n_levels: int) -> TeamSpace:
-    """Divide an array of `space_size` numbers."""
-    first = 2 * n_states
+def team_space(numbers: Any, words: Any, parts: Any, n_states: int, n_pairs: int, n_levels: int) -> TeamSpace:
+    """Divide an array of `space_size` numbers, and one of counts and visits."""
+    first, n_counts = 2 * n_states, words.size - n_pairs
     return TeamSpace(
         numbers[:n_states],
         numbers[n_states:first],
         numbers[first : first + n_pairs],
         numbers[first + n_pairs : first + 2 * n_pairs],
         numbers[first + 2 * n_pairs : first + 2 * n_pairs + n_levels],
-        counts,
+        words[:n_counts],
+        words[n_counts:],
         parts,
     )
 
@@ -86,6 +89,8 @@ class DevicePlanConstants(NamedTuple):
     """Of length `PAPERS`, `SHARP` or `BERNSTEIN`."""
     far: tuple[int, ...]
     """Not empty if the vectors of a block do not fit shared memory."""
+    width: tuple[int, ...]
+    """As long as the longest row, so that its loop can be unrolled; empty if that is too long."""
     paper: BonusConstants
     sharp: SharpConstants
     bernstein: BernsteinConstants
@@ -108,7 +113,7 @@ def write_reward(c: DevicePlanConstants, log_term: float, n: Any, reward_sum: fl
 
 
 @inlined
-def pair_model(rows: DeviceRows, visits: Any, space: TeamSpace, k: int) -> EstimatedMDP:
+def pair_model(rows: DeviceRows, space: TeamSpace, k: int) -> EstimatedMDP:
     """Pair k of the estimated MDP, as pair 0 of a model of its own: in memory, pairs and not entries are neighbours."""
     one, entries = slice(k, k + 1), slice(k, space.counts.size, np.int64(rows.stride))
     return EstimatedMDP(
@@ -116,7 +121,7 @@ def pair_model(rows: DeviceRows, visits: Any, space: TeamSpace, k: int) -> Estim
         rows.length[one],
         rows.next_state[entries],
         space.counts[entries],
-        visits[one],
+        space.visits[one],
         space.rewards[one],
         1,
         0,
@@ -124,22 +129,52 @@ def pair_model(rows: DeviceRows, visits: Any, space: TeamSpace, k: int) -> Estim
 
 
 @inlined
-def backup(c: DevicePlanConstants, rows: DeviceRows, visits: Any, space: TeamSpace, k: int) -> Any:
+def total_of(c: DevicePlanConstants, rows: DeviceRows, space: TeamSpace, k: Any) -> Any:
+    """Σ N(s')·v(s') of pair k, and v of the attractive state."""
+    v = space.v
+    if len(c.width) > 0:  # what is beyond the end of a row has counts of 0
+        total = counted_values(space.counts, k, rows.next_state, k, len(c.width), rows.stride, v, v[0])
+    else:
+        total = counted_values(space.counts, k, rows.next_state, k, rows.length[k], rows.stride, v, v[0])
+    return total
+
+
+@inlined
+def divided(space: TeamSpace, k: Any, total: float) -> Any:
+    """r̂ + p̂·v of pair k, from `total_of` it."""
+    return space.rewards[k] + total / (np.int64(space.visits[k]) + 1)
+
+
+@device_function
+def write_backups(c: DevicePlanConstants, rows: DeviceRows, space: TeamSpace) -> None:
+    """Q of all pairs; two at a time, so that a thread has other work while it waits."""
+    k, team, n_pairs = np.uint64(cuda.threadIdx.x), np.uint64(cuda.blockDim.x), np.uint64(space.q.size)
+    if len(c.kind) != BERNSTEIN:
+        while k + team < n_pairs:
+            here, there = total_of(c, rows, space, k), total_of(c, rows, space, k + team)
+            here, there = divided(space, k, here), divided(space, k + team, there)
+            space.q[k], space.q[k + team] = here, there
+            k += team + team
+    while k < n_pairs:
+        space.q[k] = backup(c, rows, space, int(k))
+        k += team
+
+
+@inlined
+def backup(c: DevicePlanConstants, rows: DeviceRows, space: TeamSpace, k: int) -> Any:
     """r̂ + p̂·v of pair k, with the Bernstein bonus if it is that."""
     if len(c.kind) != BERNSTEIN:
-        at, v = np.uint64(k), space.v
-        total = counted_values(space.counts, at, rows.next_state, at, rows.length[at], rows.stride, v, v[0])
-        return space.rewards[at] + total / (visits[at] + 1)
+        return divided(space, np.uint64(k), total_of(c, rows, space, np.uint64(k)))
     if space.rewards[k] == -np.inf:
         return -np.inf
-    model = pair_model(rows, visits, space, k)
+    model = pair_model(rows, space, k)
     expected, bonus = bernstein_value(model, space.levels[k], c.span, space.v, 0)
     return space.rewards[k] + bonus + expected
 
 
 @device_function
 def sweeps(
-    c: DevicePlanConstants, rows: DeviceRows, visits: Any, space: TeamSpace, target: float, scale: Any
+    c: DevicePlanConstants, rows: DeviceRows, space: TeamSpace, target: float, scale: Any
 ) -> tuple[int, float, float, float, bool]:
     """What `scopt_on_counts` does, by a block of threads, from sweep `scale[2]` on and for some sweeps at most.
 
@@ -147,7 +182,7 @@ def sweeps(
     slack, and whether the plan is finished; if not, v is where the next sweep begins.
     """
     x, team, v, w, q = np.uint64(cuda.threadIdx.x), np.uint64(cuda.blockDim.x), space.v, space.w, space.q
-    n_states, n_pairs, span = np.uint64(v.size), np.uint64(q.size), c.span
+    n_states, span = np.uint64(v.size), c.span
     n_actions = np.uint64(q.size // v.size)
     if scale[2] == 0:
         cut_by_team(space, span)
@@ -155,19 +190,16 @@ def sweeps(
     low, high, slack = np.inf, -np.inf, 0.0
     while done < scale[2] + SWEEPS_PER_LAUNCH:
         cuda.syncthreads()
-        k = x
-        while k < n_pairs:
-            q[k] = backup(c, rows, visits, space, int(k))
-            k += team
+        write_backups(c, rows, space)
         cuda.syncthreads()
         least, largest = np.inf, 0.0
         s = x
         while s < n_states:
             best = -np.inf
             for pair in range(s * n_actions, s * n_actions + n_actions):
-                best = max(best, q[pair])
+                best = larger(best, q[pair])
             w[s] = best
-            least, largest = min(least, best), max(largest, abs(v[s]))
+            least, largest = lesser(least, best), larger(largest, abs(v[s]))
             s += team
         least, largest = together(least, largest, space.parts, 0)
         ceiling = ceiling_of(least, span)
@@ -176,7 +208,7 @@ def sweeps(
         s = x
         while s < n_states:
             gap = truncate(w[s], ceiling) - v[s]
-            low, high = min(low, gap), max(high, gap)
+            low, high = lesser(low, gap), larger(high, gap)
             s += team
         low, high = together(low, high, space.parts, 1)
         if len(c.kind) == BERNSTEIN:
@@ -223,19 +255,36 @@ def span_by_team(v: Any, parts: Any) -> float:
     return high - low
 
 
+@inlined
+def further_entry(rank: Any, pair: Any, width: Any) -> Any:
+    """The rank and the pair of an entry, where the rank may have left its row by less than a row."""
+    if rank >= width:
+        rank, pair = rank - width, pair + np.uint64(1)
+    return rank, pair
+
+
 @device_function
 def stage_counts(seen: Any, n_pairs: int, stride: Any, out: Any) -> None:
     """Copy counts by pair into counts by rank: neighbouring threads read neighbours, without a division for each."""
     width, team = np.uint64(seen.size // n_pairs), np.uint64(cuda.blockDim.x)
-    i, n = np.uint64(cuda.threadIdx.x), np.uint64(seen.size)
+    i, n, two, three = np.uint64(cuda.threadIdx.x), np.uint64(seen.size), team + team, team + team + team
     pair, further = i // width, team // width
     rank, more = i - pair * width, team - further * width
+    while i + three < n:  # four numbers are on their way at a time
+        a, b, c, d = seen[i], seen[i + team], seen[i + two], seen[i + three]
+        out[rank * stride + pair] = a
+        rank, pair = further_entry(rank + more, pair + further, width)
+        out[rank * stride + pair] = b
+        rank, pair = further_entry(rank + more, pair + further, width)
+        out[rank * stride + pair] = c
+        rank, pair = further_entry(rank + more, pair + further, width)
+        out[rank * stride + pair] = d
+        rank, pair = further_entry(rank + more, pair + further, width)
+        i += two + two
     while i < n:
         out[rank * stride + pair] = seen[i]
+        rank, pair = further_entry(rank + more, pair + further, width)
         i += team
-        rank, pair = rank + more, pair + further
-        if rank >= width:
-            rank, pair = rank - width, pair + np.uint64(1)
 
 
 @device_function
@@ -253,16 +302,16 @@ def write_rewards(
     max_reward, support = 0.0, 0.0
     cuda.syncthreads()
     while k < n_pairs:
-        space.rewards[k], length = -np.inf, 0
+        space.rewards[k], space.visits[k], length = -np.inf, counts.visits[run, k], 0
         if rows.allowed[k]:
-            n = np.int64(counts.visits[run, k])
-            write_reward(c, log_term, n, 0.0, k, space)
-            if len(c.kind) == BERNSTEIN:
-                wide = wide and KAPPA_RANGE * space.levels[k] + 1.0 / (n + 1.0) >= 1.0
-            else:
-                wide = wide and space.rewards[k] - c.paper.model_error >= c.span + c.reward_range
-            if n > 0:
-                write_reward(c, log_term, n, counts.reward_sum[run, k], k, space)
+            n = np.int64(space.visits[k])
+            if wide:  # once a bonus is not, none of the others matters
+                write_reward(c, log_term, n, 0.0, k, space)
+                if len(c.kind) == BERNSTEIN:
+                    wide = KAPPA_RANGE * space.levels[k] + 1.0 / (n + 1.0) >= 1.0
+                else:
+                    wide = space.rewards[k] - c.paper.model_error >= c.span + c.reward_range
+            write_reward(c, log_term, n, counts.reward_sum[run, k], k, space)
             max_reward = max(max_reward, abs(space.rewards[k]))
         at = np.uint64(k)
         for _ in range(width):
@@ -298,13 +347,14 @@ def plan_scal_plus(
         space = team_space(far.numbers[at], far.counts[at], parts, n_states, n_pairs, n_levels)
     else:
         first = 2 * (2 * n_states + 2 * n_pairs + n_levels)
-        space = team_space(near, words[first : first + rows.next_state.size], parts, n_states, n_pairs, n_levels)
+        space = team_space(
+            near, words[first : first + rows.next_state.size + n_pairs], parts, n_states, n_pairs, n_levels
+        )
     i = cuda.blockIdx.x
     while i < todo.n[0]:
         cuda.syncthreads()
         run = todo.run[i]
         t = runs.step[run] + 1
-        visits = counts.visits[run]
         s = x
         while s < n_states:
             space.v[s] = values[run, s]
@@ -312,7 +362,7 @@ def plan_scal_plus(
         vacuous, max_reward, support = write_rewards(c, rows, counts, run, t, space)
         scale = max_reward, support, runs.sweeps[run]
         target = c.reward_range / math.sqrt(t)
-        done, low, high, slack, finished = sweeps(c, rows, visits, space, target, scale)
+        done, low, high, slack, finished = sweeps(c, rows, space, target, scale)
         met = finished and high - low + 2.0 * slack <= target
         span = span_by_team(space.v, space.parts)
         s = x

@@ -6,11 +6,10 @@ runs innermost. At its end they are added to the agents' counts in global memory
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import float64, uint16, uint32, uint64
+from numba import float64, uint32, uint64
 
 from gainful._compiled import inlined
 from gainful.agents.policy_kernels import choose
@@ -26,6 +25,7 @@ from gainful.simulation.device.runs import (
     DeviceCurves,
     DeviceRuns,
 )
+from gainful.simulation.repeated_sum import repeated_sum
 from gainful.simulation.transition_table import (
     BERNOULLI,
     DETERMINISTIC,
@@ -44,8 +44,6 @@ STEPPING_REGISTERS = 64
 """Registers of a thread that steps: fewer are spilled, with more of them fewer threads run at a time."""
 WORD = 4
 """Bytes of a word of shared memory."""
-HALF_LIMIT = 0xFFFF
-"""The largest half word: steps of a launch that counts in them."""
 _ZERO = np.uint64(0)
 
 
@@ -74,27 +72,6 @@ def shared_bytes(table: TransitionTable, law: RewardLaw, n_states: int, width: i
 
 
 @inlined
-def halves_per_state(law: RewardLaw) -> int:
-    """Half words of a thread for one state: executions left, the action, and rewards of 1."""
-    return 2 + (len(law.kind) == BERNOULLI)
-
-
-def shared_bytes_of_policy(law: RewardLaw, n_states: int, block: int) -> int:
-    """Shared memory of a block of `step_middle`."""
-    return 2 * block * n_states * (2 + (len(law.kind) == BERNOULLI))
-
-
-@inlined
-def repeated_sum(total: float, amount: float, n: Any) -> Any:
-    """The total after adding `amount` n times, one by one, as a loop of steps does: equal bits."""
-    if amount == math.floor(amount):
-        return total + n * amount  # whole numbers: no rounding
-    for _ in range(n):
-        total += amount
-    return total
-
-
-@inlined
 def draw_number(t: Any) -> Any:
     """The number of the draw with which an agent that plans at its first step alone chooses its action at step t."""
     return np.uint64(2 * t + (t == 0))
@@ -118,6 +95,14 @@ def record_checkpoint(law: RewardLaw, curves: DeviceCurves, visits: Any, i: Any,
 
 
 @inlined
+def pass_checkpoint(runs: DeviceRuns, curves: DeviceCurves, run: int, passed: Any) -> None:
+    """Let a run go on after checkpoint number `passed`, unless it was the last."""
+    runs.passed[run] = passed + 1
+    if passed + 1 == curves.checkpoints.size:
+        runs.status[run] = FINISHED
+
+
+@inlined
 def end_launch(
     law: RewardLaw, runs: DeviceRuns, counts: DeviceCounts, curves: DeviceCurves, run: int, t: Any, over: bool
 ) -> None:
@@ -128,9 +113,7 @@ def end_launch(
     passed = np.int64(runs.passed[run])
     if t == curves.checkpoints[passed]:
         record_checkpoint(law, curves, counts.visits[run], passed, run, runs.earned[run])
-        runs.passed[run] = passed + 1
-        if passed + 1 == curves.checkpoints.size:
-            runs.status[run] = FINISHED
+        pass_checkpoint(runs, curves, run, passed)
 
 
 @inlined
@@ -149,75 +132,6 @@ def add_wins(law: RewardLaw, counts: DeviceCounts, run: int, k: Any, wins: float
     counts.reward_sum[run, k] += wins * hit + losses * miss
     if counts.reward_squares.size > 0:
         counts.reward_squares[run, k] += wins * (hit * hit) + losses * (miss * miss)
-
-
-@device_kernel(registers=STEPPING_REGISTERS)
-def step_middle(
-    table: TransitionTable,
-    law: RewardLaw,
-    runs: DeviceRuns,
-    counts: DeviceCounts,
-    curves: DeviceCurves,
-    rule: StepRule,
-    n_todo: Any,
-) -> None:
-    """What `step_runs` does for models of which only the policy fits shared memory, in half words.
-
-    Transitions are counted in global memory, by additions that nobody waits for. Rewards must not be those of
-    transitions.
-    """
-    halves = cuda.shared.array(0, uint16)
-    x, block, run = np.uint64(cuda.threadIdx.x), np.uint64(cuda.blockDim.x), cuda.grid(1)
-    if run == 0:
-        n_todo[0] = 0
-    if run >= runs.state.size or runs.status[run] != RUNNING:
-        return
-    n_states, width = np.uint64(counts.act.shape[1]), np.uint64(counts.seen.shape[1] // counts.visits.shape[1])
-    size = np.uint64(halves_per_state(law)) * block
-    act, left = counts.act[run], counts.left[run]
-    for s in range(n_states):
-        at = x + s * size
-        halves[at], halves[at + block] = min(np.uint64(left[s]), np.uint64(HALF_LIMIT)), act[s]
-        if len(law.kind) == BERNOULLI:
-            halves[at + block + block] = 0
-    state, t, earned = np.uint64(runs.state[run]), runs.step[run], runs.earned[run]
-    z, over = runs.key[run] + np.uint64(t) * GAMMA, False  # draw t is mix(z)
-    steps = steps_of_launch(t, curves.checkpoints[np.int64(runs.passed[run])], rule.part)
-    n, i = np.uint32(min(steps, HALF_LIMIT)), np.uint32(0)
-    while i < n:
-        at = x + state * size
-        rest = halves[at]
-        if rest == 0:
-            over = True
-            break
-        pair = state * table.n_actions + np.uint64(halves[at + block])
-        bits = mix(z)
-        rank, to = next_state(table, pair, np.uint32(bits >> np.uint64(32)))
-        halves[at] = rest - 1
-        cuda.atomic.add(counts.seen, (run, pair * width + rank), np.uint32(1))
-        if len(law.kind) == BERNOULLI:
-            halves[at + block + block] += succeeds(law, pair, bits)
-        else:
-            earned += law.means[pair]
-        state = to
-        z += GAMMA
-        i = np.uint32(i + np.uint32(1))
-    for s in range(n_states):
-        at = x + s * size
-        done = min(np.uint64(left[s]), np.uint64(HALF_LIMIT)) - np.uint64(halves[at])
-        if done > _ZERO:
-            k = s * table.n_actions + np.uint64(halves[at + block])
-            counts.visits[run, k] += done
-            if left[s] != EVERY_LIMIT:
-                left[s] -= done
-            if len(law.kind) == BERNOULLI:
-                wins = np.float64(halves[at + block + block])
-                add_wins(law, counts, run, k, wins, np.float64(done) - wins, rule.low)
-                earned += wins * law.success
-            else:
-                add_sure_rewards(law, counts, run, k, np.int64(done), rule.low)
-    runs.state[run], runs.earned[run] = np.uint32(state), earned
-    end_launch(law, runs, counts, curves, run, t + np.int64(i), over)
 
 
 @device_kernel(registers=STEPPING_REGISTERS)

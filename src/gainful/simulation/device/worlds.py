@@ -3,48 +3,90 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gainful.agents.partitioned import PartitionedAgent
-from gainful.cuda_device import MOST_SHARED, cuda, device_zeros, grid_for
+from gainful.cuda_device import MOST_SHARED, SIMULATED, cuda, device_zeros, grid_for, most_shared
 from gainful.environments.continuous.environment import ContinuousEnvironment, EnvironmentKind
 from gainful.errors import DeviceError
 from gainful.mdp.model import MDP
 from gainful.rng import Role, stream_keys
 from gainful.simulation.continuous import Cells, ContinuousRun, check_points_fit, known_gain, uses_user_units
-from gainful.simulation.device.points import MOST_AXES, PointWorldArrays, Walk, shared_bytes_of_points, step_points
+from gainful.simulation.device.packed import (
+    MOST_BYTE,
+    SETTLING_BLOCK,
+    PackedRuns,
+    deal_runs,
+    new_packed_runs,
+    packed_bytes,
+    settle_runs,
+)
+from gainful.simulation.device.packed_points import step_packed_points
+from gainful.simulation.device.packed_tables import PackedTable, packed_table, step_packed
+from gainful.simulation.device.points import MOST_AXES, MOST_FEW, PointWorldArrays, Walk, step_points
 from gainful.simulation.device.runs import (
+    MOST_HALF,
     DeviceCounts,
     DeviceCurves,
     DeviceRows,
     DeviceRuns,
-    device_environment,
+    device_table,
     on_device,
     rows_of,
 )
 from gainful.simulation.device.steps import (
-    HALF_LIMIT,
     StepRule,
     shared_bytes,
-    shared_bytes_of_policy,
     step_far,
-    step_middle,
     step_runs,
 )
+from gainful.simulation.device.teams import TodoList
 from gainful.simulation.optimum import known_gaps, optimal_gain
 from gainful.simulation.run import Run
 from gainful.simulation.tabular import check_fit
-from gainful.simulation.transition_table import TRANSITION, RewardLaw, TransitionTable, first_draws
+from gainful.simulation.transition_table import BERNOULLI, TRANSITION, RewardLaw, TransitionTable, first_draws
 
+DEALING_BLOCKS = 4096
+"""Blocks that pack new plans, at most."""
 FAR_BLOCK = 128
 """Threads of a block that counts in global memory."""
 STEPPING_BLOCKS = (128, 64, 32)
 """Threads of a block that steps: the first that fits."""
-POINT_BLOCKS = (64, 32)
-"""The same in continuous environments."""
+PACKED_BLOCK, PACKED_POINT_BLOCK = 256, 32
+"""Threads of a block that steps packed runs, at most: in a finite MDP all of them share its table."""
+FEWEST_PACKED = 1 if SIMULATED else 32
+"""Packed runs that shared memory must have room for."""
+NO_LAW = RewardLaw((), np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.uint64), 1.0)
+"""In a continuous environment, rewards are summed up in the packed run."""
+
+
+@dataclass(frozen=True)
+class SteppingRuns:
+    """The arrays of a batch that steps read and write."""
+
+    runs: DeviceRuns
+    counts: DeviceCounts
+    curves: DeviceCurves
+    rule: StepRule
+    todo: TodoList
+    packed: PackedRuns | None
+    """None if runs are not packed."""
+
+    @property
+    def n_runs(self) -> int:
+        """R."""
+        return int(self.runs.state.size)
+
+    def between_settling(self, law: RewardLaw, steps: Callable[[], None]) -> tuple[Callable[[], None], ...]:
+        """Pack new plans, step, and give agents what packed runs have counted."""
+        blocks = min(self.n_runs, DEALING_BLOCKS)
+        deal = deal_runs.prepared((blocks, SETTLING_BLOCK), self.todo, self.runs, self.counts, self.packed)
+        arguments = law, self.runs, self.counts, self.curves, self.packed, self.rule.low
+        return deal, steps, settle_runs.prepared((self.n_runs, SETTLING_BLOCK), *arguments)
 
 
 class DeviceWorld:
@@ -81,10 +123,12 @@ class DeviceWorld:
         """Memory of the GPU that one run takes besides its counts."""
         return 0
 
-    def prepared_steps(
-        self, runs: DeviceRuns, counts: DeviceCounts, curves: DeviceCurves, rule: StepRule, n_todo: Any
-    ) -> Callable[[], None]:
-        """A function that lets every run that has a plan step."""
+    def new_packed(self, n_runs: int, squares: bool) -> PackedRuns | None:
+        """Packed runs, whose rewards are also squared or not, if that is how they step fastest."""
+        raise NotImplementedError
+
+    def prepared_steps(self, many: SteppingRuns) -> tuple[Callable[[], None], ...]:
+        """Functions that let every run that has a plan step, to be called one after the other."""
         raise NotImplementedError
 
     def run(self, **fields: Any) -> Run:
@@ -114,22 +158,52 @@ class TabularWorld(DeviceWorld):
         u = (first_draws(stream_keys(seeds, Role.START)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
         return np.searchsorted(np.cumsum(self.mdp.start)[:-1], u, side="right").astype(np.uint32)
 
-    def prepared_steps(
-        self, runs: DeviceRuns, counts: DeviceCounts, curves: DeviceCurves, rule: StepRule, n_todo: Any
-    ) -> Callable[[], None]:
+    @property
+    def _block(self) -> int:
+        """Threads of a block that counts in words of shared memory; 0 if none fits."""
+        sizes = {b: shared_bytes(self.table, self.law, self.n_states, self.width, b) for b in STEPPING_BLOCKS}
+        return next((block for block, size in sizes.items() if size <= MOST_SHARED), 0)
+
+    @property
+    def _packed_world(self) -> PackedTable:
+        return packed_table(self.table, self.law)
+
+    def _packed_size(self) -> int:
+        """Bytes of a packed run; 0 if too few of them fit into shared memory, or need not."""
+        size = packed_bytes(self.n_states, self.width, 0, len(self.law.kind) == BERNOULLI)
+        packs = not self._block and len(self.law.kind) != TRANSITION and self.n_actions <= MOST_BYTE + 1
+        if not packs or len(self.table.padding) == 0 or self.n_states > MOST_HALF + 1:
+            return 0
+        return size if most_shared() - self._packed_world.words.nbytes >= FEWEST_PACKED * size else 0
+
+    def new_packed(self, n_runs: int, squares: bool) -> PackedRuns | None:
+        """Runs are packed where their counters do not fit into shared memory otherwise."""
+        del squares  # they follow from counts
+        if not self._packed_size():
+            return None
+        return new_packed_runs(n_runs, self.n_states, self.width, 0, len(self.law.kind) == BERNOULLI)
+
+    def bytes_per_run(self) -> int:
+        """Memory of the GPU that one run takes besides its counts."""
+        size = self._packed_size()
+        return size + 8 * self.n_states if size else 0
+
+    def prepared_steps(self, many: SteppingRuns) -> tuple[Callable[[], None], ...]:
         """Steps that count in shared memory if it is large enough, and the policy draws no actions."""
-        n_runs, (table, law) = runs.state.size, device_environment(self.table, self.law)
-        for block in STEPPING_BLOCKS if rule.cumulative.size == 0 else ():
+        law = on_device(self.law)
+        if many.packed is not None:
+            world, size = self._packed_world, self._packed_size()
+            fits = (most_shared() - world.words.nbytes) // size
+            grid = grid_for(many.n_runs, min(fits, PACKED_BLOCK))
+            where = (*grid, world.words.nbytes + grid[1] * size)
+            arrays = on_device(world), law, many.runs, many.counts, many.curves, many.packed, many.rule, many.todo.n
+            return many.between_settling(law, step_packed.prepared(where, *arrays))
+        table, block = device_table(self.table), self._block
+        arguments = table, law, many.runs, many.counts, many.curves, many.rule, many.todo.n
+        if block and many.rule.cumulative.size == 0:
             needed = shared_bytes(self.table, self.law, self.n_states, self.width, block)
-            if needed <= MOST_SHARED:
-                where = (*grid_for(n_runs, block), needed)
-                return step_runs.prepared(where, table, law, runs, counts, curves, rule, n_todo)
-        for block in STEPPING_BLOCKS if rule.cumulative.size == 0 and len(self.law.kind) != TRANSITION else ():
-            policy = shared_bytes_of_policy(self.law, self.n_states, block)
-            if policy <= MOST_SHARED and self.n_actions <= HALF_LIMIT:
-                where = (*grid_for(n_runs, block), policy)
-                return step_middle.prepared(where, table, law, runs, counts, curves, rule, n_todo)
-        return step_far.prepared(grid_for(n_runs, FAR_BLOCK), table, law, runs, counts, curves, rule, n_todo)
+            return (step_runs.prepared((*grid_for(many.n_runs, block), needed), *arguments),)
+        return (step_far.prepared(grid_for(many.n_runs, FAR_BLOCK), *arguments),)
 
     def run(self, **fields: Any) -> Run:
         """The result of one run."""
@@ -179,39 +253,47 @@ class PointWorld(DeviceWorld):
 
     def bytes_per_run(self) -> int:
         """Memory of the GPU that one run takes besides its counts."""
-        return 8 * self.dim + (0 if self._block else 24 * self.n_states)
+        packed = self._packed_size(True)
+        return 8 * self.dim + (packed + 8 * self.n_states if packed else 24 * self.n_states)
 
-    @property
-    def _block(self) -> int:
-        """Threads of a block that counts in shared memory; 0 if none fits."""
-        needed = {block: shared_bytes_of_points(self.n_states, block, True) for block in POINT_BLOCKS}
-        return next((block for block in POINT_BLOCKS if needed[block] <= MOST_SHARED), 0)
+    def _packed_size(self, squares: bool) -> int:
+        """Bytes of a packed run; 0 if too few of them fit into shared memory."""
+        size = packed_bytes(self.n_states, self.n_states, 1 + squares, False)
+        return size if FEWEST_PACKED * size <= most_shared() and self.n_actions <= MOST_BYTE + 1 else 0
 
-    def prepared_steps(
-        self, runs: DeviceRuns, counts: DeviceCounts, curves: DeviceCurves, rule: StepRule, n_todo: Any
-    ) -> Callable[[], None]:
+    def new_packed(self, n_runs: int, squares: bool) -> PackedRuns | None:
+        """Runs are packed if they fit into shared memory so."""
+        if not self._packed_size(squares):
+            return None
+        return new_packed_runs(n_runs, self.n_states, self.n_states, 1 + squares, False)
+
+    def prepared_steps(self, many: SteppingRuns) -> tuple[Callable[[], None], ...]:
         """Steps that count in shared memory if it is large enough."""
-        n_runs, env, part = runs.state.size, self.env, self.partition
+        env, part = self.env, self.partition
         world = PointWorldArrays(
             kind=(0,) * int(env.kind),
             axes=(0,) * self.dim,
+            few=(0,) * (env.parameters.size if env.parameters.size <= MOST_FEW else 0),
             parameters=cuda.to_device(env.parameters.copy()),
             cells=on_device(Cells(*(np.array(a) for a in part.arrays))),
             own_units=self.own_units,
             low=cuda.to_device(env.low.copy()),
             high=cuda.to_device(env.high.copy()),
         )
-        block = self._block
-        shape = (0 if block else n_runs, self.n_states)
+        if many.packed is not None:
+            grid = grid_for(many.n_runs, PACKED_POINT_BLOCK)
+            where = (*grid, grid[1] * self._packed_size(many.counts.reward_squares.size > 0))
+            arrays = world, many.runs, many.counts, many.curves, many.packed, many.rule, many.todo.n
+            return many.between_settling(on_device(NO_LAW), step_packed_points.prepared(where, *arrays))
+        shape = many.n_runs, self.n_states
         far = Walk(
             act=device_zeros(shape, np.uint32),
             left=device_zeros(shape, np.uint32),
             sums=device_zeros(shape, np.float64),
             squares=device_zeros(shape, np.float64),
         )
-        shared = shared_bytes_of_points(self.n_states, block, counts.reward_squares.size > 0)
-        where = (*grid_for(n_runs, block or FAR_BLOCK), shared)
-        return step_points.prepared(where, world, runs, counts, curves, rule, n_todo, far)
+        arguments = world, many.runs, many.counts, many.curves, many.rule, many.todo.n, far
+        return (step_points.prepared(grid_for(many.n_runs, FAR_BLOCK), *arguments),)
 
     def run(self, **fields: Any) -> ContinuousRun:
         """The result of one run."""
