@@ -18,7 +18,7 @@ from gainful.about import REPOSITORY
 os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / "gainful-docs-cache"))
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # its extensions
+sys.path.insert(0, str(HERE))
 VERSION = re.search(
     r'^__version__ = "(.+)"', (HERE.parent / "src/gainful/__init__.py").read_text("utf-8"), re.MULTILINE
 )
@@ -30,7 +30,15 @@ version = release = VERSION.group(1)
 project_copyright = author
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-extensions += ["sphinx_copybutton", "sphinx_design", "api_pages", "exponents", "docstring_text", "wide_pictures"]
+extensions += [
+    "sphinx_copybutton",
+    "sphinx_design",
+    "api_pages",
+    "exponents",
+    "docstring_text",
+    "long_cells",
+    "wide_pictures",
+]
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
 nb_execution_mode = "off"  # notebooks come with their outputs; `make notebooks` executes them, and so do the tests
 copybutton_selector = "div[class*='highlight-']:not(.highlight-text):not(.highlight-none) pre"
