@@ -110,6 +110,7 @@ def test_without_a_gpu_the_error_says_so() -> None:
         gf.simulate_many(lambda seed: gf.SCALPlus(6, 2, span=7.0, seed=seed), mdp, 10, [0], device="cuda")
 
 
+@pytest.mark.slow
 def test_without_a_gpu_auto_is_the_cpu() -> None:
     from numba import cuda
 
