@@ -194,14 +194,14 @@ def _of_width(panels: list[Panel], style: CurveStyle, preset: Preset) -> Figure:
     rows = math.ceil(len(panels) / columns)
     figure = new_figure(preset.width, preset.width)
     axes = [figure.add_axes((0.1, 0.1, 0.8, 0.8), label=f"panel {i}") for i in range(len(panels))]
-    characters = int(preset.width / columns / (sizes.below * 0.0078))
+    characters = int((preset.width / columns - 0.06 * sizes.axis) / (sizes.below * 0.0078))  # right of the axis title
     lines = max(_panel(one, panel, style, characters, sizes) for one, panel in zip(axes, panels, strict=True))
     tall = preset.panel_height if rows == 1 else 0.85 * preset.panel_height
     beside = _names_beside(figure, axes, panels, preset, tall)
     legend = None
     if beside == 0.0 and any(line.agent for panel in panels for line in panel.lines):
         legend = _fitting_legend(figure, panels, sizes, preset.width)
-    below = 0.0 if legend is None else float(legend.get_window_extent().height) / figure.dpi + 0.04
+    below = 0.0 if legend is None else float(legend.get_window_extent().height) / figure.dpi + 0.02 * sizes.axis
     notes = _notes(panels)
     under = below + 0.02 * sizes.note * len(notes) + 0.03
     left, right = max(_left_room(one) for one in axes) + 0.03, beside + 0.14 * inch
@@ -298,7 +298,7 @@ def _panel(ax: Axes, panel: Panel, style: CurveStyle, wide: int = 80, sizes: Tex
     ax.set_xlabel("steps", fontsize=sizes.axis)
     ax.set_ylabel(MEASURE_NAMES[panel.value] + (" per step" if style.per_step else ""), fontsize=sizes.axis)
     gaps = log_y and bool((centres <= 0.0).any())
-    said = _says(shown_lines, style) + ("; gaps: not above 0" if gaps else "")
+    said = _says(shown_lines, style) + ("; gaps: not above 0" if gaps else "") + style.remark
     heading(ax, shown(panel.environment, wide), textwrap.fill(said, wide), sizes=sizes)
     return len(textwrap.wrap(said, wide))
 
@@ -306,7 +306,12 @@ def _panel(ax: Axes, panel: Panel, style: CurveStyle, wide: int = 80, sizes: Tex
 def _both_signs(ax: Axes, low: float, high: float) -> None:
     """An axis that is linear near 0 and logarithmic beyond, with a line at 0."""
     linear = 10.0 ** math.floor(math.log10(max(-low / 10, NEAR_ZERO * max(high, -low))))
+    ends = ax.dataLim.y0, ax.dataLim.y1
     ax.set_yscale("symlog", linthresh=linear, linscale=0.6)
+    scale = ax.yaxis.get_transform()  # room on the axis itself: on a linear one it would reach far below 0
+    bottom, top = scale.transform(np.asarray(ends)).tolist()
+    room = 0.04 * (top - bottom)
+    ax.set_ylim(*scale.inverted().transform(np.array([bottom - room, top + room])).tolist())
     ax.axhline(0.0, color=PALE, linewidth=0.8, zorder=1, label="_zero")
 
 

@@ -433,7 +433,8 @@ class _Graph:
         if self.action is not None:
             what = f"action {self.mdp.action_name(self.action)}"
         else:
-            what = "all actions" if self.plan is None else f"policy of gain {self.plan.gain:.6g}"
+            name = "gain" if self.mdp.units.objective == "reward" else "average cost"
+            what = "all actions" if self.plan is None else f"policy of {name} {self.plan.gain:.6g}"
         sized = "" if self.visits is None else "; areas: visits"
         return shown(self.mdp.name or "MDP", 45), shown(f"{what}; widths: probabilities{sized}", 120)
 

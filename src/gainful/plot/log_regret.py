@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,15 +13,12 @@ from gainful.plot.centres import DEFAULT_CENTRE, Statistic
 from gainful.plot.curves import draw_panels
 from gainful.plot.panels import Band, CurveStyle, panels_of
 from gainful.plot.presets import Width, preset_of
-from gainful.plot.style import PALE, needs_matplotlib, plain
+from gainful.plot.style import PALE, needs_matplotlib
 from gainful.theory.asymptotic import Unknown, asymptotic_slope
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-NOTE_SIZE, INCHES_PER_CHARACTER = 7, 0.056
-"""Of what is said about the dashed lines."""
 
 
 def log_regret(
@@ -77,7 +73,8 @@ def log_regret(
     """
     needs_matplotlib()
     constant = asymptotic_slope(mdp, unknown=unknown).slope
-    style = CurveStyle(statistic, band, False, False, False)
+    remark = f"; dashed: asymptotic slope, {constant:.4g} per unit of ln T (Burnetas & Katehakis), no bound at any T"
+    style = CurveStyle(statistic, band, False, False, False, remark)
     panels = panels_of(frame_of(data), "expected_regret", style, environment)
     if len(panels) != 1 or not panels[0].known:
         several = len(panels) > 1
@@ -93,17 +90,6 @@ def log_regret(
     for line in panels[0].lines:
         if line.known and line.steps.size:
             _draw_slope(axes, float(line.steps[-1]), float(line.centre[-1]), constant)
-    said = f"dashed: the asymptotic slope, {constant:.4g} per unit of ln T (Burnetas & Katehakis), no bound at any T"
-    inches = axes.get_window_extent().width / figure.dpi
-    plain(
-        axes.text(
-            *(0.02, 0.97, textwrap.fill(said, max(20, int(inches / INCHES_PER_CHARACTER)))),
-            transform=axes.transAxes,
-            fontsize=NOTE_SIZE,
-            color=PALE,
-            va="top",
-        )
-    )
     return figure
 
 

@@ -30,6 +30,8 @@ class CurveStyle:
     log: bool = True
     per_step: bool = False
     seeds: bool = False
+    remark: str = ""
+    """What else the line under the heading says."""
 
     def __post_init__(self) -> None:
         if self.statistic not in CENTRES:

@@ -81,7 +81,7 @@ def history(agent: AdaptiveKLSCALPlus) -> tuple[NDArray[np.int64], NDArray[np.in
 def _names(agent: AdaptiveKLSCALPlus, given: Sequence[str] | None) -> list[str]:
     if given is None:
         known = None if agent.labels is None else agent.labels.actions
-        return [shown(name) for name in known or [f"action {a}" for a in range(agent.n_actions)]]
+        return [shown(name).replace("= -", "= −") for name in known or [f"action {a}" for a in range(agent.n_actions)]]
     if isinstance(given, str) or len(given) != agent.n_actions:
         raise InvalidArgumentError("action_labels", given, f"{agent.n_actions} names")
     return [shown(name) for name in given]
@@ -107,10 +107,20 @@ def _panels(agent: AdaptiveKLSCALPlus, names: list[str], times: NDArray[np.int64
     panels[0].set_ylabel("state", fontsize=10)
     bar = figure.colorbar(image, ax=list(panels), fraction=0.03, pad=0.02)
     ticks = list(range(trees.finest + 1))
-    bar.set_ticks(ticks, labels=[f"{trees.widths[j]:.3g}" for j in ticks])
-    bar.set_label("width of the cell", fontsize=9)
+    bar.set_ticks(ticks, labels=[_fraction(float(trees.widths[j])) for j in ticks])
+    bar.set_label("width of the cell, as a share of the axis", fontsize=9)
     bar.ax.tick_params(labelsize=8)
     return figure
+
+
+def _fraction(width: float) -> str:
+    """A share of an axis.
+
+    >>> _fraction(1.0), _fraction(0.03125), _fraction(0.4)
+    ('1', '1/32', '0.4')
+    """
+    parts = round(1.0 / width)
+    return ("1" if parts == 1 else f"1/{parts}") if abs(width * parts - 1.0) < 1e-9 else f"{width:.3g}"
 
 
 def _curves(agent: AdaptiveKLSCALPlus, names: list[str], times: NDArray[np.int64], ax: Axes | None) -> Figure:

@@ -46,7 +46,8 @@ def environment_section(report: Report, environment: Environment, i: int) -> str
 
 
 def _part(head: str, content: str) -> str:
-    return f'<div class="part"><h3>{head}</h3>{content}</div>'
+    kind = "part brief" if content.startswith('<p class="why">') else "part"  # nothing but the reason why not
+    return f'<div class="{kind}"><h3>{head}</h3>{content}</div>'
 
 
 def _made_as(environment: Environment) -> str:

@@ -188,12 +188,14 @@ def _plan_data(environment: Environment, group: Group) -> dict[str, Any]:
     assert drawing is not None
     spread = float(plan["values"].max() - plan["values"].min())
     if plan["span"] is None:
-        sentence = f"sp(v) = {spread:.4g}; this agent does not constrain the span."
+        sentence = f"sp(v) = {_size(spread)}; this agent does not constrain the span."
     elif binding:
         names = ", ".join(drawing.states[s] for s in binding[:8]) + (", …" if len(binding) > 8 else "")
-        sentence = f"sp(v) = {spread:.4g} and c = {plan['span']:.4g}: the span constraint is binding in {names}."
+        sentence = f"sp(v) = {_size(spread)} and c = {_size(plan['span'])}: the span constraint is binding in {names}."
     else:
-        sentence = f"sp(v) = {spread:.4g} and c = {plan['span']:.4g}: the span constraint is not binding in any state."
+        sentence = (
+            f"sp(v) = {_size(spread)} and c = {_size(plan['span'])}: the span constraint is not binding in any state."
+        )
     return {
         "actions": listed(plan["actions"]),
         "values": listed(plan["values"]),
@@ -202,6 +204,15 @@ def _plan_data(environment: Environment, group: Group) -> dict[str, Any]:
         "binding": binding,
         "story": f"Seed {plan['seed']}, last plan: {sentence}",
     }
+
+
+def _size(x: float) -> str:
+    """Four digits, never an exponent.
+
+    >>> _size(496_612.0), _size(6.3172)
+    ('496,612', '6.317')
+    """
+    return f"{x:,.0f}" if x >= 1000 else f"{x:.4g}"
 
 
 def _drawing_data(environment: Environment) -> dict[str, Any]:

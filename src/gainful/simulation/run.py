@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gainful.arguments import finite
 from gainful.cards import card, logarithmic_curve
 from gainful.errors import InvalidArgumentError, describe
+from gainful.progress import short_rate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -175,7 +176,9 @@ class Run:
             "reward": f"{float(self.rewards[-1]):.8g}, {float(self.rewards[-1]) / self.horizon:.6g} per step",
             name: f"{last:.6g}, {last / self.horizon:.3g} per step" if known else "unknown",
             "episodes": f"{len(self.episodes):,}",
-            "speed": f"{self.horizon / seconds:,.3g} steps per second of CPU" if seconds > 0.0 else "too fast to tell",
+            "speed": f"{short_rate(self.horizon / seconds)} steps per second of CPU"
+            if seconds > 0.0
+            else "too fast to tell",
             "seed": f"{self.seed}",
         }
         return card("Run", facts, logarithmic_curve(self.steps, curve, name))

@@ -84,10 +84,10 @@
   }
 
   // whole powers of ten only, where there are enough of them; else 1, 2 and 5 times those, in full
-  function decades(low, high) {
+  function decades(low, high, few) {
     if (!(high / low < 100)) return { dtick: Math.ceil(Math.log10(high / low) / 9) };
     const at = [], size = (k) => Math.pow(10, k);
-    for (let k = Math.floor(Math.log10(low)) - 1; k <= Math.ceil(Math.log10(high)); k++) [1, 2, 5].forEach((m) => at.push(k < 0 ? m / size(-k) : m * size(k)));
+    for (let k = Math.floor(Math.log10(low)) - 1; k <= Math.ceil(Math.log10(high)); k++) (few && high / low > 5 ? [1, 3] : [1, 2, 5]).forEach((m) => at.push(k < 0 ? m / size(-k) : m * size(k)));
     return { tickvals: at, ticktext: at.map((v) => (v >= 1e-4 && v < 1e6 ? v.toLocaleString("en", { maximumFractionDigits: 6 }) : v.toExponential(0).replace("e+", "e").replace("-", "−"))), tickfont: { size: 12 } };
   }
 
@@ -209,11 +209,23 @@
 
   // ------------------------------------------------------------------ final regret, profiles
 
+  // how many letters all names begin with, up to the end of a word
+  function shared_words(names) {
+    if (names.length < 2) return 0;
+    let n = 0;
+    while (n < names[0].length && names.every((one) => one[n] === names[0][n])) n++;
+    return names[0].lastIndexOf(" ", n - 1) + 1;
+  }
+
   function distribution(node, env) {
     const finals = new Map(env.agents.map((agent) => [agent, Array.from(floats(agent.finals))])), traces = [];
     const shown = env.order.map((j) => env.agents[j]).filter((agent) => finals.get(agent).length).reverse();
     const all = shown.flatMap((agent) => finals.get(agent)), extreme = (pick) => all.reduce((a, b) => pick(a, b)), least = extreme(Math.min), most = extreme(Math.max), log = least > 0 && most > 8 * least;
-    const most_letters = narrow(node) ? 20 : 30, name = (agent) => text(agent.name.length > most_letters ? agent.name.slice(0, most_letters - 2) + "…" : agent.name);
+    const most_letters = narrow(node) ? 20 : 30, cut = shared_words(shown.map((agent) => agent.name));
+    const name = (agent) => {
+      const rest = agent.name.length > most_letters ? (cut ? "… " : "") + agent.name.slice(cut) : agent.name; // names that begin alike differ at their ends
+      return text(rest.length > most_letters ? rest.slice(0, most_letters - 2) + "…" : rest);
+    };
     shown.forEach((agent, k) => {
       const values = finals.get(agent), many = values.length > 200, tint = colour(agent.index);
       traces.push({
@@ -225,7 +237,7 @@
     });
     return [traces, layout(node, {
       height: 76 + Math.max(26, Math.min(44, 700 / shown.length)) * shown.length, margin: { l: 12, r: 14, t: 6, b: 46 }, showlegend: false,
-      xaxis: axis(env.finals_name + (narrow(node) ? "" : " at the last step"), log ? "log" : "linear", log ? Object.assign(decades(least, most), { range: [Math.log10(least) - 0.08, Math.log10(most) + 0.08] }) : {}),
+      xaxis: axis(env.finals_name + (narrow(node) ? "" : " at the last step"), log ? "log" : "linear", log ? Object.assign(decades(least, most, narrow(node)), { range: [Math.log10(least) - 0.08, Math.log10(most) + 0.08] }) : {}),
       yaxis: axis("", "linear", { tickvals: shown.map((_, k) => k), ticktext: shown.map(name), tickformat: "", showgrid: false, showline: false, ticks: "", range: [-0.6, shown.length - 0.4] }),
     })];
   }
@@ -240,7 +252,7 @@
     });
     return [traces, layout(node, {
       height: narrow(node) ? 300 + 20 * traces.length : 380,
-      xaxis: axis(narrow(node) ? "τ times the least regret, at most" : "τ: final regret at most τ times that of the best", "log", Object.assign(decades(1, end), { range: [-0.01, Math.log10(end)] })),
+      xaxis: axis(narrow(node) ? "τ times the least regret, at most" : "τ: final regret at most τ times that of the best", "log", Object.assign(decades(1, end, narrow(node)), { range: [-0.01, Math.log10(end)] })),
       yaxis: axis("share of problems", "linear", { tickformat: ".0%", range: [-0.02, 1.04] }),
     })];
   }
@@ -319,7 +331,7 @@
     }
     return [traces, layout(node, {
       height: height(node, traces.length) - 60, shapes: shapes, annotations: annotations,
-      xaxis: axis("visits of the pair", "log", decades(least, most)), yaxis: axis("bonus", "log", decades(low, high)),
+      xaxis: axis("visits of the pair", "log", decades(least, most, narrow(node))), yaxis: axis("bonus", "log", decades(low, high)),
     })];
   }
 
@@ -435,7 +447,7 @@
     }], layout(node, {
       height: Math.max(190, Math.min(420, 110 + 40 * d.actions.length), 260), shapes: lines, annotations: notes,
       xaxis: axis("", "linear", Object.assign(ticks(d), { showgrid: false, tickformat: "", range: [-0.5, v.length - 0.5] })),
-      yaxis: axis("v", "linear", { tickformat: "~g", range: [low - room, top + 1.6 * room] }),
+      yaxis: axis("v", "linear", { tickformat: top - low >= 1e4 ? ".2~s" : "~g", range: [low - room, top + 1.6 * room] }),
     })];
   }
 

@@ -49,7 +49,7 @@
       button.addEventListener("click", () => { chosen = agent.id; hide(); show(); });
       cell.append(button);
       row.setAttribute("aria-current", String(agent.id === chosen));
-      row.append(cell, element("td", agent.name, "word"), element("td", agent.open ? agent.agent : agent.trouble || "opening …", agent.trouble ? "word trouble" : "word"),
+      row.append(cell, element("td", agent.name, "word name"), element("td", agent.open ? agent.agent : agent.trouble || "opening …", agent.trouble ? "word trouble" : "word kind"),
         element("td", whole(agent.observations)), element("td", whole(agent.episodes)),
         element("td", bracket(agent.gain_low, agent.gain_high) + (agent.objective === "cost" && agent.gain_low !== null ? " (cost)" : "")));
       return row;
@@ -120,7 +120,7 @@
 
   function legend(W, narrow, lately, hope, agent) {  // beside the axis title, or below it on a phone
     const made = shape("text", narrow ? { x: 0, y: 30 } : { x: W - 12, y: 12, "text-anchor": "end" });
-    made.append(shape("tspan", { class: "of-curve" }, `— earned lately ${digits(lately)}`));
+    made.append(shape("tspan", { class: "of-curve" }, `— ${agent.objective === "cost" ? "paid" : "earned"} lately ${digits(lately)}`));
     if (hope !== null) made.append(shape("tspan", { class: "of-mean", dx: 14 }, `-- optimistic ${digits(hope)}${beyondRewards(agent) ? ", beyond the axis" : ""}`));
     return made;
   }
@@ -132,7 +132,8 @@
     const averages = rolling(earned);
     const hopes = episodes.step.map((step, i) => [step, episodes.gain[i]]).filter((p) => p[1] !== null);
     if (!averages.length) {
-      svg.replaceChildren(shape("text", { x: left, y: H / 2 }, "no outcomes yet"));
+      svg.setAttribute("viewBox", `0 0 ${W} 28`);
+      svg.replaceChildren(shape("text", { x: 0, y: 16 }, "No outcomes yet: the curve begins with the first ones."));
       return;
     }
     const range = rangeOf(averages, agent, hopes), last = Math.max(agent.observations, 2);
@@ -167,38 +168,47 @@
     made.append(...cells);
     return made;
   };
-  const stateName = (tables, i) => (tables.state_labels ? tables.state_labels[i] : String(tables.first + i));
+  function cellName(cells, i) {  // the interval of a cell on one axis; on several its number
+    if (!cells || !cells.bins || cells.bins.length !== 1) return String(i);
+    const at = (k) => digits(cells.low[0] + (cells.high[0] - cells.low[0]) * k / cells.bins[0]);
+    return `${at(i)} … ${at(i + 1)}`;
+  }
+  const stateName = (tables, i, cells) => (tables.state_labels ? tables.state_labels[i] : cellName(cells, tables.first + i));
 
-  function decisions(tables) {
-    byId("heads").replaceChildren(row([element("th", "state", "word"), element("th", "action", "word"), element("th", "visits of the state"), element("th", "of this action")]));
+  function decisions(tables, cells) {
+    byId("heads").hidden = byId("states").hidden = !tables.policy;
+    byId("heads").replaceChildren(row([element("th", cells ? "cell" : "state", "word"), element("th", "action", "word"), element("th", "visits of the state"), element("th", "of this action")]));
     byId("states").replaceChildren(...tables.visits.map((visits, i) => {
       const chosen = tables.policy ? tables.policy[i] : null, total = visits.reduce((a, b) => a + b, 0);
-      return row([element("td", stateName(tables, i), "word"), element("td", chosen === null ? "–" : named(tables.action_labels, chosen), "word"),
+      return row([element("td", stateName(tables, i, cells), "word"), element("td", chosen === null ? "–" : named(tables.action_labels, chosen), "word"),
         element("td", whole(total)), element("td", chosen === null || !total ? "–" : `${Math.round(100 * visits[chosen] / total)} %`)]);
     }));
-    byId("about").textContent = tables.visits.length < tables.n_states ? `The present plan; the first ${whole(tables.visits.length)} of ${whole(tables.n_states)} states.` : "The present plan in every state.";
+    if (!tables.policy) byId("about").textContent = "There is no plan yet: the first one is made when an action is asked for.";
+    else byId("about").textContent = tables.visits.length < tables.n_states ? `The present plan; the first ${whole(tables.visits.length)} of ${whole(tables.n_states)} ${cells ? "cells" : "states"}.` : `The present plan in every ${cells ? "cell" : "state"}.`;
   }
 
   function outcomes(earned, agent) {
     byId("outcome-heads").replaceChildren(row([element("th", "step"), element("th", "state", "word"), element("th", "action", "word"), element("th", agent.objective), element("th", "next state", "word")]));
     byId("outcomes").replaceChildren(...[...earned.outcomes].reverse().slice(0, SHOWN_OUTCOMES).map((one) => row([element("td", whole(one.step)), element("td", place(one.state), "word"),
       element("td", String(one.action), "word"), element("td", digits(one.amount)), element("td", place(one.next_state), "word")])));
-    const waiting = `${whole(agent.pending)} ${agent.pending === 1 ? "decision is" : "decisions are"} waiting for an outcome.`;
+    const count = agent.pending ? whole(agent.pending) : "No";
+    const waiting = `${count} ${agent.pending > 1 ? "decisions are" : "decision is"} waiting for an outcome.`;
     byId("waiting").textContent = earned.outcomes.length ? `The newest first. ${waiting}` : `None yet. ${waiting}`;
+    byId("outcome-heads").hidden = !earned.outcomes.length;
   }
 
-  function pairs(tables) {
+  function pairs(tables, cells) {
     const A = tables.n_actions, most = Math.min(A, 12), some = [...Array(most).keys()];
     const has = (i, a) => !tables.allowed || tables.allowed[i][a];
     const action = (a) => (tables.action_labels ? tables.action_labels[a] : `action ${a}`);
-    const heads = [element("th", "state", "word"), ...some.map((a) => element("th", `visits, ${action(a)}`))];
+    const heads = [element("th", cells ? "cell" : "state", "word"), ...some.map((a) => element("th", `visits, ${action(a)}`))];
     if (tables.bonus) heads.push(...some.map((a) => element("th", `bonus, ${action(a)}`)));
     byId("pair-heads").replaceChildren(row(heads));
     byId("pairs").replaceChildren(...tables.visits.map((visits, i) => {
       const chosen = tables.policy ? tables.policy[i] : null;
-      const cells = [element("td", stateName(tables, i), "word"), ...some.map((a) => element("td", has(i, a) ? whole(visits[a]) : "", a === chosen ? "chosen" : ""))];
-      if (tables.bonus) cells.push(...some.map((a) => element("td", has(i, a) ? digits(tables.bonus[i][a]) : "")));
-      return row(cells);
+      const found = [element("td", stateName(tables, i, cells), "word"), ...some.map((a) => element("td", has(i, a) ? whole(visits[a]) : "", a === chosen ? "chosen" : ""))];
+      if (tables.bonus) found.push(...some.map((a) => element("td", has(i, a) ? digits(tables.bonus[i][a]) : "")));
+      return row(found);
     }));
   }
 
@@ -222,18 +232,19 @@
         const [agent, episodes, earned] = await Promise.all([ask(`${path}?states=${MAX_STATES}`), ask(`${path}/episodes`), ask(`${path}/earnings`)]);
         if (mine !== round) return;
         byId("title").textContent = agent.name || agent.id;
-        byId("kind").textContent = `${agent.agent} with ${whole(agent.tables.n_states)} states and ${whole(agent.tables.n_actions)} actions, ${agent.created ? `created ${agent.created}` : "added by hand"}`;
+        byId("kind").textContent = `${agent.agent} with ${whole(agent.tables.n_states)} ${agent.settings.partition ? "cells" : "states"} and ${whole(agent.tables.n_actions)} actions, ${agent.created ? `created ${agent.created.slice(0, 16).replace("T", " ")} UTC` : "added by hand"}`;
         byId("agent").hidden = false;
         shown = chosen;
         byId("alerts").replaceChildren(...agent.alerts.map((text) => element("li", text)));
         byId("over").textContent = `Average ${agent.objective} over time`;
-        byId("what").textContent = `Solid: the average ${agent.objective} per step over the last twelfth of the time. Dashed: the optimistic ${agent.objective === "cost" ? "average cost" : "gain"} of each plan, the best that the data do not rule out; where it leaves the axis it runs along the edge. It comes down to what can be earned as the agent learns.`;
+        byId("what").textContent = `Solid: the average ${agent.objective} per step over the last twelfth of the time. Dashed: the optimistic ${agent.objective === "cost" ? "average cost" : "gain"} of each plan, the best that the data do not rule out; where it leaves the axis it runs along the edge. ${agent.objective === "cost" ? "It comes up to what has to be paid" : "It comes down to what can be earned"} as the agent learns.`;
+        byId("what").hidden = !earned.average.length;
         tiles(agent, earned);
         chart(episodes, agent, earned);
-        decisions(agent.tables);
+        decisions(agent.tables, agent.settings.partition);
         outcomes(earned, agent);
-        pairs(agent.tables);
-        byId("promise").textContent = agent.guarantee.holds ? `Guarantee: ${agent.guarantee.text}` : agent.guarantee.text;
+        pairs(agent.tables, agent.settings.partition);
+        byId("promise").textContent = agent.guarantee.holds ? `Guarantee: ${agent.guarantee.text}` : agent.guarantee.text.replace(/^no /, "No ");
         const notes = agent.changes.map((c) => `${c.name} was changed from ${c.old ?? "none"} to ${c.new} after ${whole(c.t)} observations${c.reason ? `: ${c.reason}` : ""}`);
         byId("notes").replaceChildren(...notes.concat(agent.notices, agent.trouble ? [agent.trouble] : []).map((text) => element("li", text)));
       }
