@@ -29,5 +29,15 @@ def environments_and_specs(incomplete: str) -> list[str]:
     return environments(incomplete) + specs(incomplete)
 
 
+def devices(incomplete: str) -> list[str]:
+    """Where runs can be made."""
+    return _beginning(incomplete, ["cpu", "cuda", "auto"])
+
+
+def ends_of_logs(incomplete: str) -> list[str]:
+    """What to do where a log ends."""
+    return _beginning(incomplete, ["auto", "drop", "restart"])
+
+
 def _beginning(word: str, names: list[str]) -> list[str]:
     return [name for name in names if name.startswith(word)]

@@ -60,6 +60,7 @@ def learn(
         str,
         typer.Option(
             metavar="cpu|cuda|auto",
+            autocompletion=completion.devices,
             help="Where to make the runs; cuda is an NVIDIA GPU (gainful[cuda]), auto the GPU if there is one that can "
             "make them.",
         ),

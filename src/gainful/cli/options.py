@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from gainful.cli import completion
+
 
 def _limit_memory(size: str | None) -> str | None:
     """Set the limit for this process and its workers."""
@@ -84,6 +86,7 @@ LogEnds = Annotated[
     str,
     typer.Option(
         metavar="auto|drop|restart",
+        autocompletion=completion.ends_of_logs,
         help="What to do with states that a log enters and never leaves: 'restart' goes on to the first state of the "
         "next trajectory, 'drop' leaves the transitions into them out, 'auto' drops them if each is entered once, as "
         "where a log just stops.",

@@ -60,6 +60,7 @@ def run(
         str,
         typer.Option(
             metavar="cpu|cuda|auto",
+            autocompletion=completion.devices,
             help="cuda: on this machine's GPU, or with --dask on those of the workers, all seeds at once; auto: what "
             "cannot run there on the CPU.",
         ),

@@ -211,7 +211,9 @@ def _failures(report: Report) -> str:
         head = f"{failure['agent']} in {failure['environment']}, seed {failure['seed']}, try {failure['try']}"
         what = f"{failure['kind']}: {failure['message']}"
         trace = f"<pre>{escaped(failure['traceback'])}</pre>" if failure["traceback"] else ""
-        items.append(f"<details><summary>{escaped(head)}</summary><p>{escaped(what)}</p>{trace}</details>")
+        first = what.splitlines()[0]
+        brief = f"{head}: {first if len(first) <= 90 else first[:89] + '…'}"
+        items.append(f"<details><summary>{escaped(brief)}</summary><p>{escaped(what)}</p>{trace}</details>")
     more = len(report.failures) - SHOWN_FAILURES
     rest = f'<p class="why">… and {more:,} more; gainful status DIR --json lists all of them.</p>' if more > 0 else ""
     return (
