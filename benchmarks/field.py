@@ -21,7 +21,7 @@ import math
 import multiprocessing
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gainful as gf
+from gainful.agents.conditions import guarantee_in
 from gainful.problems import CallCentre, Stockroom
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -57,6 +58,10 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "stockroom": lambda: problem("stockroom", Stockroom().model, 1e-8),
 }
 
+HORIZONS = [10**5, 10**6, 10**7]
+CHUNK = 5
+"""Seeds of one task."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -68,8 +73,13 @@ class Row:
     options: dict[str, Any] = field(default_factory=dict)
     told: str = "nothing"
     """What it is told beyond the range of the rewards: c, the horizon, or c only where states are unreachable."""
-    longest: int = 10**7
-    """It plans so often that longer runs take hours."""
+    longest: Mapping[str, int] = field(default_factory=dict)
+    """The longest runs where longer ones take hours, by problem; with "" for all other problems."""
+
+    def horizons(self, name: str) -> list[int]:
+        """The steps after which it is looked at in this problem."""
+        longest = self.longest.get(name, self.longest.get("", HORIZONS[-1]))
+        return [T for T in HORIZONS if longest >= T]
 
 
 C_IF_NEEDED = "c, where states are unreachable"
@@ -77,10 +87,10 @@ ROWS = [
     Row("KL-SCAL+", "kl-scal-plus", told=C_IF_NEEDED),
     Row("KL-SCAL+, vanishing", "kl-scal-plus", {"episodes": "vanishing"}, C_IF_NEEDED),
     Row("UCRL3", "ucrl3"),
-    Row("UCRL3, as published", "ucrl3", {"published_code": True}),
+    Row("UCRL3, as published", "ucrl3", {"published_code": True}, longest={"unreachable": 10**5}),
     Row("Balanced KL-SCAL+", "balanced-kl-scal-plus"),
-    Row("PMEVI-DT on UCRL2B", "pmevi-dt", {"base": "ucrl2b"}, "the horizon"),
-    Row("PMEVI-DT on KL-SCAL+", "pmevi-dt", {"base": "kl-scal-plus"}, "the horizon"),
+    Row("PMEVI-DT on UCRL2B", "pmevi-dt", {"base": "ucrl2b"}, "the horizon", {"four-rooms": 10**5}),
+    Row("PMEVI-DT on KL-SCAL+", "pmevi-dt", {"base": "kl-scal-plus"}, "the horizon", {"four-rooms": 10**5}),
     Row("KL-UCRL", "kl-ucrl", told="the horizon"),
     Row("UCRL2B", "ucrl2b"),
     Row("UCRL2", "ucrl2"),
@@ -88,11 +98,8 @@ ROWS = [
     Row("SCAL+, sharp", "scal-plus", {"bonus": "sharp"}, "c"),
     Row("SCAL+, the paper's bonus", "scal-plus", told="c"),
     Row("PSRL", "psrl"),
-    Row("IMED-RL", "imed-rl", longest=10**6),
+    Row("IMED-RL", "imed-rl", longest={"": 10**6, "four-rooms": 10**5}),
 ]
-HORIZONS = [10**5, 10**6, 10**7]
-CHUNK = 5
-"""Seeds of one task."""
 
 
 @cache
@@ -111,8 +118,14 @@ def contestant(row: Row, name: str) -> Contestant:
     if row.told == "c" or (row.told == C_IF_NEEDED and not communicating(name)):
         given["span"] = built(name).best.span
     if row.told == "the horizon":
-        given["horizon"] = row.longest
-    return Contestant(row.label, row.name, given, row.longest)
+        given["horizon"] = row.horizons(name)[-1]
+    return Contestant(row.label, row.name, given, row.horizons(name)[-1])
+
+
+def has_theorem(row: Row, name: str) -> bool:
+    """Whether the agent has a guarantee and the problem meets its conditions."""
+    mdp, best = built(name).mdp, built(name).best
+    return guarantee_in(contestant(row, name).make(mdp, 0), mdp, best.span).holds
 
 
 @dataclass(frozen=True)
@@ -136,7 +149,7 @@ def lives(name: str, row: Row, seeds: list[int], horizons: list[int]) -> Lost:
     runs = [gf.simulate(one.make(mdp, seed), mdp, horizons[-1], seed=seed, checkpoints=horizons) for seed in seeds]
     seconds = (time.process_time() - began) / len(seeds)
     losses = np.array([run.expected_regret for run in runs]).T
-    return Lost(name, row, seeds, losses, seconds, one.make(mdp, 0).guarantee.holds)
+    return Lost(name, row, seeds, losses, seconds, has_theorem(row, name))
 
 
 def summary(parts: list[Lost], horizons: list[int]) -> dict[str, Any]:
@@ -164,10 +177,10 @@ def summary(parts: list[Lost], horizons: list[int]) -> dict[str, Any]:
 def tasks(
     names: list[str], rows: list[Row], seeds: int, shorter: int
 ) -> Iterator[tuple[str, Row, list[int], list[int]]]:
-    """The long ones first."""
-    for row in sorted(rows, key=lambda row: (row.name != "imed-rl", row.name != "psrl")):
-        horizons = [T // shorter for T in HORIZONS if row.longest >= T]
-        for name in reversed(names):
+    """Row by row, the long ones last."""
+    for row in sorted(rows, key=lambda row: row.name == "imed-rl"):
+        for name in names:
+            horizons = [T // shorter for T in row.horizons(name)]
             for first in range(0, seeds, CHUNK):
                 yield name, row, list(range(first, min(first + CHUNK, seeds))), horizons
 
@@ -181,6 +194,16 @@ def kept() -> dict[str, Any]:
     return found
 
 
+def in_order(found: dict[str, Any]) -> dict[str, Any]:
+    """Problems and agents in the order of this file."""
+    titles, labels = [built(name).title for name in PROBLEMS], [row.label for row in ROWS]
+    return {
+        title: {label: found[title][label] for label in labels if label in found[title]}
+        for title in titles
+        if title in found
+    }
+
+
 def compete(names: list[str], rows: list[Row], seeds: int, shorter: int, jobs: int, keep: bool) -> None:
     waiting: dict[tuple[str, str], list[Lost]] = {}
     found = kept()
@@ -192,14 +215,13 @@ def compete(names: list[str], rows: list[Row], seeds: int, shorter: int, jobs: i
             parts.append(part)
             if sum(len(one.seeds) for one in parts) < seeds:
                 continue
-            horizons = [T // shorter for T in HORIZONS if part.row.longest >= T]
-            row = summary(parts, horizons)
+            row = summary(parts, [T // shorter for T in part.row.horizons(part.name)])
             found.setdefault(built(part.name).title, {})[part.row.label] = row
             means = ", ".join(f"{lost['mean']:,.0f} ({lost['median']:,.0f})" for lost in row["lost"].values())
             where = f"{number}/{len(futures)} {built(part.name).title}, {part.row.label}"
             say(f"{where}: {means}; {row['seconds']:.1f} s a run")
             if keep:
-                record("field", "regret", found, timed=False)
+                record("field", "regret", in_order(found), timed=False, command="python benchmarks/field.py --record")
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from benchmarks import gpu_tables, makers, mutant_tables
+from benchmarks import field_tables, gpu_tables, makers, mutant_tables
 from benchmarks.markdown import written
 from benchmarks.records import RESULTS, recorded
 
@@ -30,6 +30,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "learning": makers.learning,
         "continuous": makers.continuous,
     },
+    "field.md": {"winners": field_tables.winners, field_tables.RECORD: field_tables.every_table},
     "mutants.md": {mutant_tables.RECORD: mutant_tables.mutants},
     "which_agent.md": {"answers": makers.which_agent},
     "learning.md": {"replanning_scaling": makers.scaling},
