@@ -75,7 +75,7 @@
       [costs ? "Optimistic average cost" : "Optimistic gain", agent.gain ? digits(agent.gain.estimate) : "–", !agent.gain ? "no plan yet" : beyondRewards(agent) ? beyond : hope],
       ["Observations", whole(agent.observations), `${whole(agent.episodes)} ${agent.episodes === 1 ? "plan" : "plans"}, ${whole(agent.pending)} waiting for outcomes`],
       ["Pairs visited", share(sure.pairs_visited, sure.pairs),
-        sure.pairs_vacuous === null ? `${share(sure.states_visited, agent.tables.n_states)} states` : `${whole(sure.pairs_vacuous)} without informative data`],
+        sure.pairs_vacuous === null ? `${share(sure.states_visited, agent.tables.n_states)} ${agent.settings.partition ? "cells" : "states"}` : `${whole(sure.pairs_vacuous)} without informative data`],
       ["Bound on the regret so far", digits(bound.value),
         bound.value === null ? bound.reason : bound.value < bound.trivial ? `with probability ${digits(bound.probability)}` : `not informative yet: the regret is never above ${digits(bound.trivial)}`],
     ];
@@ -170,14 +170,14 @@
   };
   function cellName(cells, i) {  // the interval of a cell on one axis; on several its number
     if (!cells || !cells.bins || cells.bins.length !== 1) return String(i);
-    const at = (k) => digits(cells.low[0] + (cells.high[0] - cells.low[0]) * k / cells.bins[0]);
+    const at = (k) => Number((cells.low[0] + (cells.high[0] - cells.low[0]) * k / cells.bins[0]).toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
     return `${at(i)} … ${at(i + 1)}`;
   }
   const stateName = (tables, i, cells) => (tables.state_labels ? tables.state_labels[i] : cellName(cells, tables.first + i));
 
   function decisions(tables, cells) {
     byId("heads").hidden = byId("states").hidden = !tables.policy;
-    byId("heads").replaceChildren(row([element("th", cells ? "cell" : "state", "word"), element("th", "action", "word"), element("th", "visits of the state"), element("th", "of this action")]));
+    byId("heads").replaceChildren(row([element("th", cells ? "cell" : "state", "word"), element("th", "action", "word"), element("th", cells ? "visits of the cell" : "visits of the state"), element("th", "of this action")]));
     byId("states").replaceChildren(...tables.visits.map((visits, i) => {
       const chosen = tables.policy ? tables.policy[i] : null, total = visits.reduce((a, b) => a + b, 0);
       return row([element("td", stateName(tables, i, cells), "word"), element("td", chosen === null ? "–" : named(tables.action_labels, chosen), "word"),
