@@ -1,4 +1,7 @@
-"""A picture that was drawn wider than a page of paper scrolls on a phone, where its labels would be too small."""
+"""A picture that was drawn wider than a page of paper scrolls on a phone, where its labels would be too small.
+
+Pictures of notebooks have no description of their own; they are described as what the code above them draws.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ WIDE = 8.0
 def mark_wide_pictures(app: Any, document: nodes.document) -> None:
     """Called for every page when it has been read: gainful.css does the rest."""
     for image in document.findall(nodes.image):
+        image.setdefault("alt", "Figure drawn by the code above")
         file = Path(app.srcdir) / image["uri"]
         if file.suffix == ".png" and file.is_file() and inches(file) > WIDE:
             image["classes"].append("wide-picture")
