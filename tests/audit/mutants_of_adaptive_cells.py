@@ -53,8 +53,8 @@ MUTANTS_OF_ADAPTIVE_CELLS = (
         _AGENT,
         (
             (
-                "gain_bounds=(base + r_max * found.low, base + r_max * found.high)",
-                "gain_bounds=(base + r_max * found.low + 0.1, base + r_max * found.high + 0.1)",
+                "gain_bounds=self._gain_bounds(found)",
+                "gain_bounds=(self._gain_bounds(found)[0] + 0.1, self._gain_bounds(found)[1] + 0.1)",
             ),
         ),
         ("certificate",),
