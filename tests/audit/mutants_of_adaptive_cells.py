@@ -85,7 +85,7 @@ MUTANTS_OF_ADAPTIVE_CELLS = (
     Mutant(
         "adaptive cells: balls of a thousandth of their radius",
         _SETS,
-        (("= c.scale * deviation_level(", "= 0.001 * c.scale * deviation_level("),),
+        (("return scale * deviation_level(", "return 0.001 * scale * deviation_level("),),
         ("bias-domination",),
         "",
         FINEST,
