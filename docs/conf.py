@@ -41,7 +41,7 @@ extensions += [
 ]
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
 nb_execution_mode = "off"  # notebooks come with their outputs; `make notebooks` executes them, and so do the tests
-copybutton_selector = "div[class*='highlight-']:not(.highlight-text):not(.highlight-none) pre"
+copybutton_selector = 'div[class*="highlight-"]:not(.highlight-text):not(.highlight-none) pre'
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 exclude_patterns = ["_build", "jupyter_execute", "Thumbs.db", ".DS_Store"]

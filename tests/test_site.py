@@ -93,6 +93,17 @@ def test_the_site_builds_without_a_warning(site: Path) -> None:
     assert broken_links(site) == []
 
 
+@pytest.mark.slow
+def test_code_has_copy_buttons_and_no_script_fails(site: Path) -> None:
+    errors: list[str] = []
+    with chromium() as browser:
+        page = browser.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto((site / "index.html").as_uri())
+        assert page.locator("button.copybtn").count() > 0
+    assert errors == []
+
+
 WIDTHS = (390, 820, 1400)  # a phone, a tablet, a desk
 LOOK = """() => {
   const page = document.documentElement, article = document.querySelector('article'), found = [];

@@ -68,11 +68,14 @@ def test_a_page_of_its_own_runs_no_script_and_asks_for_nothing(
     file = tmp_path / "audit.html"
     assert run(["audit", "toy3d", "--runs", "2", "--horizon", "500", "--html", str(file)]) == 0
     capsys.readouterr()
-    page = browser.new_page()
+    page = browser.new_page(color_scheme="dark")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(file.as_uri())
     assert page.inner_text("h1") == "Audit"
+    assert (
+        page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
+    )  # dark without a script
     assert page.locator("table.audit tbody tr").count() > 15
     assert "<script" not in file.read_text()
     assert asked == [file.as_uri()]

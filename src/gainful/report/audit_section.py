@@ -36,8 +36,9 @@ def audit_section(found: dict[str, Any], *, unfolded: bool = False) -> str:
     lead = "No statement that should hold is violated."
     if broken:
         lead = f"{len(broken)} of {len(audits)} audits found a violation of a statement that should hold."
+    name = "Verdicts" if unfolded else "Audit"  # a page of its own has the other word above
     parts = [
-        '<section id="audit" aria-labelledby="audit-name"><h2 id="audit-name">Audit</h2>',
+        f'<section id="audit" aria-labelledby="audit-name"><h2 id="audit-name">{name}</h2>',
         '<p class="sub">Do the theorems hold on these runs? For a statement that may fail in a fraction δ of all runs, '
         "each run is one trial; it is certified or violated if a one-sided 95 % Clopper–Pearson bound says so. "
         f"{escaped(lead)}</p>",

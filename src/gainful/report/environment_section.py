@@ -130,7 +130,8 @@ def _about_curves(environment: Environment) -> str:
         what = f"The optimal gain is unknown here, so the chart shows the reward per step. {what}"
     if len(environment.groups) == 1:
         return what
-    return f"{what} Click the key of an agent to hide its curve; double-click it to see it alone."
+    hint = "Click the key of an agent to hide its curve; double-click it to see it alone."
+    return f'{what} <span class="hint">{hint}</span>'
 
 
 def _distribution_section(environment: Environment, i: int) -> str:
@@ -141,7 +142,8 @@ def _distribution_section(environment: Environment, i: int) -> str:
     about = f"Final {MEASURE_NAMES[measure]} of every run of {_agents(len(shown))} in {environment.label}"
     return (
         '<p class="caption">Box: quartiles and median; whiskers: the last runs within 1.5 times the distance between '
-        "the quartiles. A dot is a run; click it to see its episodes.</p>" + chart("distribution", i, about)
+        'the quartiles. A dot is a run<span class="hint">; click it to see its episodes</span>.</p>'
+        + chart("distribution", i, about)
     )
 
 

@@ -144,7 +144,8 @@ def subtitle(environment: Environment) -> str:
     states = "states are points" if environment.continuous else f"{environment.n_states:,} states"
     parts = [states, f"{environment.n_actions:,} actions", f"optimal gain {_gain(environment)}"]
     if len(steps) == 1 and None not in steps:
-        parts.append(f"at step {steps.pop():,}")
+        last = steps.pop()
+        parts.append(f"{last:,} step{'' if last == 1 else 's'}")
     return ", ".join(parts)
 
 
