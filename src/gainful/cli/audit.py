@@ -15,6 +15,7 @@ from gainful.progress import duration, live_line
 
 if TYPE_CHECKING:
     from gainful.audit.audit import Audit
+    from gainful.audit.verdicts import Verdict
     from gainful.experiments.auditing import Audits
 
 STYLES = {"certified": "green", "violated": "bold red", "inconclusive": "yellow", "not applicable": "dim"} | {
@@ -22,6 +23,8 @@ STYLES = {"certified": "green", "violated": "bold red", "inconclusive": "yellow"
     "implied": "dim",
     "no theorem": "cyan",
 }
+WORST_CASE_BESIDE = 130
+"""Columns of a terminal from which on worst cases are shown beside the verdicts."""
 UNUSUAL_MODELS = {
     "given_up": "had states that are all but cut off: their plans have no certified precision",
     "redrawn": "had no single gain and were drawn again",
@@ -71,7 +74,7 @@ def audit(
         ),
     ] = None,
     bins: options.Bins = None,
-    first_seed: Annotated[int, typer.Option(min=0, help="The seed of the first run.")] = 0,
+    first_seed: Annotated[int, typer.Option(min=0, metavar="N", help="The seed of the first run.")] = 0,
     settings: options.EnvironmentSettings = None,
     agent_settings: options.AgentSettings = None,
     jobs: options.Jobs = None,
@@ -326,27 +329,7 @@ def _audit(one: Audit) -> list[Any]:
 
     size = f"{numbers.count(len(one.runs), 'run')} of {numbers.count(one.horizon, 'step')}"
     head = f"{one.agent} in {one.environment}: {size}, δ = {one.delta:g}"
-    grid = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("statement", "verdict", "failed runs", "95 % bounds", "checks", "worst case"):
-        grid.add_column(name, justify="right" if name in ("failed runs", "95 % bounds", "checks") else "left")
-    for verdict in one.verdicts.values():
-        explained = verdict.verdict in ("not applicable", "no theorem")
-        word = verdict.words + ("" if verdict.promised or explained else " (not guaranteed)")
-        style = STYLES[verdict.verdict]
-        if explained:
-            reason = Text(console.printable(verdict.remark), style=style)
-            grid.add_row(verdict.statement, Text(word, style=style), "", "", "", reason)
-            continue
-        low, high = verdict.frequency
-        grid.add_row(
-            verdict.statement,
-            Text(word, style=style),
-            f"{verdict.failed_runs:,} of {verdict.runs:,}",
-            f"{low:.3f} … {high:.3f}" if verdict.allowed else "",
-            f"{verdict.checks:,}",
-            Text("" if verdict.worst is None else str(verdict.worst)),
-        )
-    parts: list[Any] = [Text(console.printable(head), style="bold"), Text(), grid, Text()]
+    parts: list[Any] = [Text(console.printable(head), style="bold"), Text(), *_verdicts(one), Text()]
     parts += [Text(console.printable(line)) for line in _lines(one)]
     terms = one.terms()
     if terms:
@@ -358,6 +341,46 @@ def _audit(one: Audit) -> list[Any]:
             table.add_row(name, f"{term['measured']:,.4g}", f"{term['allowed']:,.4g}", f"{share:.1%}")
         parts += [Text(), table]
     return parts
+
+
+def _verdicts(one: Audit) -> list[Any]:
+    """A line for each statement; its worst case beside it, or on a narrow terminal in a second table."""
+    from rich.table import Table
+    from rich.text import Text
+
+    width = console.terminal_width()
+    narrow = width is not None and width < WORST_CASE_BESIDE
+    numeric = ("failed runs", "95 % bounds", "checks")
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    worst = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("statement", "verdict", *numeric, *(() if narrow else ("worst case",))):
+        # no name of a statement is cut: the longest one is also the longest word of a verdict
+        least = max(map(len, one.verdicts)) if name == "verdict" else None
+        fixed = name == "statement" or name in numeric
+        grid.add_column(name, justify="right" if name in numeric else "left", no_wrap=fixed, min_width=least)
+    worst.add_column("statement", no_wrap=True)
+    worst.add_column("worst case")
+    for verdict in one.verdicts.values():
+        first, last = _cells(verdict)
+        grid.add_row(*first, *(() if narrow else (last,)))
+        worst.add_row(verdict.statement, last)
+    return [grid, Text(), worst] if narrow else [grid]
+
+
+def _cells(verdict: Verdict) -> tuple[list[Any], Any]:
+    """What is shown of a statement, and its worst case or why it is not checked."""
+    from rich.text import Text
+
+    explained = verdict.verdict in ("not applicable", "no theorem")
+    style = STYLES[verdict.verdict]
+    word = Text(verdict.words + ("" if verdict.promised or explained else " (not guaranteed)"), style=style)
+    if explained:
+        return [verdict.statement, word, "", "", ""], Text(console.printable(verdict.remark), style=style)
+    low, high = verdict.frequency
+    bounds = f"{low:.3f} … {high:.3f}" if verdict.allowed else ""
+    failed = f"{verdict.failed_runs:,} of {verdict.runs:,}"
+    worst = Text("" if verdict.worst is None else str(verdict.worst))
+    return [verdict.statement, word, failed, bounds, f"{verdict.checks:,}"], worst
 
 
 def _lines(one: Audit) -> list[str]:

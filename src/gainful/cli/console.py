@@ -77,6 +77,25 @@ def _wrapped(line: str, width: int) -> str:
     return wrap.fill(line)
 
 
+def one_line(parts: list[str]) -> str:
+    """The parts of a progress line, separated by commas; on a terminal the last ones are left out if they do not fit.
+
+    >>> one_line(["3 of 10 steps", "1 s left"])
+    '3 of 10 steps, 1 s left'
+    """
+    kept = list(parts)
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        while len(kept) > 1 and len(", ".join(kept)) >= width:
+            kept.pop()
+    return ", ".join(kept)
+
+
+def terminal_width() -> int | None:
+    """The columns of the terminal that shows results, or None if they go elsewhere, where lines may be long."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
 @contextmanager
 def progress(doing: str) -> Iterator[Callable[[str], None]]:
     """Show a spinner on stderr, on a terminal only; yields a function that changes its text."""

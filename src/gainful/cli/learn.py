@@ -12,7 +12,10 @@ import typer
 
 from gainful.cli import completion, console, failures, options
 from gainful.errors import InvalidArgumentError
-from gainful.progress import live_line
+from gainful.progress import duration, live_line, short_rate
+
+RATE_AFTER = 1.0
+"""Seconds of a run after which its speed, and the time left, are known well enough to be shown."""
 
 
 def learn(
@@ -49,7 +52,7 @@ def learn(
         ),
     ] = None,
     bins: options.Bins = None,
-    seed: Annotated[int, typer.Option(min=0, help="The seed of the agent and the environment.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="The seed of the agent and the environment.")] = 0,
     runs: Annotated[
         int,
         typer.Option(
@@ -239,17 +242,17 @@ def _watch(simulation: Any, checkpoint: str | None) -> None:
     began, start = time.perf_counter(), -1
 
     def tell(step: int, horizon: int) -> str:
-        rate = max(step - start, 1) / max(time.perf_counter() - began, 1e-9)
         gain, total, records = simulation.gain, simulation.total, simulation.agent.core.records
-        average = units.sign * total / step / units.step_duration
-        earned = f"{units.gain_name} {average:.4g}"
+        parts = [f"{step:,} of {horizon:,} steps"]
+        passed = time.perf_counter() - began
+        if passed >= RATE_AFTER:
+            rate = max(step - start, 1) / passed
+            parts += [f"{short_rate(rate)} steps/s", f"{duration((horizon - step) / rate)} left"]
+        parts += [f"{units.gain_name} {units.sign * total / step / units.step_duration:.4g}"]
         if not math.isnan(gain):
             optimal = units.sign * gain / units.step_duration
-            earned += f", optimal {optimal:.4g}, realised regret {step * gain - total:,.0f}"
-        return (
-            f"{step:,} of {horizon:,} steps, {rate / 1e6:.3g} M/s, episode {len(records):,}, {earned}, "
-            f"{(horizon - step) / rate:.0f} s left"
-        )
+            parts += [f"optimal {optimal:.4g}", f"realised regret {step * gain - total:,.0f}"]
+        return console.one_line([*parts, f"episode {len(records):,}"])
 
     with live_line(tell) as show:
 

@@ -13,6 +13,10 @@ from gainful.cli.decided import decisions
 
 if TYPE_CHECKING:
     from gainful.report.content import Report
+    from gainful.report.tables import Column
+
+DISPENSABLE = ("Episodes", "Planning", "95 % interval", "Pseudo-regret", "Per step", "Runs")
+"""Columns that a narrow terminal does without, in this order; of two with the same head the last one."""
 
 
 def report(
@@ -101,7 +105,6 @@ def folder_of(path: Path) -> Path:
 
 def _tables(found: Report) -> list[Any]:
     """The headline tables for a terminal."""
-    from rich.table import Table
     from rich.text import Text
 
     from gainful.report.ranking import leads
@@ -109,14 +112,42 @@ def _tables(found: Report) -> list[Any]:
 
     parts: list[Any] = []
     for environment in found.environments:
-        columns = headline(environment)
-        grid = Table(box=None, pad_edge=False, header_style="bold")
-        for c in columns:
-            grid.add_column(c.head, justify="right" if c.numeric else "left")
-        for r in range(len(environment.groups)):
-            grid.add_row(*(Text(console.printable(c.texts[r])) for c in columns))
+        grid, absent = _fitted(headline(environment))
         name = Text(console.printable(f"{environment.label}: {subtitle(environment)}"), style="bold")
         why = about_measure(environment)
         parts += [name, grid, *(Text(console.printable("".join(lead.sentence))) for lead in leads(environment))]
-        parts += [*([Text(console.printable(why), style="dim")] if why else []), Text("")]
+        parts += [*([Text(console.printable(why), style="dim")] if why else [])]
+        if absent:
+            parts.append(Text(f"not shown, for lack of room: {', '.join(absent)}; --markdown has all", style="dim"))
+        parts.append(Text(""))
     return parts[:-1]
+
+
+def _fitted(columns: list[Column]) -> tuple[Any, list[str]]:
+    """The table, on a terminal without the least important columns if it is too wide, and their names."""
+    from rich.console import Console
+
+    width, absent = console.terminal_width(), []
+    kept = list(columns)
+    for head in DISPENSABLE:
+        if width is None or Console(width=10_000).measure(_grid(kept)).maximum <= width:
+            break
+        places = [i for i, c in enumerate(kept) if c.head == head]
+        if places:
+            of_growth = head == "95 % interval"
+            absent.append("95 % interval of the growth" if of_growth else head.lower())
+            kept.pop(places[-1])
+    return _grid(kept), absent
+
+
+def _grid(columns: list[Column]) -> Any:
+    """The columns as a table."""
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for c in columns:
+        grid.add_column(c.head, justify="right" if c.numeric else "left")
+    for row in zip(*(c.texts for c in columns), strict=True):
+        grid.add_row(*(Text(console.printable(text)) for text in row))
+    return grid

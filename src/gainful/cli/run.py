@@ -51,7 +51,7 @@ def run(
     timeout: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="The time limit for one run.", show_default=False)
     ] = None,
-    tries: Annotated[int, typer.Option(min=1, help="How often to try a run whose worker is lost.")] = 3,
+    tries: Annotated[int, typer.Option(min=1, metavar="N", help="How often to try a run whose worker is lost.")] = 3,
     fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first run that fails.")] = False,
     checkpoint_every: Annotated[
         float, typer.Option(metavar="SECONDS", help="Time between checkpoints: the work that a killed run may lose.")

@@ -21,7 +21,9 @@ _UNITS = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "KIB": 1 << 10, "MIB": 1 << 
 def serve(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the agents.", show_default=False)],
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")] = 8080,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="The port to listen on; 0 takes a free one.")
+    ] = 8080,
     allow_remote: Annotated[
         bool, typer.Option("--allow-remote", help="Let other machines reach it; use a proxy for TLS.")
     ] = False,
@@ -34,16 +36,23 @@ def serve(
     ] = "record",
     planning: Annotated[str, typer.Option(metavar="HOW", help="Where to plan: auto, inline or background.")] = "auto",
     max_body: Annotated[str, typer.Option(metavar="SIZE", help="The largest request, such as 500KB.")] = "1MB",
-    max_rows: Annotated[int, typer.Option(min=1, max=100_000, help="The most transitions in one request.")] = 10_000,
+    max_rows: Annotated[
+        int, typer.Option(min=1, max=100_000, metavar="N", help="The most transitions in one request.")
+    ] = 10_000,
     max_pending: Annotated[
-        int, typer.Option(min=1, max=1_000_000, help="The most decisions of one agent that wait for outcomes.")
+        int,
+        typer.Option(min=1, max=1_000_000, metavar="N", help="The most decisions of one agent that wait for outcomes."),
     ] = 1000,
-    max_agents: Annotated[int, typer.Option(min=1, max=100_000, help="The most agents.")] = 1000,
+    max_agents: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="The most agents.")] = 1000,
     max_pairs: Annotated[
         int,
-        typer.Option(min=1, max=10**9, help="The most states × actions of one agent (× episode_length, samples)."),
+        typer.Option(
+            min=1, max=10**9, metavar="N", help="The most states × actions of one agent (× episode_length, samples)."
+        ),
     ] = 1_000_000,
-    max_connections: Annotated[int, typer.Option(min=1, max=100_000, help="The most simultaneous connections.")] = 1000,
+    max_connections: Annotated[
+        int, typer.Option(min=1, max=100_000, metavar="N", help="The most simultaneous connections.")
+    ] = 1000,
     timeout: Annotated[
         float, typer.Option(min=0.1, max=3600.0, metavar="SECONDS", help="The time for a whole request to arrive.")
     ] = 30.0,
@@ -108,7 +117,9 @@ def _announce(info: ServiceInfo, as_json: bool, remote: bool) -> None:
         _note("warning: other machines can reach this service, and keys are sent in the clear: use a proxy with TLS")
     agents = "1 agent" if info.agents == 1 else f"{info.agents:,} agents"
     _note(f"serving {agents} from {info.folder} at {info.url}")
-    _note(f"dashboard: {info.url}/   API documentation: {info.url}/docs   admin key: {info.admin_key}")
+    _note(f"dashboard:         {info.url}/")
+    _note(f"API documentation: {info.url}/docs")
+    _note(f"admin key:         {info.admin_key}")
     _note("press Ctrl-C to stop")
 
 

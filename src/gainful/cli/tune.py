@@ -64,8 +64,8 @@ def tune(
     else:
         console.show(*_tables(found))
     typer.echo(console.printable(f"page: {page}"), err=True)
-    following = f"Next: gainful report {found.folder / 'trials'} shows all trials; a larger number of trials continues"
-    typer.echo(console.printable(following), err=True)
+    shown = f"gainful report {found.folder / 'trials'} shows all trials"
+    console.note(console.printable(f"Next: {shown}; a larger number of trials in the spec continues the search"))
 
 
 def to_json(found: Tuning) -> dict[str, Any]:
