@@ -110,6 +110,18 @@ def test_the_distribution_has_every_run_the_best_agent_first() -> None:
         plot.distribution(frame_of(("river",)), environment="rivr")
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e4, 1e-4])
+def test_the_numbers_of_a_short_logarithmic_axis_do_not_touch(scale: float) -> None:
+    frame = frame_of(("E",))
+    final = frame[frame.step == 1000]
+    middle = final.agent.map({"agent 0": 200.0, "agent 1": 500.0, "agent 2": 4000.0})
+    final = final.assign(pseudo_regret=scale * middle * (1.0 + 0.01 * final.seed))
+    figure = plot.distribution(final, width="column")
+    below = [box for text, box in boxes_of(figure) if any(c.isdigit() for c in text) and "agent" not in text]
+    assert len(below) >= 2
+    assert all(a.x1 < b.x0 or b.x1 < a.x0 for a, b in combinations(below, 2))
+
+
 def test_a_profile_begins_with_the_share_of_wins_and_ends_at_one() -> None:
     figure = plot.profile(frame_of(("E", "F"), runs=5))
     ends = [np.asarray(line.get_ydata(), dtype=float)[[0, -1]] for line in figure.axes[0].lines]

@@ -98,6 +98,7 @@ def distribution(
     axes.grid(visible=False, axis="y")
     if every.min() > 0.0 and every.max() > 8.0 * every.min():
         axes.set_xscale("log")
+        _few_ticks(axes, float(every.min()), float(every.max()))
     axes.set_ylim(len(order) - 0.4, -0.6)
     axes.set_yticks(range(len(order)), [shown(agent, 30) for agent in order])
     for text in axes.get_yticklabels():
@@ -169,6 +170,7 @@ def profile(data: Data, *, value: Value | None = None, width: Width | None = Non
     calm(axes, sizes=sizes)
     axes.set_xscale("log")
     axes.set_xlim(1.0, end)
+    _few_ticks(axes, 1.0, float(end))
     axes.set_ylim(-0.02, 1.04)
     axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes.set_xlabel(f"{MEASURE_NAMES[measure]} over the least one, at most", fontsize=sizes.axis)
@@ -177,6 +179,22 @@ def profile(data: Data, *, value: Value | None = None, width: Width | None = Non
     heading(axes, "Performance profile", f"{problems:,} problems: environment and seed", sizes=sizes)
     _legend_of(axes, [a for a in values if a in factors], list(values), sizes, ax is None)
     return figure_of(axes)
+
+
+def _few_ticks(axes: Axes, low: float, high: float) -> None:
+    """Numbers that do not touch on a logarithmic axis: within two decades few, beyond at powers of ten only."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    if high < 100.0 * low:
+        short = low >= 0.01 and high < 1e5
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0, 3.0)))
+        axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.10g}" if short else _in_powers(x))
+
+
+def _in_powers(x: float) -> str:
+    digit, power = f"{x:.0e}".split("e")
+    return f"$10^{{{int(power)}}}$" if digit == "1" else rf"${digit}{{\times}}10^{{{int(power)}}}$"
 
 
 def _legend_of(axes: Axes, agents: list[str], every: list[str], sizes: TextSizes, outside: bool) -> None:
