@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gainful as gf
+from gainful.cli import console
 from gainful.cli.main import run
 from gainful.cli.sketch import sketch
 from gainful.progress import live_line
@@ -163,6 +164,14 @@ def test_progress_is_told_in_plain_lines_where_nobody_watches(
         for i in range(10):
             show(i, 10)
     assert capsys.readouterr().err.splitlines() == ["2 of 10", "5 of 10", "8 of 10"]
+
+
+def test_progress_stays_on_one_line_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    parts = ["3 of 1,000 steps", "2 s left", "optimal 0.4286"]
+    assert console.one_line(parts) == "3 of 1,000 steps, 2 s left, optimal 0.4286"
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert console.one_line(parts) == "3 of 1,000 steps, 2 s left"
 
 
 def test_a_continuous_environment_is_learned_on_cells(capsys: pytest.CaptureFixture[str]) -> None:

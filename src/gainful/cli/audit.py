@@ -48,9 +48,9 @@ def audit(
             "--agent",
             metavar="NAME",
             autocompletion=completion.agents,
-            help="scal-plus (the default), or any other that gainful list agents shows; on continuous states "
-            "c-scal-plus (the default), c-kl-scal-plus, adaptive-kl-scal-plus, "
-            "balanced-grids, uccrl, or a tabular one, which is discretised.",
+            help="scal-plus (the default), or any other that gainful list agents shows; for continuous states it is "
+            "c-scal-plus (the default), c-kl-scal-plus, uccrl, balanced-grids, adaptive-kl-scal-plus, "
+            "or a tabular one, which is discretised.",
             show_default=False,
         ),
     ] = None,

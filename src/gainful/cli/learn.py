@@ -35,7 +35,7 @@ def learn(
             "--agent",
             metavar="NAME",
             autocompletion=completion.agents,
-            help="The agent (gainful list agents); by default kl-scal-plus, or c-kl-scal-plus for continuous states. "
+            help="The agent (gainful list agents): kl-scal-plus by default, or c-kl-scal-plus for continuous states. "
             "A tabular agent learns on cells if states are continuous.",
             show_default=False,
         ),

@@ -26,8 +26,11 @@ def recover(
     \b
     gainful recover agents/pump agents/pump-recovered
     """  # noqa: D301
+    from gainful.live.journal_table import is_live
     from gainful.live.recovery import recover as save
 
+    if not is_live(folder) and (folder / "journal").is_dir():  # an agent of `gainful serve`
+        folder = folder / "journal"
     found = save(folder, out, allow=options.allowed(allow))
     if as_json:
         facts = {
@@ -59,7 +62,8 @@ def recover(
         _note(f"lost: records {_ranges(found.lost)}")
     if found.salvaged:
         _note(f"{found.salvaged:,} intact records after the lost ones were not applied: {found.out / 'salvaged.csv'}")
-    _note(f"{folder} was not changed. Next: gf.open_agent('{found.out}') in Python, or gainful export {found.out}")
+    table = f"gainful export {found.out} --csv FILE"
+    _note(f"{folder} was not changed. Next: gf.open_agent('{found.out}') in Python, or {table}")
 
 
 def _ranges(stretches: list[list[int]]) -> str:
@@ -81,4 +85,4 @@ def export_journal(folder: Path, csv: Path | None, parquet: Path | None, as_json
 
 
 def _note(text: str) -> None:
-    typer.echo(console.printable(text, keep="\n"), err=True)
+    console.note(console.printable(text, keep="\n"))

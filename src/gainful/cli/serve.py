@@ -144,4 +144,4 @@ def _fsync(text: str) -> Any:
 
 
 def _note(text: str) -> None:
-    typer.echo(console.printable(text, keep="\n"), err=True)
+    console.note(console.printable(text, keep="\n"))

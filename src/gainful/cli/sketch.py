@@ -54,15 +54,24 @@ def sketch(
     first, last = known[0][0], known[-1][0]
     points = [(_share(s, first, last), axis.position(y)) for s, y in drawn]
     rows = _points(points, width, height)
-    label = {0: f"{high:.3g}", height - 1: f"{low:.3g}"}
+    label = {0: _label(high), height - 1: _label(low)}
     if low < 0.0 < high:
         bottom, top = axis.position(low), axis.position(high)
         zero = height - 1 - round((0.0 - bottom) / (top - bottom) * (height - 1))
         label.setdefault(zero, "0")
     lines = [f"{label.get(i, ''):>9} {'┤' if i in label else '│'}{row.rstrip()}" for i, row in enumerate(rows)]
-    left, right = f"{first:.3g}", f"{last:.3g}"
+    left, right = f"{first:,}", f"{last:,}"
     below = [" " * 10 + "└" + "─" * width, " " * 11 + left + right.rjust(width - len(left))]
     return [*lines, *below, *filter(None, notes)]
+
+
+def _label(value: float) -> str:
+    """A value beside its axis, to three digits, with an exponent only if it needs one.
+
+    >>> _label(16_010.4), _label(0.4236), _label(2.5e9)
+    ('16,000', '0.424', '2.5e+09')
+    """
+    return f"{float(f'{value:.3g}'):,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
 def _share(step: int, first: int, last: int) -> float:

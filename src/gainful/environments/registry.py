@@ -159,7 +159,8 @@ def make(name: str, **parameters: Any) -> MDP:
         raise InvalidArgumentError(
             "name",
             name,
-            hint=f"make_continuous('{name}') makes it, and oracle_gain computes its gain",
+            hint=f"'gainful learn {name}' learns in it; in Python make_continuous('{name}') makes it, and oracle_gain "
+            "computes its gain",
             problem=f"{name} has continuous states, so it is not an MDP",
         )
     if name not in _FACTORIES:
