@@ -92,11 +92,10 @@
 
   function rolling(earned) {  // [step, average of the last twelfth of the time] after each block
     const n = windowOf(earned), found = [];
-    let sum = 0;
-    earned.average.forEach((value, i) => {
-      sum += value - (i >= n ? earned.average[i - n] : 0);
-      if (i >= n - 1) found.push([earned.before + (i + 1) * earned.length, sum / n]);
-    });
+    for (let end = n; end <= earned.average.length; end++) {
+      const sum = earned.average.slice(end - n, end).reduce((a, b) => a + b, 0);  // anew: a running sum would drift from 0
+      found.push([earned.before + end * earned.length, sum / n]);
+    }
     return found;
   }
 
