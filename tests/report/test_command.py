@@ -23,6 +23,17 @@ def test_the_page_goes_into_the_folder_and_the_table_to_stdout(folder: Path, rep
     assert "page" not in done.out
 
 
+def test_a_narrow_terminal_gets_fewer_columns_and_whole_words(
+    folder: Path, reporter: Reporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    done = reporter(folder)
+    assert "not shown, for lack of room: episodes, planning" in done.out
+    assert "Expected regret" in done.out
+    assert "Planning" not in done.out
+
+
 def test_the_page_goes_where_it_is_told(folder: Path, tmp_path: Path, reporter: Reporter) -> None:
     done = reporter(folder, "--html", tmp_path / "x.html", "--json")
     assert done.code == 0

@@ -86,7 +86,7 @@ def serve(
         ) from error
     from gainful import __version__
 
-    return server.serve(
+    code = server.serve(
         folder,
         host=host,
         port=port,
@@ -104,6 +104,8 @@ def serve(
         ),
         on_start=lambda info: _announce(info, as_json, allow_remote and not server.is_loopback(host)),
     )
+    _note("stopped")
+    return code
 
 
 def _announce(info: ServiceInfo, as_json: bool, remote: bool) -> None:
