@@ -375,7 +375,7 @@ class _SweepRunner:
         changed = differences((one.canonical() for one in self.store.planned()), asked)
         if not changed.is_superset:
             listed = "\n".join(f"  {line}" for line in changed.lines)
-            more = " --until-decided added seeds here: give that option again to go on." if self.store.fact("comparison") else ""
+            more = " --until-decided added seeds: give that option again." if self.store.fact("comparison") else ""
             raise ExperimentError(
                 f"{self.folder} holds runs that this spec does not ask for:\n{listed}\n"
                 f"Keep what the spec asked for and add to it, or choose another folder (--out).{more}",
