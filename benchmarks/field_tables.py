@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.makers import origin, power, table
+from benchmarks.markdown import written_table
 from benchmarks.records import recorded
 
 RECORD = "field_regret"
@@ -43,7 +44,8 @@ def winners() -> str:
         of_all = [least(at(agents, horizon)) for horizon in HORIZONS]
         rows.append([problem, *of_all, least(at(proven, HORIZONS[-1]))])
     horizons = [f"{power(int(T))} steps" for T in HORIZONS]
-    return table(["problem", *horizons, f"{horizons[-1]}, with a theorem"], rows)
+    columns = ["problem", *horizons, f"{horizons[-1]}, with a theorem"]
+    return written_table({"columns": columns, "align": ["left"] * len(columns), "rows": rows})
 
 
 def cells(row: Row, horizon: str) -> list[str]:
