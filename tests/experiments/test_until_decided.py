@@ -107,7 +107,7 @@ def test_seeds_are_added_where_something_is_open_and_kills_change_nothing(
         run_until_decided(a_spec(), tmp_path / "whole", max_seeds=24, error=0.01)
     with pytest.raises(ExperimentError, match="other agents"):
         run_until_decided(a_spec(agents=2), tmp_path / "whole", max_seeds=24)
-    with pytest.raises(ExperimentError, match="by --until-decided"):
+    with pytest.raises(ExperimentError, match="--until-decided added seeds"):
         gf.run_experiment(a_spec(), tmp_path / "whole")
 
     capsys.readouterr()

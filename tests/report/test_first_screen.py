@@ -122,6 +122,7 @@ def test_the_table_of_runs_sorts_and_leads_to_the_episodes_of_a_run(file: Path, 
     page = look(file).page
     told = collect(folder).to_json()["environments"][0]["runs"]
     page.click("#runs-0 summary")
+    page.wait_for_selector("#runs-0 tbody tr")  # filled when the fold opens, after the click has returned
     assert page.locator("#runs-0 tbody tr").count() == len(told)
     page.click('#runs-0 th:has-text("Expected regret") button')
     page.click('#runs-0 th:has-text("Expected regret") button')
