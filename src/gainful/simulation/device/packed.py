@@ -113,6 +113,15 @@ def copy_words(source: Any, first: Any, n: Any, out: Any, at: Any) -> None:
         i += team
 
 
+@device_function
+def words_of_block(runs: DeviceRuns, layout: PackedLayout) -> Any:
+    """Where the words of a block's runs begin in `PackedRuns.words`, and how many they are."""
+    block = np.uint64(cuda.blockDim.x)
+    first_run = np.uint64(cuda.blockIdx.x) * block
+    n_runs = min(block, np.uint64(runs.state.size) - first_run)
+    return first_run * layout.words, n_runs * layout.words
+
+
 @inlined
 def dealt(granted: Any) -> Any:
     """How many of the executions left are packed at once."""
@@ -193,11 +202,8 @@ def settle_state(
 def settle_transitions(seen: Any, packed: PackedRuns, run: int, n_actions: Any) -> None:
     """Add a run's counters of transitions to those of its agent, eight at a time, and set them to 0."""
     at, words = packed.layout, np.uint64(run) * packed.layout.words
-    act, first, n_words = (
-        np.uint64(4) * words + at.act,
-        words + at.seen // np.uint64(4),
-        at.words - at.seen // np.uint64(4),
-    )
+    act, before = np.uint64(4) * words + at.act, at.seen // np.uint64(4)
+    first, n_words = words + before, at.words - before
     i = np.uint64(cuda.threadIdx.x)
     while i < n_words:
         eight, number = packed.words[first + i], np.uint64(8) * i

@@ -16,6 +16,7 @@ from gainful.simulation.device.packed import (
     is_stepping,
     more_executions,
     note_launch,
+    words_of_block,
 )
 from gainful.simulation.device.points import MOST_AXES, MOST_FEW, PointWorldArrays, cell_at
 from gainful.simulation.device.runs import DeviceCounts, DeviceCurves, DeviceRuns
@@ -41,18 +42,15 @@ def step_packed_points(
     halves, bytes_ = cuda.shared.array(0, uint16), cuda.shared.array(0, uint8)
     x, out = cuda.local.array(MOST_AXES, float64), cuda.local.array(MOST_AXES, float64)
     registers = cuda.local.array(MOST_FEW, float64)
-    at, block, run = packed.layout, np.uint64(cuda.blockDim.x), cuda.grid(1)
+    at, run = packed.layout, cuda.grid(1)
     if run == 0:
         n_todo[0] = 0
-    first_run = np.uint64(cuda.blockIdx.x) * block
-    n_words = min(block, np.uint64(runs.state.size) - first_run) * at.words
-    copy_words(packed.words, first_run * at.words, n_words, words, np.uint64(0))
+    first, n_words = words_of_block(runs, at)
+    copy_words(packed.words, first, n_words, words, np.uint64(0))
     cuda.syncthreads()
     if is_stepping(runs, run):
-        mine, n_actions = (
-            np.uint64(cuda.threadIdx.x) * at.words,
-            np.uint64(counts.visits.shape[1] // counts.act.shape[1]),
-        )
+        mine = np.uint64(cuda.threadIdx.x) * at.words
+        n_actions = np.uint64(counts.visits.shape[1] // counts.act.shape[1])
         sums, left, act, seen = mine // _TWO, _TWO * mine + at.left, _FOUR * mine + at.act, _FOUR * mine + at.seen
         for i in range(len(world.few)):
             registers[i] = world.parameters[i]
@@ -87,4 +85,4 @@ def step_packed_points(
         runs.state[run], runs.earned[run] = cell, earned
         note_launch(runs, run, t, over)
     cuda.syncthreads()
-    copy_words(words, np.uint64(0), n_words, packed.words, first_run * at.words)
+    copy_words(words, np.uint64(0), n_words, packed.words, first)

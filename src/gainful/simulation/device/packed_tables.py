@@ -18,6 +18,7 @@ from gainful.simulation.device.packed import (
     is_stepping,
     more_executions,
     note_launch,
+    words_of_block,
 )
 from gainful.simulation.device.runs import DeviceCounts, DeviceCurves, DeviceRuns
 from gainful.simulation.device.steps import STEPPING_REGISTERS, StepRule, steps_of_launch
@@ -97,14 +98,13 @@ def step_packed(
     words, reals = cuda.shared.array(0, uint32), cuda.shared.array(0, float64)
     halves, bytes_ = cuda.shared.array(0, uint16), cuda.shared.array(0, uint8)
     longs = cuda.shared.array(0, uint64)
-    at, x, block, run = packed.layout, np.uint64(cuda.threadIdx.x), np.uint64(cuda.blockDim.x), cuda.grid(1)
+    at, x, run = packed.layout, np.uint64(cuda.threadIdx.x), cuda.grid(1)
     if run == 0:
         n_todo[0] = 0
     table_words, n_pairs = np.uint64(world.words.size), world.n_pairs
-    first_run = np.uint64(cuda.blockIdx.x) * block
-    n_words = min(block, np.uint64(runs.state.size) - first_run) * at.words
+    first, n_words = words_of_block(runs, at)
     copy_words(world.words, np.uint64(0), table_words, words, np.uint64(0))
-    copy_words(packed.words, first_run * at.words, n_words, words, table_words)
+    copy_words(packed.words, first, n_words, words, table_words)
     cuda.syncthreads()
     if is_stepping(runs, run):
         lines, length = _TWO * (n_pairs + world.n_chances), np.uint64(line_words(len(world.padding)))
@@ -143,4 +143,4 @@ def step_packed(
         runs.state[run], runs.earned[run] = np.uint32(state), earned
         note_launch(runs, run, t + np.int64(i), over)
     cuda.syncthreads()
-    copy_words(words, table_words, n_words, packed.words, first_run * at.words)
+    copy_words(words, table_words, n_words, packed.words, first)
