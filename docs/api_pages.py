@@ -60,8 +60,11 @@ class Entry:
         lines = [f".. autoclass:: {self.name}"]
         if self.members != "":
             lines.append(f"   :members: {self.members or ''}".rstrip())
-        if any(base.__module__.startswith("gainful") for base in self.target.__bases__):
+        bases = [base for base in self.target.__bases__ if base.__module__.startswith("gainful")]
+        if bases:
             lines.append("   :show-inheritance:")
+        if self.members is None and not all(base in pages() for base in bases):
+            lines.append("   :inherited-members:")
         return "\n".join(lines)
 
 
@@ -127,6 +130,12 @@ def groups() -> list[Group]:
                     seen.add(id(target))
         found.append(Group(group["title"], group["text"].strip(), entries))
     return found
+
+
+@cache
+def pages() -> set[Any]:
+    """The classes that have a page of their own; members that are inherited from others belong on the heir's page."""
+    return {entry.target for group in groups() for entry in group.entries if inspect.isclass(entry.target)}
 
 
 def page_name(name: str, taken: set[str]) -> str:

@@ -48,6 +48,12 @@ def test_pages_differ_in_more_than_their_case_and_have_a_summary(api: Any) -> No
     assert all(entry.summary for entry in entries)
 
 
+def test_members_of_a_base_without_a_page_are_on_the_page_of_its_heir(api: Any) -> None:
+    directives = {entry.name: entry.directive for group in api.groups() for entry in group.entries}
+    assert ":inherited-members:" in directives["gainful.MDP"]
+    assert ":inherited-members:" not in directives["gainful.errors.InvalidMDPError"]
+
+
 def test_parameters_become_a_table(api: Any) -> None:
     lines = [
         "Do it.",

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from gainful.errors import InvalidMDPError
-from gainful.mdp.rows import TransitionRows
+from gainful.mdp.rows import TransitionRows, as_float
 
 
 def allowed_mask(allowed: ArrayLike, n_states: int, n_actions: int) -> NDArray[np.bool_]:
@@ -38,6 +38,32 @@ def rows_of_pairs(rows: TransitionRows, pairs: NDArray[np.bool_]) -> TransitionR
         rows.probabilities[keep],
         None if rows.entry_rewards is None else rows.entry_rewards[keep],
     )
+
+
+def pair_rows(P: ArrayLike | Sequence[Any]) -> tuple[int, int, NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+    """S, A and CSR rows over pairs s*A + a, of an array (S,A,S) or a sparse (S,S) matrix per action."""
+    if isinstance(P, Sequence) and len(P) > 0 and all(sp.issparse(m) for m in P):
+        return stacked_matrices(P)
+    if sp.issparse(P):
+        raise InvalidMDPError(
+            "P is one sparse matrix", name="P", found=P, hint="pass a sequence with one (S,S) matrix per action"
+        )
+    dense = as_float("P", P)
+    if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
+        hint = ""
+        if dense.ndim == 3 and dense.shape[1] == dense.shape[2] and 0 not in dense.shape:
+            hint = "this looks like (A, S, S): pass P.transpose(1, 0, 2)"
+        raise InvalidMDPError(
+            f"P has shape {dense.shape}",
+            name="P",
+            found=dense.shape,
+            expected="(S, A, S): [state, action, next state]",
+            hint=hint,
+        )
+    n_states, n_actions, _ = dense.shape
+    indptr = np.arange(n_states * n_actions + 1, dtype=np.int64) * n_states
+    indices = np.tile(np.arange(n_states, dtype=np.uint32), n_states * n_actions)
+    return n_states, n_actions, indptr, indices, dense.reshape(-1)
 
 
 def stacked_matrices(matrices: Sequence[Any]) -> tuple[int, int, NDArray[Any], NDArray[Any], NDArray[np.float64]]:
@@ -81,3 +107,42 @@ def reward_arrays(
         found=R.shape,
         expected=f"(S, A) = ({S}, {A}), ({S},) or ({S}, {A}, {S})",
     )
+
+
+def reward_table(
+    rewards: ArrayLike, n_pairs: int, n_actions: int | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """(S,A) mean rewards of `n_pairs` rows; or zeros, and one reward per transition, for which A has to be given."""
+    table = as_float("rewards", rewards)
+    entries: NDArray[np.float64] | None = None
+    if n_actions is not None:
+        if n_actions < 1 or n_pairs < 1 or n_pairs % n_actions:
+            raise InvalidMDPError(
+                f"{n_pairs} rows do not divide into {n_actions} actions per state",
+                name="n_actions",
+                found=n_actions,
+                expected=f"a divisor of {n_pairs}",
+            )
+        n_states = n_pairs // n_actions
+        if table.ndim == 1:
+            entries, table = table, np.zeros((n_states, n_actions))
+        if table.shape != (n_states, n_actions):
+            raise InvalidMDPError(
+                f"rewards have shape {table.shape}",
+                name="rewards",
+                found=table.shape,
+                expected=f"({n_states}, {n_actions}) or one per transition",
+            )
+    elif table.ndim != 2 or 0 in table.shape:
+        raise InvalidMDPError(
+            f"rewards have shape {table.shape}",
+            name="rewards",
+            found=table.shape,
+            expected="(S, A)",
+            hint="for one reward per transition give n_actions=",
+        )
+    elif table.size != n_pairs:
+        raise InvalidMDPError(
+            f"indptr has {n_pairs + 1} entries", name="indptr", found=n_pairs + 1, expected=f"S*A+1 = {table.size + 1}"
+        )
+    return table, entries

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order
 
 from gainful.errors import InvalidMDPError
+from gainful.mdp.assembly import Ingredients, Start
 from gainful.mdp.gymnasium_env import MDPEnv
 from gainful.mdp.rows import as_float
-from gainful.mdp.units import Units
 
 if TYPE_CHECKING:
-    from gainful.mdp.model import MDP, Start
+    from gainful.mdp.model import MDP
 
     Model = TypeVar("Model", bound=MDP)
 
@@ -134,30 +134,24 @@ def _from_p(cls: type[Model], base: Any, title: str, start: Start | None, name: 
     pair_rewards[pair[possible]] = r[possible]
     constant = bool(np.all(pair_rewards[pair[possible]] == r[possible]))
     order = np.argsort(pair, kind="stable")
-    mdp = cls.__new__(cls)
     try:
-        mdp._assemble(
-            S,
-            A,
-            indptr,
-            target[order],
-            p[order],
-            pair_rewards,
-            None if constant else r[order],
-            reward_law=None,
-            start=initial,
-            allowed=None,
-            state_labels=None,
-            action_labels=None,
-            units=Units(),
-            name=name,
-            user_rewards=True,
+        return cls._made_of(
+            Ingredients(
+                n_states=S,
+                n_actions=A,
+                indptr=indptr,
+                indices=target[order],
+                probabilities=p[order],
+                pair_rewards=pair_rewards,
+                entry_rewards=None if constant else r[order],
+                start=initial,
+                name=name,
+            )
         )
     except InvalidMDPError as error:
         raise InvalidMDPError(
             f"{title}: {error.problem}", name=error.name, found=error.found, expected=error.expected, hint=error.hint
         ) from error
-    return mdp
 
 
 def _read_transitions(P: Any, title: str, S: int, A: int) -> tuple[NDArray[Any], ...]:

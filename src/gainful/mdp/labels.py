@@ -1,9 +1,9 @@
-"""Labels of states and actions: checking, lookup, and conversion to table columns."""
+"""Labels of states and actions: checking, lookup, names in messages, and conversion to table columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,31 @@ def index_of(kind: str, value: int | str, n: int, labels: tuple[str, ...] | None
     if i != value or not 0 <= i < n:
         raise InvalidArgumentError(kind, value, f"0 … {n - 1}", problem=f"{kind} {value} is out of range")
     return i
+
+
+def name_of(index: int, labels: tuple[str, ...] | None) -> str:
+    """The label of a state or action, or its index as text if there are no labels."""
+    return str(index) if labels is None else labels[index]
+
+
+class PairNames(NamedTuple):
+    """What states, actions and pairs k = s*A + a are called in messages."""
+
+    n_actions: int
+    state_labels: tuple[str, ...] | None
+    action_labels: tuple[str, ...] | None
+
+    def state(self, s: int) -> str:
+        """The name of a state."""
+        return name_of(s, self.state_labels)
+
+    def pair(self, k: int) -> str:
+        """P[s, a], with the names of state and action if there are any."""
+        s, a = divmod(k, self.n_actions)
+        place = f"P[{s}, {a}]"
+        if self.state_labels is None and self.action_labels is None:
+            return place
+        return f"{place} (state '{self.state(s)}', action '{name_of(a, self.action_labels)}')"
 
 
 def label_column(labels: tuple[str, ...] | None, n: int) -> NDArray[Any]:

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from gainful.errors import InvalidArgumentError, InvalidMDPError, TooLargeError
-from gainful.mdp.arrays import allowed_mask, reward_arrays, rows_of_pairs, stacked_matrices
-from gainful.mdp.labels import are_numbers, checked_labels, index_of
-from gainful.mdp.reward_limits import check_sizes, check_step_duration
-from gainful.mdp.rows import TransitionRows, as_float, checked_rows, merged
+from gainful.errors import InvalidArgumentError, InvalidMDPError
+from gainful.mdp.arrays import allowed_mask, pair_rows, reward_arrays, reward_table
+from gainful.mdp.assembly import Ingredients, RewardLaw, Start
+from gainful.mdp.finite_process import DENSE_LIMIT_BYTES, FiniteProcess
+from gainful.mdp.restriction import restricted_to
+from gainful.mdp.rows import as_float
 from gainful.mdp.units import Objective, Units
 
 if TYPE_CHECKING:
     import gymnasium
     import pandas as pd
 
-RewardLaw: TypeAlias = Literal["deterministic", "bernoulli", "transition"]
-Start: TypeAlias = int | str | ArrayLike | None
-
-DENSE_LIMIT_BYTES = 1 << 30
+__all__ = ["DENSE_LIMIT_BYTES", "MDP", "RewardLaw", "Start", "require_mdp"]
 
 
-class MDP:
+class MDP(FiniteProcess):
     r"""A finite Markov decision process, stored as sparse rows over pairs k = s*A + a.
 
     Other ways to build one are `from_rows`, `from_sparse`, `from_table`, `from_function`, `from_gymnasium`,
@@ -88,21 +86,6 @@ class MDP:
            [-1. ]])
     """
 
-    n_states: int
-    n_actions: int
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.uint32]
-    probabilities: NDArray[np.float64]
-    entry_rewards: NDArray[np.float64] | None
-    pair_rewards: NDArray[np.float64]
-    reward_law: RewardLaw
-    allowed: NDArray[np.bool_]
-    start: NDArray[np.float64]
-    state_labels: tuple[str, ...] | None
-    action_labels: tuple[str, ...] | None
-    units: Units
-    name: str | None
-
     def __init__(
         self,
         P: ArrayLike | Sequence[Any],
@@ -116,31 +99,8 @@ class MDP:
         objective: Objective = "reward",
         name: str | None = None,
     ) -> None:
-        if isinstance(P, Sequence) and len(P) > 0 and all(sp.issparse(m) for m in P):
-            n_states, n_actions, indptr, indices, values = stacked_matrices(P)
-            dense_rewards = as_float("R", R)
-        else:
-            if sp.issparse(P):
-                raise InvalidMDPError(
-                    "P is one sparse matrix", name="P", found=P, hint="pass a sequence with one (S,S) matrix per action"
-                )
-            dense = as_float("P", P)
-            if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
-                hint = ""
-                if dense.ndim == 3 and dense.shape[1] == dense.shape[2] and 0 not in dense.shape:
-                    hint = "this looks like (A, S, S): pass P.transpose(1, 0, 2)"
-                raise InvalidMDPError(
-                    f"P has shape {dense.shape}",
-                    name="P",
-                    found=dense.shape,
-                    expected="(S, A, S): [state, action, next state]",
-                    hint=hint,
-                )
-            n_states, n_actions, _ = dense.shape
-            indices = np.tile(np.arange(n_states, dtype=np.uint32), n_states * n_actions)
-            indptr = np.arange(n_states * n_actions + 1, dtype=np.int64) * n_states
-            values = dense.reshape(-1)
-            dense_rewards = as_float("R", R)
+        n_states, n_actions, indptr, indices, values = pair_rows(P)
+        dense_rewards = as_float("R", R)
         mask = (
             np.ones((n_states, n_actions), dtype=bool)
             if allowed is None
@@ -149,22 +109,23 @@ class MDP:
         if not mask.all():  # whatever stands in the rows of actions that are not allowed is ignored
             values = np.where(np.repeat(mask.reshape(-1), np.diff(indptr)), values, 0.0)
         pairs, entries = reward_arrays(dense_rewards, n_states, n_actions, indptr, indices)
-        self._assemble(
-            n_states,
-            n_actions,
-            indptr,
-            indices,
-            values,
-            pairs,
-            entries,
-            reward_law=reward_law,
-            start=start,
-            allowed=mask,
-            state_labels=state_labels,
-            action_labels=action_labels,
-            units=Units(objective=objective),
-            name=name,
-            user_rewards=True,
+        super().__init__(
+            Ingredients(
+                n_states=n_states,
+                n_actions=n_actions,
+                indptr=indptr,
+                indices=indices,
+                probabilities=values,
+                pair_rewards=pairs,
+                entry_rewards=entries,
+                reward_law=reward_law,
+                start=start,
+                allowed=mask,
+                state_labels=state_labels,
+                action_labels=action_labels,
+                units=Units(objective=objective),
+                name=name,
+            )
         )
 
     # ------------------------------------------------------------------ builders
@@ -209,63 +170,24 @@ class MDP:
         >>> MDP.from_rows([0, 1, 3], [1, 0, 1], [1.0, 0.5, 0.5], [[0.0], [1.0]])
         MDP(2 states, 1 action, 3 transitions)
         """
-        table = as_float("rewards", rewards)
-        entries: NDArray[np.float64] | None = None
-        n_pairs = int(np.size(indptr)) - 1
-        if n_actions is not None:
-            if n_actions < 1 or n_pairs < 1 or n_pairs % n_actions:
-                raise InvalidMDPError(
-                    f"{n_pairs} rows do not divide into {n_actions} actions per state",
-                    name="n_actions",
-                    found=n_actions,
-                    expected=f"a divisor of {n_pairs}",
-                )
-            n_states = n_pairs // n_actions
-            if table.ndim == 1:
-                entries, table = table, np.zeros((n_states, n_actions))
-            if table.shape != (n_states, n_actions):
-                raise InvalidMDPError(
-                    f"rewards have shape {table.shape}",
-                    name="rewards",
-                    found=table.shape,
-                    expected=f"({n_states}, {n_actions}) or one per transition",
-                )
-        elif table.ndim != 2 or 0 in table.shape:
-            raise InvalidMDPError(
-                f"rewards have shape {table.shape}",
-                name="rewards",
-                found=table.shape,
-                expected="(S, A)",
-                hint="for one reward per transition give n_actions=",
+        table, entries = reward_table(rewards, int(np.size(indptr)) - 1, n_actions)
+        return cls._made_of(
+            Ingredients(
+                n_states=table.shape[0],
+                n_actions=table.shape[1],
+                indptr=indptr,
+                indices=indices,
+                probabilities=probabilities,
+                pair_rewards=table.reshape(-1),
+                entry_rewards=entries,
+                reward_law=reward_law,
+                start=start,
+                state_labels=state_labels,
+                action_labels=action_labels,
+                units=Units(objective=objective),
+                name=name,
             )
-        n_states, n_actions = table.shape
-        pairs = table.reshape(-1)
-        if len(np.asarray(indptr)) != n_states * n_actions + 1:
-            raise InvalidMDPError(
-                f"indptr has {len(np.asarray(indptr))} entries",
-                name="indptr",
-                found=len(np.asarray(indptr)),
-                expected=f"S*A+1 = {n_states * n_actions + 1}",
-            )
-        self = cls.__new__(cls)
-        self._assemble(
-            n_states,
-            n_actions,
-            indptr,
-            indices,
-            probabilities,
-            pairs,
-            entries,
-            reward_law=reward_law,
-            start=start,
-            allowed=None,
-            state_labels=state_labels,
-            action_labels=action_labels,
-            units=Units(objective=objective),
-            name=name,
-            user_rewards=True,
         )
-        return self
 
     @classmethod
     def from_sparse(cls, matrices: Sequence[Any], R: ArrayLike, **options: Any) -> Self:
@@ -594,433 +516,7 @@ class MDP:
 
         return gymnasium_env.MDPEnv(self, **options)
 
-    # ------------------------------------------------------------------ what it is made of
-
-    def _assemble(
-        self,
-        n_states: int,
-        n_actions: int,
-        indptr: ArrayLike,
-        indices: ArrayLike,
-        probabilities: ArrayLike,
-        pair_rewards: NDArray[np.float64],
-        entry_rewards: NDArray[np.float64] | None,
-        *,
-        reward_law: RewardLaw | None,
-        start: Start,
-        allowed: ArrayLike | None,
-        state_labels: Sequence[str] | None,
-        action_labels: Sequence[str] | None,
-        units: Units,
-        name: str | None,
-        user_rewards: bool,
-    ) -> None:
-        """Check everything and set the attributes; with `user_rewards`, rewards are first converted by `units`."""
-        if n_states >= 2**31:
-            raise InvalidMDPError(
-                f"there are {n_states} states",
-                name="n_states",
-                found=n_states,
-                expected=f"at most {2**31 - 1}",
-                hint="next states are stored in 32 bits",
-            )
-        self.n_states, self.n_actions = n_states, n_actions
-        self.state_labels = checked_labels("state_labels", state_labels, n_states)
-        self.action_labels = checked_labels("action_labels", action_labels, n_actions)
-        if units.objective not in get_args(Objective):
-            raise InvalidArgumentError("objective", units.objective, "'reward' or 'cost'")
-        check_step_duration(units)
-        self.units, self.name = units, name
-        self.reward_law = _checked_law(reward_law, entry_rewards)
-        if entry_rewards is not None and user_rewards:  # before rows are sorted, which is by internal rewards too
-            entry_rewards = units.sign * entry_rewards - units.offset + 0.0
-        rows = checked_rows(indptr, indices, probabilities, n_states, self._pair_in_message, entry_rewards)
-        rows = self._set_allowed(rows, allowed)
-        self._set_rewards(rows, pair_rewards, user_rewards)
-        if rows.entry_rewards is not None and self.reward_law != "transition":
-            # next states that are listed with several rewards become one entry
-            rows = merged(TransitionRows(rows.indptr, rows.indices, rows.probabilities, None))
-        self.indptr, self.indices, self.probabilities = rows.indptr, rows.indices, rows.probabilities
-        self.start = self._start_distribution(start)
-        arrays = (self.indptr, self.indices, self.probabilities, self.pair_rewards, self.allowed, self.start)
-        for array in (*arrays, *(() if self.entry_rewards is None else (self.entry_rewards,))):
-            array.flags.writeable = False
-        object.__setattr__(self, "_frozen", True)
-
-    def _set_allowed(self, rows: TransitionRows, allowed: ArrayLike | None) -> TransitionRows:
-        """Set `allowed` from the mask, or from the rows that are not empty; returns the rows of allowed pairs."""
-        filled = rows.indptr[1:] > rows.indptr[:-1]
-        if allowed is not None:
-            mask = allowed_mask(allowed, self.n_states, self.n_actions).reshape(-1)
-            if np.any(mask & ~filled):
-                k = int(np.flatnonzero(mask & ~filled)[0])
-                raise InvalidMDPError(
-                    f"{self._pair_in_message(k)} sums to 0",
-                    name="P",
-                    found=0.0,
-                    expected="1",
-                    hint="mark an action that the state does not have as False in allowed=",
-                )
-            rows = rows_of_pairs(rows, mask)
-            filled = mask
-        self.allowed = filled.reshape(self.n_states, self.n_actions).copy()
-        without = np.flatnonzero(~self.allowed.any(axis=1))
-        if without.size:
-            raise InvalidMDPError(
-                f"state {self.state_name(int(without[0]))} has no action (all its rows are empty); "
-                f"{without.size} of {self.n_states} states",
-                name="P",
-                found=self.state_name(int(without[0])),
-                hint="a state that ends the process can loop on itself or restart",
-            )
-        return rows
-
-    def _set_rewards(self, rows: TransitionRows, pair_rewards: NDArray[np.float64], user_rewards: bool) -> None:
-        """Set the internal rewards of pairs and transitions, and check them."""
-        entries, filled, units = rows.entry_rewards, self.allowed.reshape(-1), self.units
-        if entries is not None:
-            check_sizes(entries, units, user_rewards, "transitions", lambda i: self._entry_in_message(rows, i))
-            pair_rewards = np.zeros(self.n_states * self.n_actions)
-            inside = np.flatnonzero(filled)
-            pair_rewards[inside] = np.add.reduceat(rows.probabilities * entries, rows.indptr[inside])
-        else:
-            pair_rewards = np.where(filled, pair_rewards, 0.0)
-            if user_rewards:
-                pair_rewards = np.where(filled, units.sign * pair_rewards - units.offset + 0.0, 0.0)
-            kind = units.objective
-            check_sizes(
-                pair_rewards, units, user_rewards, "pairs", lambda k: f"the {kind} of {self._pair_in_message(k)}"
-            )
-        if self.reward_law == "bernoulli":
-            mean = units.reward(pair_rewards)[filled]
-            if mean.min() < 0.0 or mean.max() > 1.0:
-                k = int(np.flatnonzero(filled)[np.flatnonzero((mean < 0.0) | (mean > 1.0))[0]])
-                found = float(units.reward(pair_rewards[k : k + 1])[0])
-                raise InvalidMDPError(
-                    f"the mean reward of {self._pair_in_message(k)} is {found:g}",
-                    name="R",
-                    found=found,
-                    expected="a number in [0, 1] for Bernoulli rewards",
-                )
-        self.entry_rewards = entries if self.reward_law == "transition" else None
-        self.pair_rewards = np.ascontiguousarray(pair_rewards)
-
-    def _start_distribution(self, start: Start) -> NDArray[np.float64]:
-        S = self.n_states
-        if start is None or isinstance(start, str) or np.ndim(start) == 0:
-            p = np.zeros(S)
-            p[0 if start is None else self.state_index(start)] = 1.0  # type: ignore[arg-type]
-            return p
-        p = as_float("start", start)
-        if p.shape != (S,):
-            raise InvalidMDPError(
-                f"start has shape {p.shape}",
-                name="start",
-                found=p.shape,
-                expected=f"a state or a distribution over {S} states",
-            )
-        if not np.all(p >= 0.0) or abs(p.sum() - 1.0) > 1e-8:
-            raise InvalidMDPError(
-                f"start sums to {p.sum():.10g} (smallest entry {p.min():g})",
-                name="start",
-                found=float(p.sum()),
-                expected="a distribution",
-            )
-        total = float(p.sum())  # divided once, it stays as it is: copies and loaded files are equal to the bit
-        return p if abs(total - 1.0) <= (S + 2) * 2.0**-53 else p / total
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if getattr(self, "_frozen", False):
-            raise AttributeError(f"an MDP cannot be changed: '{name}'; build a new one")
-        object.__setattr__(self, name, value)
-
-    # ------------------------------------------------------------------ names
-
-    def state_index(self, state: int | str) -> int:
-        """The index of a state.
-
-        Parameters
-        ----------
-        state : int or str
-            A label or an index. If all labels are integers, a number is a label.
-
-        Returns
-        -------
-        int
-
-        Raises
-        ------
-        InvalidArgumentError
-            If there is no such state; the message suggests the nearest label.
-        """
-        return index_of("state", state, self.n_states, self.state_labels, self._numbered_states)
-
-    def action_index(self, action: int | str) -> int:
-        """The index of an action.
-
-        Parameters
-        ----------
-        action : int or str
-            A label or an index. If all labels are integers, a number is a label.
-
-        Returns
-        -------
-        int
-
-        Raises
-        ------
-        InvalidArgumentError
-            If there is no such action; the message suggests the nearest label.
-        """
-        return index_of("action", action, self.n_actions, self.action_labels, are_numbers(self.action_labels))
-
-    @cached_property
-    def _numbered_states(self) -> bool:
-        return are_numbers(self.state_labels)
-
-    def state_name(self, s: int) -> str:
-        """The label of a state, or its index as text if there are no labels.
-
-        Parameters
-        ----------
-        s : int
-            The index of the state.
-
-        Returns
-        -------
-        str
-        """
-        return str(s) if self.state_labels is None else self.state_labels[s]
-
-    def action_name(self, a: int) -> str:
-        """The label of an action, or its index as text if there are no labels.
-
-        Parameters
-        ----------
-        a : int
-            The index of the action.
-
-        Returns
-        -------
-        str
-        """
-        return str(a) if self.action_labels is None else self.action_labels[a]
-
-    def _pair_in_message(self, k: int) -> str:
-        s, a = divmod(k, self.n_actions)
-        place = f"P[{s}, {a}]"
-        if self.state_labels is None and self.action_labels is None:
-            return place
-        return f"{place} (state '{self.state_name(s)}', action '{self.action_name(a)}')"
-
-    def _entry_in_message(self, rows: TransitionRows, i: int) -> str:
-        pair = self._pair_in_message(int(np.searchsorted(rows.indptr, i, side="right")) - 1)
-        return f"{pair}: the {self.units.objective} of moving to state {self.state_name(int(rows.indices[i]))}"
-
-    # ------------------------------------------------------------------ views
-
-    @property
-    def rewards(self) -> NDArray[np.float64]:
-        """(S,A) mean rewards in the user's units, with costs negated (what is maximised); 0 if not allowed."""
-        table = (self.pair_rewards + self.units.offset).reshape(self.n_states, self.n_actions)
-        return np.where(self.allowed, table, 0.0)
-
-    @property
-    def costs(self) -> NDArray[np.float64]:
-        """(S,A) mean costs; InvalidArgumentError unless the objective is "cost"."""
-        if self.units.objective != "cost":
-            raise InvalidArgumentError("costs", hint="read mdp.rewards", problem="this MDP has rewards, not costs")
-        return 0.0 - self.rewards
-
-    @property
-    def n_transitions(self) -> int:
-        """The number of stored transitions."""
-        return int(self.indices.size)
-
-    @property
-    def n_pairs(self) -> int:
-        """The number of allowed state-action pairs."""
-        return int(self.allowed.sum())
-
-    @property
-    def max_support(self) -> int:
-        """Γ: the largest number of next states of any pair."""
-        if self.entry_rewards is None:
-            return int(np.diff(self.indptr).max())
-        # a next state may be listed with several rewards
-        rows = np.repeat(np.arange(self.indptr.size - 1), np.diff(self.indptr))
-        new = np.ones(self.indices.size, dtype=bool)
-        new[1:] = (self.indices[1:] != self.indices[:-1]) | (rows[1:] != rows[:-1])
-        return int(np.bincount(rows[new]).max())
-
-    @property
-    def reward_range(self) -> tuple[float, float]:
-        """The smallest and largest reward that a step can give, in the units of `rewards` (costs negated)."""
-        if self.reward_law == "bernoulli":
-            return (0.0, 1.0) if self.units.sign > 0 else (-1.0, 0.0)
-        values = self.pair_rewards[self.allowed.reshape(-1)] if self.entry_rewards is None else self.entry_rewards
-        return float(values.min()) + self.units.offset, float(values.max()) + self.units.offset
-
-    @property
-    def reward_min(self) -> float:
-        """The smallest reward that a step can give: the `reward_min` of learners."""
-        return self.reward_range[0]
-
-    @property
-    def reward_max(self) -> float:
-        """The largest reward that a step can give: the `reward_max` of learners."""
-        return self.reward_range[1]
-
-    @property
-    def is_full(self) -> bool:
-        """Whether every row lists all states, so that `probabilities` is the dense array."""
-        return self.entry_rewards is None and self.n_transitions == self.n_states**2 * self.n_actions
-
-    def to_dense(self, limit_bytes: int = DENSE_LIMIT_BYTES) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """P and the mean rewards as dense arrays.
-
-        Parameters
-        ----------
-        limit_bytes : int
-            The largest size of P.
-
-        Returns
-        -------
-        P : ndarray (S,A,S)
-            Zero where an action is not allowed.
-        rewards : ndarray (S,A)
-            As the property `rewards`.
-
-        Raises
-        ------
-        TooLargeError
-            If P would be larger than `limit_bytes`.
-
-        Examples
-        --------
-        >>> import gainful as gf
-        >>> P, rewards = gf.environments.riverswim(6).to_dense()
-        >>> P.shape, rewards.shape
-        ((6, 2, 6), (6, 2))
-        """
-        S, A = self.n_states, self.n_actions
-        size = 8 * S * S * A
-        if size > limit_bytes:
-            raise TooLargeError(
-                f"a dense (S, A, S) array for S = {S}, A = {A} takes {size / 2**30:.1f} GiB, more than the limit of "
-                f"{limit_bytes / 2**30:.3g} GiB",
-                name="limit_bytes",
-                found=size,
-                hint="use the sparse rows (indptr, indices, probabilities) or raise limit_bytes",
-            )
-        P = self.matrix().toarray()
-        return P.reshape(S, A, S), self.rewards
-
-    def to_sparse(self) -> list[sp.csr_array]:
-        """The transition probabilities as sparse matrices.
-
-        Returns
-        -------
-        list of scipy.sparse.csr_array
-            One (S,S) matrix per action; the row of an action that is not allowed is empty.
-
-        Examples
-        --------
-        >>> import gainful as gf
-        >>> left, right = gf.environments.riverswim(6).to_sparse()
-        >>> right.shape, right.nnz
-        ((6, 6), 16)
-        """
-        stacked = self.matrix()
-        return [sp.csr_array(stacked[a :: self.n_actions]) for a in range(self.n_actions)]
-
-    def matrix(self) -> sp.csr_array:
-        """All transition probabilities as one sparse matrix.
-
-        Returns
-        -------
-        scipy.sparse.csr_array (S*A, S)
-            Its row s*A + a is p(·|s,a).
-
-        Examples
-        --------
-        >>> import gainful as gf
-        >>> gf.environments.riverswim(6).matrix().shape
-        (12, 6)
-        """
-        return sp.csr_array(
-            (self.probabilities, self.indices.view(np.int32), self.indptr),
-            shape=(self.n_states * self.n_actions, self.n_states),
-        )
-
-    def transition(self, state: int | str, action: int | str) -> dict[int, float]:
-        """p(·|s,a) as a dictionary from next state to probability.
-
-        Parameters
-        ----------
-        state, action : int or str
-            An index or a label.
-
-        Returns
-        -------
-        dict of int to float
-
-        Examples
-        --------
-        >>> import gainful as gf
-        >>> gf.environments.riverswim(6).transition(0, 1)
-        {0: 0.4, 1: 0.6}
-        """
-        k = self.state_index(state) * self.n_actions + self.action_index(action)
-        out: dict[int, float] = {}
-        for j in range(self.indptr[k], self.indptr[k + 1]):
-            out[int(self.indices[j])] = out.get(int(self.indices[j]), 0.0) + float(self.probabilities[j])
-        return out
-
-    def q_values(self, values: ArrayLike) -> NDArray[np.float64]:
-        """The values r(s,a) + sum_s' p(s'|s,a) v(s') of one step followed by `values`.
-
-        This is plain SciPy, for checks and small problems; planners have their own sweeps.
-
-        Parameters
-        ----------
-        values : array_like (S,)
-            v, in the units of `rewards`.
-
-        Returns
-        -------
-        ndarray (S,A)
-            -inf if an action is not allowed.
-        """
-        v = np.asarray(values, dtype=np.float64)
-        q = (self.pair_rewards + self.units.offset + self.matrix() @ v).reshape(self.n_states, self.n_actions)
-        return np.where(self.allowed, q, -np.inf)
-
     # ------------------------------------------------------------------ changes, each a new MDP
-
-    def _replace(self, **changes: Any) -> Self:
-        """A copy with some parts changed; it is checked like any other input."""
-        parts: dict[str, Any] = {
-            "n_states": self.n_states,
-            "n_actions": self.n_actions,
-            "indptr": self.indptr,
-            "indices": self.indices,
-            "probabilities": self.probabilities,
-            "pair_rewards": self.pair_rewards,
-            "entry_rewards": self.entry_rewards,
-            "reward_law": self.reward_law,
-            "start": self.start,
-            "allowed": None,
-            "state_labels": self.state_labels,
-            "action_labels": self.action_labels,
-            "units": self.units,
-            "name": self.name,
-            "user_rewards": False,
-        }
-        parts.update(changes)
-        new = type(self).__new__(type(self))
-        new._assemble(**parts)
-        return new
 
     def normalised(self) -> Self:
         """The same process with internal rewards in [0, r_max], as learners and span constraints need.
@@ -1033,8 +529,6 @@ class MDP:
         shift = self.reward_min - self.units.offset
         if shift == 0.0:
             return self
-        from dataclasses import replace
-
         return self._replace(
             pair_rewards=self.pair_rewards - shift,
             entry_rewards=None if self.entry_rewards is None else self.entry_rewards - shift,
@@ -1065,78 +559,7 @@ class MDP:
         >>> gf.environments.riverswim(6).restricted([0, 1, 2]).state_labels
         ('left bank', 'river 1', 'river 2')
         """
-        chosen = np.asarray(states)
-        if chosen.dtype == bool:
-            fine = chosen.shape == (self.n_states,) and bool(chosen.any())
-        else:
-            fine = chosen.dtype.kind in "iu" and chosen.size > 0 and chosen.min() >= 0 and chosen.max() < self.n_states
-        if not fine:
-            raise InvalidArgumentError(
-                "states",
-                states,
-                f"a mask of shape ({self.n_states},) or indices 0 … {self.n_states - 1}, at least one",
-            )
-        keep = np.zeros(self.n_states, dtype=bool)
-        keep[chosen] = True
-        inside = keep[self.indices]
-        per_pair = np.zeros(self.indptr.size - 1, dtype=np.int64)
-        lengths = np.diff(self.indptr)
-        filled = lengths > 0
-        per_pair[filled] = np.add.reduceat(inside.astype(np.int64), self.indptr[:-1][filled])
-        pairs = np.repeat(keep, self.n_actions) & filled & (per_pair == lengths)
-        old = np.flatnonzero(keep)
-        rows = rows_of_pairs(TransitionRows(self.indptr, self.indices, self.probabilities, self.entry_rewards), pairs)
-        number = np.cumsum(keep) - 1
-        of_kept = np.repeat(keep, self.n_actions)
-        new_lengths = np.diff(rows.indptr)[of_kept]
-        start = self.start[keep]
-        total = float(start.sum())
-        if total == 0.0:
-            start = np.zeros(old.size)
-            start[0] = total = 1.0
-        return self._replace(
-            n_states=int(old.size),
-            indptr=np.concatenate([[0], np.cumsum(new_lengths)]),
-            indices=number[rows.indices],
-            probabilities=rows.probabilities,
-            entry_rewards=rows.entry_rewards,
-            pair_rewards=self.pair_rewards[of_kept],
-            start=start / total,
-            state_labels=[self.state_name(int(s)) for s in old],
-        )
-
-    # ------------------------------------------------------------------ comparisons and text
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, MDP):
-            return NotImplemented
-        same = (
-            self.n_states == other.n_states
-            and self.n_actions == other.n_actions
-            and self.reward_law == other.reward_law
-            and self.state_labels == other.state_labels
-            and self.action_labels == other.action_labels
-            and self.units == other.units
-        )
-        names = ("indptr", "indices", "probabilities", "pair_rewards", "start")
-        return (
-            same
-            and all(np.array_equal(getattr(self, n), getattr(other, n)) for n in names)
-            and (self.entry_rewards is None) == (other.entry_rewards is None)
-            and (self.entry_rewards is None or np.array_equal(self.entry_rewards, other.entry_rewards))  # type: ignore[arg-type]
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        def plural(n: int, word: str) -> str:
-            return f"{n} {word}" + ("" if n == 1 else "s")
-
-        title = f"'{self.name}', " if self.name else ""
-        return (
-            f"MDP({title}{plural(self.n_states, 'state')}, {plural(self.n_actions, 'action')}, "
-            f"{plural(self.n_transitions, 'transition')})"
-        )
+        return restricted_to(self, states)
 
 
 def require_mdp(mdp: object) -> None:
@@ -1150,21 +573,3 @@ def require_mdp(mdp: object) -> None:
             "build one with MDP(P, R), MDP.from_table(...) or gf.environments.riverswim()",
             problem=f"mdp is {shown}",
         )
-
-
-# ---------------------------------------------------------------------- helpers
-
-
-def _checked_law(given: RewardLaw | None, entry_rewards: NDArray[np.float64] | None) -> RewardLaw:
-    """The reward law, or the one that follows from the kind of rewards."""
-    law = given if given is not None else ("deterministic" if entry_rewards is None else "transition")
-    if law not in get_args(RewardLaw):
-        raise InvalidArgumentError("reward_law", law, f"one of {', '.join(get_args(RewardLaw))}")
-    if law == "transition" and entry_rewards is None:
-        raise InvalidMDPError(
-            "reward_law 'transition' needs one reward per transition",
-            name="reward_law",
-            found=law,
-            hint="give R (S, A, S) or a table",
-        )
-    return law

@@ -11,13 +11,14 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from gainful.errors import InvalidArgumentError, InvalidMDPError
+from gainful.mdp.assembly import Ingredients, RewardLaw, Start
 from gainful.mdp.rows import as_float
 from gainful.mdp.sojourn_times import mean_times, rates_of
 from gainful.mdp.tables import LABEL_COLUMNS, label_pairs, read_table
 from gainful.mdp.units import Objective, Units
 
 if TYPE_CHECKING:
-    from gainful.mdp.model import MDP, RewardLaw, Start
+    from gainful.mdp.model import MDP
 
     Model = TypeVar("Model", bound=MDP)
 
@@ -137,25 +138,24 @@ def from_rates(
     entries = None
     if jumps.lump is not None:
         entries = (np.concatenate([jumps.lump, np.zeros(idle.size)]) + flow[pair])[order]
-    mdp = cls.__new__(cls)
-    mdp._assemble(
-        S,
-        A,
-        np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=S * A))]),
-        np.concatenate([jumps.target, idle // A])[order],
-        np.concatenate([jumps.rate / scale, rest[idle]])[order],
-        flow,
-        entries,
-        reward_law=reward_law,
-        start=start,
-        allowed=jumps.allowed.reshape(S, A),
-        state_labels=jumps.state_labels,
-        action_labels=jumps.action_labels,
-        units=Units(objective=jumps.objective, step_duration=1.0 / scale, continuous=True),
-        name=name,
-        user_rewards=True,
+    return cls._made_of(
+        Ingredients(
+            n_states=S,
+            n_actions=A,
+            indptr=np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=S * A))]),
+            indices=np.concatenate([jumps.target, idle // A])[order],
+            probabilities=np.concatenate([jumps.rate / scale, rest[idle]])[order],
+            pair_rewards=flow,
+            entry_rewards=entries,
+            reward_law=reward_law,
+            start=start,
+            allowed=jumps.allowed.reshape(S, A),
+            state_labels=jumps.state_labels,
+            action_labels=jumps.action_labels,
+            units=Units(objective=jumps.objective, step_duration=1.0 / scale, continuous=True),
+            name=name,
+        )
     )
-    return mdp
 
 
 def _with_times(jumps: _Jumps, times: NDArray[np.float64]) -> _Jumps:

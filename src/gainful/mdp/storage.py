@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gainful.archive import Format, read_archive, write_archive
 from gainful.errors import InvalidArgumentError, InvalidMDPError
+from gainful.mdp.assembly import Ingredients
 from gainful.mdp.units import Units
 
 if TYPE_CHECKING:
@@ -87,24 +88,24 @@ def assembled(
     for key, array in arrays.items():
         if array.dtype != _DTYPES[key] or array.ndim != 1 or array.size != expected.get(key, arrays["indices"].size):
             raise kind.damaged(path, f"array '{key}' has shape {array.shape} and dtype {array.dtype}")
-    mdp = cls.__new__(cls)
     try:
-        mdp._assemble(
-            S,
-            A,
-            arrays["indptr"],
-            arrays["indices"],
-            arrays["probabilities"],
-            arrays["pair_rewards"],
-            arrays.get("entry_rewards"),
-            reward_law=law,
-            start=arrays["start"],
-            allowed=None,
-            state_labels=state_labels,
-            action_labels=action_labels,
-            units=units,
-            name=name,
-            user_rewards=False,
+        mdp = cls._made_of(
+            Ingredients(
+                n_states=S,
+                n_actions=A,
+                indptr=arrays["indptr"],
+                indices=arrays["indices"],
+                probabilities=arrays["probabilities"],
+                pair_rewards=arrays["pair_rewards"],
+                entry_rewards=arrays.get("entry_rewards"),
+                reward_law=law,
+                start=arrays["start"],
+                state_labels=state_labels,
+                action_labels=action_labels,
+                units=units,
+                name=name,
+                user_rewards=False,
+            )
         )
     except (InvalidMDPError, InvalidArgumentError) as error:
         raise kind.damaged(path, str(error)) from error

@@ -20,13 +20,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gainful.errors import LONGEST, InvalidArgumentError, InvalidMDPError, MemoryLimitError, suggestion
+from gainful.mdp.assembly import Ingredients, RewardLaw, Start
 from gainful.mdp.labels import label_column
 from gainful.mdp.rows import SUM_TOLERANCE
 from gainful.mdp.table_size import check_parquet_size, check_text_size
 from gainful.mdp.units import Units
 
 if TYPE_CHECKING:
-    from gainful.mdp.model import MDP, RewardLaw, Start
+    from gainful.mdp.model import MDP
 
     Model = TypeVar("Model", bound=MDP)
 
@@ -113,25 +114,23 @@ def from_table(
     continuous = step_duration is not None or "step_duration" in kept
     if not (duration > 0.0 and np.isfinite(duration)):
         raise InvalidArgumentError("step_duration", duration, "a positive number")
-    mdp = cls.__new__(cls)
-    mdp._assemble(
-        S,
-        A,
-        indptr,
-        target,
-        probability,
-        pair_rewards,
-        reward if law == "transition" or not constant else None,
-        reward_law=law,
-        start=start,
-        allowed=None,
-        state_labels=pairs.state_labels,
-        action_labels=pairs.action_labels,
-        units=Units("cost" if values == "cost" else "reward", step_duration=duration, continuous=continuous),
-        name=name if name is not None else kept.get("name"),
-        user_rewards=True,
+    return cls._made_of(
+        Ingredients(
+            n_states=S,
+            n_actions=A,
+            indptr=indptr,
+            indices=target,
+            probabilities=probability,
+            pair_rewards=pair_rewards,
+            entry_rewards=reward if law == "transition" or not constant else None,
+            reward_law=law,
+            start=start,
+            state_labels=pairs.state_labels,
+            action_labels=pairs.action_labels,
+            units=Units("cost" if values == "cost" else "reward", step_duration=duration, continuous=continuous),
+            name=name if name is not None else kept.get("name"),
+        )
     )
-    return mdp
 
 
 def _refuse_log(source: Source) -> None:
