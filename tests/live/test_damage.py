@@ -82,8 +82,9 @@ def test_whatever_hangs_on_behind_the_last_record_is_dropped(tail: bytes, tmp_pa
     with open(segment(tmp_path / "a"), "ab") as file:
         file.write(tail)
     assert len(read_journal(tmp_path / "a")[lambda f: f.kind == "observation"]) == 12
-    with pytest.warns(JournalWarning, match=f"last {len(tail)} bytes"):
+    with pytest.warns(JournalWarning, match=f"last {len(tail)} bytes") as warned:
         agent = open_agent(tmp_path / "a", **QUICK)
+    assert warned[0].filename == __file__  # where open_agent was called
     assert agent.t == 12
     agent.close()
 

@@ -58,7 +58,7 @@ class JournalSession:
         self.machine, self.sequence = loaded.machine, loaded.sequence
         for text in loaded.notices:
             self.notices.append(text)
-            warnings.warn(text, JournalWarning, stacklevel=6)
+            warnings.warn(text, JournalWarning, stacklevel=5)  # whoever called open_agent
         self.machine.finish_replay()
         self.journal = Journal(self.folder, self.description.identity, loaded.segment, self._sync_seconds)
         self.snapshots = SnapshotWriter(
