@@ -86,6 +86,12 @@ C_IF_NEEDED = "c, where states are unreachable"
 ROWS = [
     Row("KL-SCAL+", "kl-scal-plus", told=C_IF_NEEDED),
     Row("KL-SCAL+, vanishing", "kl-scal-plus", {"episodes": "vanishing"}, C_IF_NEEDED),
+    Row(
+        "KL-SCAL+, vanishing, variance",
+        "kl-scal-plus",
+        {"episodes": "vanishing", "reward_bound": "variance"},
+        C_IF_NEEDED,
+    ),
     Row("UCRL3", "ucrl3"),
     Row("UCRL3, as published", "ucrl3", {"published_code": True}, longest={"unreachable": 10**5}),
     Row("Balanced KL-SCAL+", "balanced-kl-scal-plus"),

@@ -9,6 +9,7 @@ from tests.audit.mutants_of_baselines import MUTANTS_OF_BASELINES
 from tests.audit.mutants_of_count_bonus import MUTANTS_OF_COUNT_BONUS
 from tests.audit.mutants_of_imed_rl import MUTANTS_OF_IMED_RL
 from tests.audit.mutants_of_pmevi import MUTANTS_OF_PMEVI
+from tests.audit.mutants_of_reward_variance import MUTANTS_OF_REWARD_VARIANCE
 from tests.audit.mutants_of_ucrl3 import MUTANTS_OF_UCRL3
 
 OTHER_MUTANTS = (
@@ -18,6 +19,7 @@ OTHER_MUTANTS = (
     *MUTANTS_OF_BALANCED_KL_SCAL_PLUS,
     *MUTANTS_OF_PMEVI,
     *MUTANTS_OF_UCRL3,
+    *MUTANTS_OF_REWARD_VARIANCE,
     *MUTANTS_OF_ADAPTIVE_CELLS,
 )
 """Those that no other test is named beside."""

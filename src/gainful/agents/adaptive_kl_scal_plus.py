@@ -138,7 +138,12 @@ class KLSCALPlusOnTrees(KLSCALPlus):
             details=self._details(),
         )
 
-    def _renew_sets(self, visits: NDArray[np.int64], reward_sum: NDArray[np.float64]) -> None:
+    def _renew_sets(
+        self,
+        visits: NDArray[np.int64],
+        reward_sum: NDArray[np.float64],
+        reward_squares: NDArray[np.float64] | None = None,  # noqa: ARG002
+    ) -> None:
         """ρ and r̃ of the pairs of the refinement whose leaves were visited since the last plan."""
         sums = (visits, reward_sum, self._possible, self._planned_visits)
         constants = (0.0, self.reward_range, self.width_scale)  # the levels are those of the depths
@@ -331,7 +336,7 @@ class AdaptiveKLSCALPlus(PartitionedAgent):
     def settings(self) -> dict[str, Any]:
         """The arguments that recreate this agent."""
         kept = {**super().settings(), "lipschitz": self.lipschitz, "holder": self.holder}
-        del kept["unreachable"], kept["bins"]
+        del kept["unreachable"], kept["reward_bound"], kept["bins"]
         return kept
 
     @property

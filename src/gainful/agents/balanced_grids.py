@@ -144,6 +144,8 @@ class KLSCALPlusOnGrids(EpisodicAgent):
 
     unreachable: None = None
     """No rule for states that may be unreachable."""
+    reward_bound: str = "mean"
+    """Mean rewards are bounded by the mean of the rewards seen."""
 
     def __init__(
         self,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 from numpy.typing import ArrayLike
 
 from gainful.agents.guarantee import Guarantee
-from gainful.agents.kl_scal_plus import Episodes, KLSCALPlus
+from gainful.agents.kl_scal_plus import Episodes, KLSCALPlus, RewardBound
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.agents.smoothness import Smoothness, checked_partition
+from gainful.arguments import AddedLater
 from gainful.optimism.c_scal_plus import regret_exponent
 from gainful.optimism.kl_scal_plus import cell_error
 from gainful.partition import Partition
@@ -56,7 +57,7 @@ class CKLSCALPlus(PartitionedAgent):
         The seed of the agent's own randomness, which it does not use.
     allowed : array_like, optional
         (cells, A) the actions each cell has.
-    episodes, width_scale
+    episodes, width_scale, reward_bound
         As for `KLSCALPlus`.
 
     Examples
@@ -86,6 +87,7 @@ class CKLSCALPlus(PartitionedAgent):
         allowed: ArrayLike | None = None,
         episodes: Episodes = "doubling",
         width_scale: float = 1.0,
+        reward_bound: Annotated[RewardBound, AddedLater("mean")] = "mean",
     ) -> None:
         self.smoothness = Smoothness(lipschitz, holder)
         self.partition = checked_partition(partition)
@@ -100,6 +102,7 @@ class CKLSCALPlus(PartitionedAgent):
             allowed=allowed,
             episodes=episodes,
             width_scale=width_scale,
+            reward_bound=reward_bound,
         )
         if self.smoothness.constants is not None and self.span is not None:
             L, alpha = self.smoothness.constants
@@ -149,7 +152,7 @@ class CKLSCALPlus(PartitionedAgent):
                 f"the optimal bias has span at most {span}",
                 f"rewards and transitions are Hölder{constants} on the box scaled to [0, 1]^{d}",
             ),
-            source="proved in docs/kl_scal_plus.md, theorem 13",
+            source=f"proved in docs/kl_scal_plus.md, theorem 13{self.core.lemma_of_rewards}",
             reason_void=self._reason_void(),
             span=self.span,
             smoothness=self.smoothness.constants,

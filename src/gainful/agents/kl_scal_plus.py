@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,13 +15,18 @@ from gainful.agents.planning_agent import PlanningAgent, episode_multiplier
 from gainful.agents.saved_arrays import check_saved
 from gainful.agents.statistics import Statistics
 from gainful.agents.tucrl import truncated_pairs
-from gainful.arguments import finite, positive_scale
+from gainful.arguments import AddedLater, choice, finite, positive_scale
 from gainful.errors import InvalidArgumentError, NotConvergedError
 from gainful.optimism.kl_scal_plus import kl_scal_plus_sets
+from gainful.optimism.reward_variance import rewards_by_variance
 from gainful.planning.estimated import TransitionCounts
 from gainful.planning.kl_on_counts import KLPlan, KLPlanner
 
 Unreachable: TypeAlias = Literal["tucrl"]
+RewardBound: TypeAlias = Literal["mean", "variance"]
+"""What of the rewards seen bounds a mean reward: their mean, or their mean and variance."""
+
+Floats: TypeAlias = NDArray[np.float64]
 
 KL_UNINFORMATIVE = 2.0
 """The KL radius from which Pinsker's inequality, ‖p - p̄‖₁ ≤ sqrt(2·KL), no longer bounds anything."""
@@ -66,6 +71,11 @@ class KLSCALPlus(PlanningAgent):
         There is no guarantee then.
     width_scale : float
         Multiplies ρ. The guarantee holds for 1 only.
+    reward_bound : {"mean", "variance"}
+        What of the rewards seen bounds their mean. "mean": r̃ = klup(r̄, ρ) as above. "variance": with V the variance of
+        the rewards seen over r_max², x = r̄/r_max and a = x - V/(1-x), it is r̃ = r_max·(a + (1-a)·klup(w, ρ)),
+        w = V/(V + (1-x)²). That is never more, the same for rewards that are all 0 or r_max, and about
+        r̄ + r_max·sqrt(2Vρ) for many visits. The guarantee is the same.
 
     Examples
     --------
@@ -94,6 +104,7 @@ class KLSCALPlus(PlanningAgent):
         episodes: Episodes = "doubling",
         unreachable: Unreachable | None = None,
         width_scale: float = 1.0,
+        reward_bound: Annotated[RewardBound, AddedLater("mean")] = "mean",
     ) -> None:
         super().__init__(
             n_states,
@@ -112,6 +123,8 @@ class KLSCALPlus(PlanningAgent):
         self.span = None if span is None else float(span)
         self.unreachable: Unreachable | None = unreachable
         self.width_scale = positive_scale("width_scale", width_scale)
+        self.reward_bound = choice("reward_bound", reward_bound, ("mean", "variance"))
+        """What of the rewards seen bounds a mean reward."""
         self.model_error = 0.0
         """Added to the gain: what a model of cells may be wrong by (C-KL-SCAL+)."""
         cut = np.inf if self.span is None else self.span / self.reward_range
@@ -129,7 +142,7 @@ class KLSCALPlus(PlanningAgent):
 
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
         """Plan episode k, which begins at step t, to precision r_max/√t."""
-        self._renew_sets(statistics.visits, statistics.reward_sum)
+        self._renew_sets(statistics.visits, statistics.reward_sum, statistics.reward_squares)
         if self.unreachable == "tucrl":
             self._truncate(statistics.visits, t)
         found = self._planned(statistics, t)
@@ -164,10 +177,16 @@ class KLSCALPlus(PlanningAgent):
         base = self.reward_min + self.model_error
         return base + self.reward_range * found.low, base + self.reward_range * found.high
 
-    def _renew_sets(self, visits: NDArray[np.int64], reward_sum: NDArray[np.float64]) -> None:
+    def _renew_sets(self, visits: NDArray[np.int64], reward_sum: Floats, reward_squares: Floats | None = None) -> None:
         """ρ and r̃ of the pairs whose visits are not those of the last plan."""
         sums = (visits, reward_sum, self._possible, self._planned_visits)
-        kl_scal_plus_sets(sums, (self.log_union, self.reward_range, self.width_scale), tuple(self._planner.pairs))
+        constants = (self.log_union, self.reward_range, self.width_scale)
+        if self.reward_bound == "mean" or reward_squares is None:
+            kl_scal_plus_sets(sums, constants, tuple(self._planner.pairs))
+            return
+        renewed = np.flatnonzero(visits != self._planned_visits)
+        kl_scal_plus_sets(sums, constants, tuple(self._planner.pairs))
+        rewards_by_variance(renewed, sums, reward_squares, constants, tuple(self._planner.pairs))
 
     def _truncate(self, visits: NDArray[np.int64], t: int) -> None:
         """TUCRL's rule: mark the pairs that may not move to states never visited.
@@ -215,11 +234,16 @@ class KLSCALPlus(PlanningAgent):
             bound=f"regret Õ({order}) with probability {1 - 3 * self.delta:g}, all T at once, and optimism of every "
             f"plan with probability {1 - self.delta:g}",
             assumptions=(assumption,),
-            source="proved in docs/kl_scal_plus.md, theorem 10",
+            source=f"proved in docs/kl_scal_plus.md, theorem 10{self.lemma_of_rewards}",
             reason_void=self._reason_void(),
             span=self.span,
             communicating=self.span is None,
         )
+
+    @property
+    def lemma_of_rewards(self) -> str:
+        """What a theorem on these rewards needs beside its own page's lemmas, as the end of a source."""
+        return "" if self.reward_bound == "mean" else ", with lemma 4a for the rewards"
 
     def _reason_void(self) -> str:
         if self.delta >= 1.0 / 3.0:
@@ -239,6 +263,7 @@ class KLSCALPlus(PlanningAgent):
             "span": self.span,
             "unreachable": self.unreachable,
             "width_scale": self.width_scale,
+            "reward_bound": self.reward_bound,
         }
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
@@ -258,14 +283,19 @@ class KLSCALPlus(PlanningAgent):
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Restore the arrays that `own_arrays` returned."""
-        self._restore_planner(arrays, self.statistics.visits, self.statistics.reward_sum)
+        seen = self.statistics
+        self._restore_planner(arrays, seen.visits, seen.reward_sum, seen.reward_squares)
 
     def _restore_planner(
-        self, arrays: dict[str, NDArray[Any]], visits: NDArray[np.int64], reward_sum: NDArray[np.float64]
+        self,
+        arrays: dict[str, NDArray[Any]],
+        visits: NDArray[np.int64],
+        reward_sum: Floats,
+        reward_squares: Floats | None = None,
     ) -> None:
         """Let the next plan start from where the saved agent's would; the sums are those that it is made on."""
         self._check_planner_arrays(arrays, visits)
-        self._renew_sets(arrays["planned_visits"], reward_sum)  # of pairs visited since: by the next plan
+        self._renew_sets(arrays["planned_visits"], reward_sum, reward_squares)  # visited since: by the next plan
         for name, own in (*self._planner.pairs._asdict().items(), *self._planner.state._asdict().items()):
             if name in arrays:
                 own[:] = arrays[name]

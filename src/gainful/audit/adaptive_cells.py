@@ -21,7 +21,7 @@ from gainful.audit.cells import CellsTruth, right_closed_edges
 from gainful.audit.episodes import execution_limits
 from gainful.audit.findings import Finding, Floats, compared, not_applicable, without_theorem
 from gainful.audit.kl_plans import STATEMENTS_ABOUT_KL_PLANS, KLPlanAuditor
-from gainful.audit.kl_rows import SetsInUse, optimistic_values, set_errors
+from gainful.audit.kl_rows import NO_SQUARES, SetsInUse, optimistic_values, set_errors
 from gainful.audit.leaf_dominations import LeafDominations, Leaves
 from gainful.audit.points import POINTS
 from gainful.audit.rows import CountedRows
@@ -188,7 +188,7 @@ class AdaptiveCellsAuditor(KLPlanAuditor):
             # a pair whose reward is above r_max + c counts as never visited
             unknown = here & (visits > 0) & np.isinf(sets.radius) & (upper > (r_max + c) * (1.0 - 1e-9))
             plain = SetsInUse(sets.rewards - np.where(visits > 0, extra, 0.0), sets.radius, here & ~unknown)
-            set_errors((visits, sums), (log, r_max, core.width_scale), tuple(plain), self._errors)
+            set_errors((visits, sums, NO_SQUARES), (log, r_max, core.width_scale), tuple(plain), self._errors)
             self._errors[unknown] = np.abs(sets.rewards[unknown] / r_max - 1.0)
             wrong = np.maximum(wrong, self._errors)  # 0 at other depths
         self.keep_worst("set-formula", wrong, self._nothing)

@@ -15,7 +15,7 @@ from gainful.agents.episodic import EpisodePlan, EpisodeView
 from gainful.agents.kl_scal_plus import KLSCALPlus
 from gainful.audit.episodes import EpisodeFactors, episode_rule, execution_limits
 from gainful.audit.findings import Cases, Finding, Floats, compared
-from gainful.audit.kl_rows import PairValues, SetsInUse, nearest_miss, optimistic_values, set_errors
+from gainful.audit.kl_rows import NO_SQUARES, PairValues, SetsInUse, nearest_miss, optimistic_values, set_errors
 from gainful.audit.rows import counted_rows
 from gainful.audit.set_plans import check_plan
 from gainful.theory.kl_regret import most_episodes
@@ -53,6 +53,7 @@ class KLPlanAuditor:
         self.core, self.gain_low = core, gain_low
         self._base = core.reward_min + model_error
         self._constants = log_union, core.reward_range, core.width_scale
+        self._by_variance = core.reward_bound == "variance"
         pairs = core.n_states * core.n_actions
         self._possible = np.ascontiguousarray(core.allowed.reshape(-1))
         self._values = PairValues(*(np.zeros(pairs) for _ in PairValues._fields))
@@ -72,7 +73,8 @@ class KLPlanAuditor:
         visits = view.statistics.visits
         sets = SetsInUse(plan.details["rewards"], plan.details["radius"], self._possible)
         self._steps.append(t)
-        set_errors((visits, view.statistics.reward_sum), self._constants, tuple(sets), self._errors)
+        squares = view.statistics.reward_squares if self._by_variance else NO_SQUARES
+        set_errors((visits, view.statistics.reward_sum, squares), self._constants, tuple(sets), self._errors)
         self.keep_worst("set-formula", self._errors, self._nothing)
         optimistic_values(
             tuple(counted_rows(view.statistics)), tuple(sets), plan.values, plan.actions, tuple(self._values)

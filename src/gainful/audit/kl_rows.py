@@ -22,6 +22,10 @@ ABOVE = 1e-5
 """How far above klup an optimistic reward may be, in parts of its distance from r̄."""
 
 
+NO_SQUARES = np.zeros(0)
+"""In place of sums of squared rewards, where r̃ depends on the mean alone."""
+
+
 class SetsInUse(NamedTuple):
     """What the agent planned with, (S*A,) each."""
 
@@ -249,14 +253,45 @@ def nearest_miss(found: Any, allowed: Any) -> int:
     return at
 
 
+@inlined
+def two_point_law(mean: float, squares: float) -> tuple[float, float]:
+    """The lower of two points, of which the other is 1, and the mass at 1, of the law with this mean and mean square.
+
+    `docs/kl_scal_plus.md`, lemma 4a. A mean square as large as the mean is that of 0 and 1, also where it is unknown.
+    """
+    low = max(0.0, min(mean, (mean - squares) / (1.0 - mean)))
+    return low, (mean - low) / (1.0 - low)
+
+
+@inlined
+def distance_from_klup(mean: float, reward: float, radius: float) -> float:
+    """How far `reward` is from klup(mean, radius), by kl(mean, reward) - radius over the derivative of kl.
+
+    The agent computes klup from above, and may stop a little above it, which is optimistic too.
+    """
+    if not mean <= reward <= 1.0:
+        return max(mean - reward, reward - 1.0)
+    left = max(1.0 - reward, FEW_DIGITS)
+    kl = (1.0 - mean) * np.log((1.0 - mean) / left)
+    if mean > 0.0:
+        kl += mean * np.log(mean / reward)
+    if left > FEW_DIGITS:
+        above = kl - radius  # in divergence, then in reward
+        if reward > mean:
+            above *= reward * left / (reward - mean)
+        found: float = min(max(-above, above - ABOVE * (reward - mean)), 1.0)
+        return found
+    return 1.0 if kl > radius + 0.1 else 0.0  # klup is farther from 1 than this
+
+
 @kernel
 def set_errors(sums: Any, constants: Any, sets: SetsInUse, out: Any) -> None:
-    """(S*A,) how far radius and r̃ in use are from ι_n/n and klup(r̄, ι_n/n), relative to 1 + the number and to r_max.
+    """(S*A,) how far radius and r̃ in use are from those of the equations, relative to 1 + the number and to r_max.
 
-    r̃ is not computed again: kl(r̄, r̃) - ρ over the derivative of kl is how far r̃ is from klup. The agent computes klup
-    from above, and may stop a little above it, which is optimistic too.
+    The radius is ι_n/n; r̃ is klup(r̄, ι_n/n) or, if sums of squared rewards are given, the bound of lemma 4a: klup
+    between the two points of `two_point_law`. It is not computed again: `distance_from_klup`.
     """
-    visits, reward_sum = sums
+    visits, reward_sum, reward_squares = sums
     log_union, r_max, scale = constants
     sets = SetsInUse(*sets)
     for k in range(visits.size):
@@ -272,18 +307,10 @@ def set_errors(sums: Any, constants: Any, sets: SetsInUse, out: Any) -> None:
         mean = min(1.0, max(0.0, reward_sum[k] / (n * r_max)))
         if mean >= 1.0 - 1e-15:
             wrong = max(wrong, abs(reward - 1.0))
-        elif not mean <= reward <= 1.0:
-            wrong = max(wrong, max(mean - reward, reward - 1.0))
         else:
-            left = max(1.0 - reward, FEW_DIGITS)
-            kl = (1.0 - mean) * np.log((1.0 - mean) / left)
-            if mean > 0.0:
-                kl += mean * np.log(mean / reward)
-            if left > FEW_DIGITS:
-                above = kl - radius  # in divergence, then in reward
-                if reward > mean:
-                    above *= reward * left / (reward - mean)
-                wrong = max(wrong, min(max(-above, above - ABOVE * (reward - mean)), 1.0))
-            elif kl > radius + 0.1:  # klup is farther from 1 than this
-                wrong = max(wrong, 1.0)
+            low, share = 0.0, mean
+            if reward_squares.size > 0:
+                low, share = two_point_law(mean, reward_squares[k] / (n * r_max * r_max))
+            height = 1.0 - low
+            wrong = max(wrong, height * distance_from_klup(share, (reward - low) / height, radius))
         out[k] = wrong

@@ -17,7 +17,7 @@ from gainful.agents.kl_scal_plus import KLSCALPlus
 from gainful.agents.pmevi_dt import BOUNDING_ROUNDS, PMEVIDT, WORTH_ANOTHER
 from gainful.audit.episode_auditor import EpisodeAuditor
 from gainful.audit.findings import Finding, Floats, compared, not_applicable, without_theorem
-from gainful.audit.kl_rows import PairValues, SetsInUse, optimistic_values, set_errors
+from gainful.audit.kl_rows import NO_SQUARES, PairValues, SetsInUse, optimistic_values, set_errors
 from gainful.audit.rows import counted_rows
 from gainful.audit.seen import Seen
 from gainful.audit.set_plans import PlanCheck
@@ -207,7 +207,8 @@ class PMEVIAuditor(EpisodeAuditor):
         if isinstance(base, KLSCALPlus):
             sets = SetsInUse(plan.details["rewards"], plan.details["radius"], self.possible)
             union = math.log(agent.n_states * (agent.n_states + 1)) - math.log(agent.delta)
-            sums, constants = (seen.visits, view.statistics.reward_sum), (union, agent.reward_range, agent.width_scale)
+            sums = seen.visits, view.statistics.reward_sum, NO_SQUARES
+            constants = union, agent.reward_range, agent.width_scale
             set_errors(sums, constants, tuple(sets), self._errors)
             self.cases.keep_worst("set-formula", self._errors, 0.0, 1e-9, self.possible)
             low, high = np.empty(self.possible.size), np.empty(self.possible.size)

@@ -30,7 +30,7 @@ from gainful.theory.imed_rl import (
     imed_rl_optimum,
     imed_rl_skeleton,
 )
-from gainful.theory.kl import binary_kl, c_kl_scal_plus_radius, kinf, kl_scal_plus_radius, klmax, klup
+from gainful.theory.kl import binary_kl, c_kl_scal_plus_radius, kinf, kl_scal_plus_radius, klmax, klup, klup_by_variance
 from gainful.theory.kl_regret import (
     CKLScalPlusTerms,
     KLScalPlusTerms,
@@ -101,6 +101,7 @@ __all__ = [
     "kl_ucrl_reward_width",
     "klmax",
     "klup",
+    "klup_by_variance",
     "local_diameters",
     "lower_bound",
     "lower_bound_needs",

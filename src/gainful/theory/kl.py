@@ -128,6 +128,43 @@ def klup(mean: ArrayLike, radius: ArrayLike) -> Floats:
     return np.where(np.isinf(rho), 1.0, low)
 
 
+def klup_by_variance(mean: ArrayLike, variance: ArrayLike, radius: ArrayLike) -> Floats:
+    """The largest mean that is possible for numbers in [0, 1] with this mean and variance, at radius ρ, by bisection.
+
+    It is max{y : kl(w, (y-a)/(1-a)) ≤ ρ} with a = x - V/(1-x) and w = (x-a)/(1-a): of all laws with mean x and variance
+    V, the one on a and 1 has the least `kinf`. `docs/kl_scal_plus.md`, lemma 4a.
+
+    Parameters
+    ----------
+    mean : array_like
+        x in [0, 1].
+    variance : array_like
+        V, from 0 to x(1-x); with x(1-x) the result is klup(x, ρ).
+    radius : array_like
+        ρ ≥ 0, possibly infinite.
+
+    Returns
+    -------
+    ndarray
+        The largest such mean, to within rounding.
+
+    Examples
+    --------
+    >>> klup_by_variance(0.5, [0.0, 0.01, 0.25], 0.02).round(4)
+    array([0.5099, 0.5266, 0.599 ])
+    """
+    inputs = (np.asarray(one, dtype=np.float64) for one in (mean, variance, radius))
+    x, spread, rho = np.broadcast_arrays(*inputs)
+    below = np.where(x < 1.0, x, 0.0)
+    point = np.where(x < 1.0, np.maximum(below - spread / (1.0 - below), 0.0), 0.0)
+    low, high = x.copy(), np.ones_like(x)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        inside = binary_kl((x - point) / (1.0 - point), (middle - point) / (1.0 - point)) <= rho
+        low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+    return np.where(np.isinf(rho), 1.0, low)
+
+
 def kinf(row: ArrayLike, values: ArrayLike, level: float) -> float:
     """inf{KL(p‖q) : q·h ≥ μ}, with q any law on all states, by its dual.
 

@@ -256,9 +256,9 @@ def device_planner(agent: EpisodicAgent) -> DevicePlanner:
             return ScalPlusPlanner(agent)
         reason = "replanning is 'local'" if agent.mixture == "copy" else f"mixture is {agent.mixture!r}"
     elif kind in (KLSCALPlus, KLSCALPlusOnCells) and isinstance(agent, KLSCALPlus):
-        if agent.unreachable is None:
+        if agent.unreachable is None and agent.reward_bound == "mean":
             return KLScalPlusPlanner(agent)
-        reason = "unreachable is 'tucrl'"
+        reason = f"reward_bound is {agent.reward_bound!r}" if agent.unreachable is None else "unreachable is 'tucrl'"
     elif kind in (UCRL2, UCRL2B):
         return ExtendedPlanner(agent)
     elif kind is Fixed:
