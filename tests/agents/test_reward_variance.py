@@ -18,6 +18,7 @@ from gainful.optimism.reward_variance import kl_upper_by_variance
 from gainful.simulation.device.planners import device_planner
 from gainful.theory import kl_scal_plus_radius, klup, klup_by_variance
 from tests.agents.test_kl_scal_plus import iota, shown
+from tests.audit.test_kl_scal_plus import maker
 
 
 def with_varied_rewards(scale: float = 1.0) -> gf.MDP:
@@ -139,6 +140,6 @@ def test_what_cannot_have_this_bound_says_so() -> None:
 def test_the_audit_computes_the_bound_again_and_compares_it_with_the_true_rewards() -> None:
     mdp = with_varied_rewards()
     for scale in (1.0, 1e-3):
-        found = audit(lambda seed, scale=scale: learner(mdp, seed=seed, width_scale=scale), mdp, 1_000, runs=3)
+        found = audit(maker(mdp, reward_bound="variance", width_scale=scale), mdp, 1_000, runs=3)
         assert found["set-formula"].failed_runs == 0
         assert (found["reward-domination"].failed_runs > 0) == (scale < 1.0)
