@@ -23,7 +23,7 @@ quick: $(VENV)/.test-ready
 	@$(BIN)/python -m pytest $(PARALLEL) -m "not slow" --assert=plain || { \
 	  echo "what failed, once more and in detail:"; $(BIN)/python -m pytest -n 0 -m "not slow" --last-failed; exit 1; }
 
-test-all: $(VENV)/.test-ready
+test-all: $(VENV)/.test-all-ready
 	@$(BIN)/python -m pytest $(PARALLEL) -m slow
 	@$(MAKE) --no-print-directory floors
 
@@ -102,6 +102,12 @@ $(VENV)/.test-ready: $(VENV)/bin/python pyproject.toml
 	@echo "installing gainful and its development tools into $(VENV) (once)"
 	@$(PIP) install -e ".[dev]"
 	@touch $@ $(VENV)/.run-ready
+
+# NVIDIA's compiler: kernels for GPUs are compiled where there is none, too.
+$(VENV)/.test-all-ready: $(VENV)/.test-ready
+	@echo "installing the compiler for GPUs into $(VENV) (once)"
+	@$(PIP) install -e ".[cuda-compiler]"
+	@touch $@
 
 clean:
 	rm -rf $(VENV) .venv-floors .cache build dist docs/_build

@@ -44,8 +44,8 @@ class Case:
     cells: int = 0
     """Intervals per axis in a continuous environment."""
 
-    def runs(self, **where: Any) -> list[gf.Run]:
-        """The runs of this case, on the CPU or where `device` says."""
+    def world_and_agent(self) -> tuple[Any, Any]:
+        """The environment, and a function that makes an agent for a seed."""
         mdp = made(self.environment, json.dumps(self.env))
         settings = {**self.settings, "reward_min": mdp.reward_min, "reward_max": mdp.reward_max}
 
@@ -57,6 +57,11 @@ class Case:
                 return getattr(gf, self.agent)(partition=cells, n_actions=mdp.n_actions, seed=seed, **settings)
             return gf.Discretized(self.agent, cells, n_actions=mdp.n_actions, seed=seed, **settings)
 
+        return mdp, agent
+
+    def runs(self, **where: Any) -> list[gf.Run]:
+        """The runs of this case, on the CPU or where `device` says."""
+        mdp, agent = self.world_and_agent()
         found: list[gf.Run] = gf.simulate_many(agent, mdp, self.horizon, self.seeds, **where)
         return found
 

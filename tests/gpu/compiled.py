@@ -1,0 +1,131 @@
+"""Every kernel compiled for a GPU, where there is none: `python -m tests.gpu.compiled`.
+
+The simulator runs kernels as Python, and accepts what a compiler refuses. Here NVIDIA's compiler translates them (to
+PTX), and nothing runs. A process of its own: it lets Numba believe in a GPU, whose memory is the CPU's.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+CAPABILITY = (9, 0)
+"""Of the GPU that kernels are compiled for: an H100 or H200."""
+GPU = SimpleNamespace(
+    id=0,
+    name="a GPU that is not there",
+    compute_capability=CAPABILITY,
+    MULTIPROCESSOR_COUNT=132,
+    MAX_SHARED_MEMORY_PER_BLOCK_OPTIN=232_448,
+)
+
+
+def has_compiler() -> bool:
+    """Whether NVIDIA's compiler is installed as a Python package."""
+    parts = ("nvidia", "nvidia.cuda_nvcc", "nvidia.cuda_nvrtc")
+    return all(importlib.util.find_spec(part) for part in parts)
+
+
+def compiled_kernels() -> tuple[set[str], set[str]]:
+    """The names of the kernels that another process has compiled, and of all that there are."""
+    command = [sys.executable, "-m", "tests.gpu.compiled"]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    compiled, _, there_are = done.stdout.partition("of ")
+    return set(compiled.split()), set(there_are.split())
+
+
+def believe_in_a_gpu() -> None:
+    """Compile at every launch of a kernel, and keep arrays in the CPU's memory."""
+    from numba import typeof
+
+    from gainful import cuda_device
+    from gainful.cuda_device import DeviceKernel, cuda
+
+    def compile_for(kernel: DeviceKernel, *arguments: Any) -> None:
+        kinds = tuple(typeof(argument) for argument in arguments)
+        code, _ = cuda.compile_ptx(kernel.__wrapped__, kinds, cc=CAPABILITY)
+        assert ".visible .entry" in code
+        print(kernel.__name__)
+
+    def prepared(kernel: DeviceKernel, _where: Any, *arguments: Any) -> Any:
+        compile_for(kernel, *arguments)
+        return lambda: None
+
+    def launch(kernel: DeviceKernel, _where: Any) -> Any:
+        return lambda *arguments: compile_for(kernel, *arguments)
+
+    for module in (cuda, cuda.dispatcher):
+        module.get_current_device = lambda: GPU
+    cuda.is_available = lambda: True
+    cuda.device_array = np.zeros
+    cuda.to_device = lambda array: array
+    cuda_device.device_zeros = np.zeros
+    DeviceKernel.prepared, DeviceKernel.__getitem__ = prepared, launch  # type: ignore[assignment, method-assign]
+
+
+def compile_simulation() -> None:
+    """Kernels of each kind of agent, in models that shared memory holds, that are packed, and that are too large."""
+    from gainful.simulation.device.batch import Batch
+    from gainful.simulation.device.many import DeviceSweep
+    from tests.gpu.simulated import Case
+
+    span, bernoulli = {"span": 7.0}, {"reward_law": "bernoulli"}
+    packed, wide = ({"n_states": 200, "n_actions": 4, "branching": n} for n in (8, 12))
+    for case in [
+        Case("riverswim", "SCALPlus", 10, (1,), bernoulli, {**span, "bonus": "bernstein"}),
+        Case("riverswim", "UCRL2", 10, (1,), {}, {}),
+        Case("riverswim", "UCRL2B", 10, (1,), bernoulli, {}),
+        Case("riverswim", "KLSCALPlus", 10, (1,), bernoulli, span),
+        Case("riverswim", "Fixed", 10, (1,), {}, {}),
+        Case("garnet", "SCALPlus", 10, (1,), packed, span),
+        Case("garnet", "SCALPlus", 10, (1,), wide, {**span, "bonus": "sharp"}),
+        Case("lqg", "CSCALPlus", 10, (1,), {}, {"span": 2.0}, cells=20),
+        Case("lqg", "Fixed", 10, (1,), {}, {}, cells=20),
+    ]:
+        world, agent = case.world_and_agent()
+        seeds = np.arange(2, dtype=np.uint64)
+        sweep = DeviceSweep(agent, world, np.array([case.horizon]), seeds, keep_episodes=True)
+        Batch(sweep.many, seeds).launches()
+
+
+def compile_planners() -> None:
+    """The kernels of `solve` and `relative_value_iteration`, with the arguments that they have there."""
+    from gainful.planning.device import kernels
+    from gainful.planning.device.sweeper import DeviceSweeper
+    from tests.gpu.simulated import models
+
+    mdp = models()[0]
+    sweeper = DeviceSweeper(mdp, np.zeros(mdp.n_states))
+    model, v, w, act, one = sweeper.model, sweeper.v, sweeper.w, sweeper.act, np.zeros(1)
+    vectors, partial, stats = sweeper.new_vectors(3), np.zeros((4, 8)), np.zeros(5)
+    kernels.bellman_sweep[1, 1](model, v, w, act, partial)
+    kernels.gather_stats[1, 1](partial, v, w, 1.0, stats)
+    kernels.damped_step[1, 1](v, w, 1.0, stats)
+    kernels.shifted[1, 1](w, one, v)
+    kernels.policy_residual[1, 1](model, act, v, w, partial)
+    kernels.note_difference[1, 1](vectors, one, 0)
+    kernels.products[1, 1](vectors.changes, vectors.f, 0, 1, np.zeros((2, 3, 8)))
+    kernels.anderson_step[1, 1](vectors, one, 1, 1.0)
+
+
+def all_kernels() -> set[str]:
+    """The names of all kernels of the modules that were imported."""
+    from gainful.cuda_device import DeviceKernel
+
+    modules = [module for name, module in sys.modules.items() if name.startswith("gainful.")]
+    found = (value for module in modules for value in vars(module).values())
+    return {value.__name__ for value in found if isinstance(value, DeviceKernel)}
+
+
+if __name__ == "__main__":
+    believe_in_a_gpu()
+    compile_simulation()
+    compile_planners()
+    print("of", *sorted(all_kernels()))
