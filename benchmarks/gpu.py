@@ -159,21 +159,27 @@ def profile_of(subject: Subject, runs: int, horizon: int) -> Row:
     seeds = np.arange(runs, dtype=np.uint64)
     sweep = DeviceSweep(subject.agent, subject.environment, np.array([horizon]), seeds, False)
     Batch(sweep.many, seeds[: min(runs, 1000)]).launches()  # compiles
-    batch, seconds, rounds = Batch(sweep.many, seeds), [0.0, 0.0, 0.0], 0
+    batch, rounds = Batch(sweep.many, seeds), 0
     launches = batch.launches()
+    seconds = [0.0] * len(launches)
     cuda.synchronize()
     while rounds % 16 or not np.all(batch.runs.status.copy_to_host() == FINISHED):
         for i, launch in enumerate(launches):
             began = time.perf_counter()
             launch()
             cuda.synchronize()
-            seconds[min(i, 2)] += time.perf_counter() - began  # packed runs step in three launches
+            seconds[i] += time.perf_counter() - began
         rounds += 1
-    names = ("listing", "planning", "stepping")
+    listing, planning, *stepping = seconds
+    packing, settling = (stepping[0], stepping[2]) if len(stepping) == 3 else (0.0, 0.0)
+    times = {"listing": listing, "planning": planning, "stepping": sum(stepping)}
+    times |= {"of it packing": packing, "settling": settling}
+    print(
+        f"{subject.title}: {', '.join(f'{name} {spent:.2f} s' for name, spent in times.items())}, {rounds} rounds",
+        flush=True,
+    )
     row: Row = {"what": subject.title, "runs": runs, "steps": horizon, "rounds": rounds}
-    row |= {name: round(value, 2) for name, value in zip(names, seconds, strict=True)}
-    print(f"{subject.title}: {', '.join(f'{name} {row[name]} s' for name in names)}, {rounds} rounds", flush=True)
-    return row
+    return row | {name: round(spent, 2) for name, spent in times.items()}
 
 
 # ---------------------------------------------------------------------- traces
