@@ -106,8 +106,7 @@ $(VENV)/.test-ready: $(VENV)/bin/python pyproject.toml
 # NVIDIA's compiler: kernels for GPUs are compiled where there is none, too.
 $(VENV)/.test-all-ready: $(VENV)/.test-ready
 	@echo "installing the compiler for GPUs into $(VENV) (once)"
-	@$(PIP) install -e ".[cuda-compiler]"
-	@touch $@
+	@$(PIP) install -e ".[cuda-compiler]" && touch $@ || echo "it could not be installed: the test that compiles kernels is skipped"
 
 clean:
 	rm -rf $(VENV) .venv-floors .cache build dist docs/_build
