@@ -47,6 +47,18 @@ def test_the_terms_of_ucrl3_are_those_of_its_theorem() -> None:
         gf.theory.ucrl3_regret_terms(T, gf.environments.weakly_communicating_toy())
 
 
+def test_a_next_state_that_is_listed_with_several_rewards_was_counted_several_times() -> None:
+    plain = gf.MDP([[[0.5, 0.5]], [[1.0, 0.0]]], [[0.5], [0.0]])
+    split = gf.MDP.from_rows([0, 3, 4], [0, 0, 1, 0], [0.25, 0.25, 0.5, 1.0], [1.0, 0.0, 0.5, 0.0], n_actions=1)
+    assert split.n_transitions == 4
+    for mdp in (plain, split):
+        assert gf.theory.effective_supports(mdp).tolist() == [[1.0], [0.0]]
+    terms = [
+        gf.theory.ucrl3_regret_terms(1e6, mdp).supports / (mdp.reward_max - mdp.reward_min) for mdp in (plain, split)
+    ]
+    assert terms[0] == terms[1]
+
+
 def test_gaps_span_and_variance_are_those_of_the_definition() -> None:
     mdp = gf.environments.riverswim(6)
     found, gaps, plan = gf.hardness(mdp), gf.optimality_gaps(mdp), gf.solve(mdp, precision=1e-11)

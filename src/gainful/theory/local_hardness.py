@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gainful.mdp.model import MDP
@@ -56,8 +55,7 @@ def effective_supports(mdp: MDP) -> NDArray[np.float64]:
     >>> effective_supports(gf.environments.riverswim(6))[1].round(2)
     array([0. , 1.4])
     """
-    spread = sp.csr_array(
-        (np.sqrt(mdp.probabilities * (1.0 - mdp.probabilities)), mdp.indices.view(np.int32), mdp.indptr),
-        shape=(mdp.n_states * mdp.n_actions, mdp.n_states),
-    )
+    spread = mdp.matrix().copy()
+    spread.sum_duplicates()  # next states that are listed with several rewards
+    spread.data = np.sqrt(spread.data * (1.0 - spread.data))
     return np.asarray(spread.sum(axis=1) ** 2, dtype=np.float64).reshape(mdp.n_states, mdp.n_actions)

@@ -84,7 +84,7 @@ def ucrl3_regret_terms(horizon: float, mdp: MDP, *, delta: float = 0.05) -> UCRL
     S, A = mdp.n_states, mdp.n_actions
     low, high = mdp.reward_range
     times = hitting_times(mdp)
-    diameter, most = float(times.max()), int(np.diff(mdp.indptr).max())
+    diameter = float(times.max())
     if math.isinf(diameter):
         raise InvalidArgumentError(
             "mdp",
@@ -99,5 +99,5 @@ def ucrl3_regret_terms(horizon: float, mdp: MDP, *, delta: float = 0.05) -> UCRL
         transitions=r_max * 5.0 * math.sqrt(sizes) * root,
         rewards=r_max * 10.0 * math.sqrt(S * A) * root,
         martingale=r_max * 2.0 * diameter * root,
-        supports=r_max * 30.0 * diameter * most * (S * A) ** (2.0 / 3.0) * T ** (1.0 / 3.0),
+        supports=r_max * 30.0 * diameter * mdp.max_support * (S * A) ** (2.0 / 3.0) * T ** (1.0 / 3.0),
     )
