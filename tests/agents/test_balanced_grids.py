@@ -18,14 +18,16 @@ from gainful.errors import InvalidAgentError, InvalidArgumentError
 
 def test_the_grid_with_the_least_claim_plays_next() -> None:
     balance = Balance([1, 4], 2.0, 0.1, 0.5)
-    assert balance.choose(0, 0.0) == 0  # nobody has lost anything: the coarsest
-    balance.settle(10, 3.0)
+    assert balance.choose() == 0  # nobody has lost anything: the coarsest
+    balance.begin(0)
+    balance.credit(10, 3.0)
     assert balance.claims().tolist() == [0.5 * 2.0 * math.sqrt(10 * math.log(11)), 0.0]
-    assert balance.choose(10, 3.0) == 1
-    balance.settle(12, 4.0)
+    assert balance.choose() == 1
+    balance.begin(1)
+    balance.credit(12, 4.0)
     assert balance.steps.tolist() == [10, 2]
     assert balance.rewards.tolist() == [3.0, 1.0]
-    assert balance.choose(12, 4.0) == 1  # sqrt(4·2·ln 3) < sqrt(10·ln 11)
+    assert balance.choose() == 1  # sqrt(4·2·ln 3) < sqrt(10·ln 11)
     assert balance.segments.tolist() == [1, 1]
 
 
@@ -105,7 +107,7 @@ def test_compiled_stepped_and_loaded_runs_are_the_same(tmp_path: Path) -> None:
     "damage",
     [
         lambda balance: balance.active.fill(False),
-        lambda balance: balance.last.__setitem__(0, 9),
+        lambda balance: setattr(balance, "playing", 9),
         lambda balance: balance.steps.__setitem__(0, -1),
     ],
     ids=["nobody", "unknown", "negative"],

@@ -100,8 +100,8 @@ MUTANTS_OF_ADAPTIVE_CELLS = (
     ),
     Mutant(
         "balanced grids: the steps of a grid are not counted",
-        _GRIDS,
-        (("self.steps[i] += steps - int(self.last[1])", "self.steps[i] += 0"),),
+        "agents/turns.py",
+        (("self.steps[self.playing] += steps - self.seen_steps", "self.steps[self.playing] += 0"),),
         ("grids",),
         "",
         GRIDS,

@@ -18,6 +18,7 @@ from gainful.agents.partitioned import PartitionedAgent
 from gainful.agents.saved_arrays import check_saved
 from gainful.agents.smoothness import checked_partition
 from gainful.agents.statistics import Statistics
+from gainful.agents.turns import Turns
 from gainful.arguments import AddedLater, choice, positive_scale
 from gainful.partition import Partition
 
@@ -37,7 +38,7 @@ class GridRecord(NamedTuple):
     """Whether it is still played."""
 
 
-class Balance:
+class Balance(Turns):
     """Steps, rewards and segments of every grid, which to play next, and which are eliminated.
 
     Parameters
@@ -57,28 +58,15 @@ class Balance:
     def __init__(
         self, pairs: list[int], reward_range: float, delta: float, scale: float, elimination: Elimination = "plain"
     ) -> None:
+        super().__init__(len(pairs))
         self._pairs, self._r_max, self._scale = np.array(pairs, dtype=np.float64), reward_range, scale
         self._delta, self._elimination = delta, elimination
-        self.steps: NDArray[np.int64] = np.zeros(len(pairs), dtype=np.int64)
-        self.rewards: NDArray[np.float64] = np.zeros(len(pairs))
-        self.segments: NDArray[np.int64] = np.zeros(len(pairs), dtype=np.int64)
         self.active: NDArray[np.bool_] = np.ones(len(pairs), dtype=bool)
-        self.last: NDArray[np.int64] = np.array([-1, 0], dtype=np.int64)
-        """The grid of the present episode, and the steps made before it."""
-        self.earned: NDArray[np.float64] = np.zeros(1)
-        """The rewards before it."""
 
     def claims(self) -> NDArray[np.float64]:
         """κ·r_max·sqrt(K_i·A·n_i·ln(1+n_i)) of every grid."""
         n = self.steps
         return np.asarray(self._scale * self._r_max * np.sqrt(self._pairs * n * np.log1p(n)))
-
-    def settle(self, steps: int, earned: float) -> None:
-        """Credit the grid of the last episode with what was done since it began."""
-        i = int(self.last[0])
-        if i >= 0:
-            self.steps[i] += steps - int(self.last[1])
-            self.rewards[i] += earned - float(self.earned[0])
 
     def widths(self, grids: NDArray[np.int64], span: float) -> NDArray[np.float64]:
         """w_i of grids that have played; `span` is c."""
@@ -102,27 +90,31 @@ class Balance:
         if kept.any():
             self.active[:] = kept
 
-    def choose(self, steps: int, earned: float) -> int:
-        """The active grid with the least claim, the coarsest of several; its episode begins now."""
-        claims = np.where(self.active, self.claims(), np.inf)
-        i = int(np.argmin(claims))
-        self.segments[i] += i != int(self.last[0])
-        self.last[:], self.earned[0] = (i, steps), earned
-        return i
+    def choose(self) -> int:
+        """The active grid with the least claim, the coarsest of several."""
+        return int(np.argmin(np.where(self.active, self.claims(), np.inf)))
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Everything, for a file."""
-        names = ("steps", "rewards", "segments", "active", "last", "earned")
-        return {f"balance_{name}": getattr(self, name) for name in names}
+        return {
+            "balance_steps": self.steps,
+            "balance_rewards": self.rewards,
+            "balance_segments": self.segments,
+            "balance_active": self.active,
+            "balance_last": np.array([self.playing, self.seen_steps], dtype=np.int64),
+            "balance_earned": np.array([self.seen_reward]),
+        }
 
     def from_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Restore what `to_arrays` returned; a ValueError if it does not fit."""
         for name, own in self.to_arrays().items():
             check_saved(arrays, name, own, low=-1 if name == "balance_last" else 0)
-        if arrays["balance_last"][0] >= self.steps.size or not arrays["balance_active"].any():
+        playing, seen = arrays["balance_last"].tolist()
+        if playing >= self.steps.size or not arrays["balance_active"].any():
             raise ValueError("array 'balance_last' or 'balance_active' leaves no grid to play")
-        for name, own in self.to_arrays().items():
-            own[:] = arrays[name]
+        self.steps[:], self.rewards[:] = arrays["balance_steps"], arrays["balance_rewards"]
+        self.segments[:], self.active[:] = arrays["balance_segments"], arrays["balance_active"]
+        self.playing, self.seen_steps, self.seen_reward = playing, seen, float(arrays["balance_earned"][0])
 
 
 class KLSCALPlusOnGrids(EpisodicAgent):
@@ -188,15 +180,16 @@ class KLSCALPlusOnGrids(EpisodicAgent):
     def plan(self, statistics: Statistics, t: int) -> EpisodePlan:
         """Settle the last episode, eliminate grids, and plan on the active one that claims to have lost least."""
         balance, earned = self.balance, float(statistics.reward_sum.sum())
-        balance.settle(t - 1, earned)
+        balance.credit(t - 1, earned)
         balance.eliminate(self.switching_cost)
-        grid = self.grids[balance.choose(t - 1, earned)]
+        balance.begin(balance.choose())
+        grid = self.grids[balance.playing]
         grid.on_episode = self.on_episode  # for its details
         plan = grid.plan(statistics, t)
         assert plan.span is not None
         self._most_span[0] = max(float(self._most_span[0]), plan.span)
         if self.on_episode is not None:
-            plan.details["grid"] = int(balance.last[0])
+            plan.details["grid"] = balance.playing
         return plan
 
     @property
@@ -207,7 +200,7 @@ class KLSCALPlusOnGrids(EpisodicAgent):
     @property
     def vacuous(self) -> bool:
         """Whether the balls of the last plan were all so large that they bound nothing."""
-        return self.grids[max(0, int(self.balance.last[0]))].vacuous
+        return self.grids[max(0, self.balance.playing)].vacuous
 
     @property
     def guarantee(self) -> Guarantee:

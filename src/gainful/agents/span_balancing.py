@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gainful.agents.saved_arrays import check_saved
 from gainful.agents.statistics import Statistics
+from gainful.agents.turns import Turns
 
 MOST_BASES = 60
 """More bases than any run can use: base i is used from step 2^i·S·A on."""
@@ -28,7 +29,7 @@ def state_surplus(statistics: Statistics, n_states: int) -> NDArray[np.int64]:
     return found
 
 
-class SpanLedger:
+class SpanLedger(Turns):
     """Steps, rewards and claims of every base, and which of them are refuted.
 
     Parameters
@@ -42,21 +43,13 @@ class SpanLedger:
     """
 
     def __init__(self, n_pairs: int, delta: float, n_states: int = 1) -> None:
+        super().__init__(0)  # none in use yet
         self.n_states, self.n_pairs, self.delta = n_states, n_pairs, delta
-        self.steps: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        """(k,) steps played by each base."""
-        self.rewards: NDArray[np.float64] = np.zeros(0)
-        """(k,) the rewards earned in them."""
-        self.segments: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        """(k,) how often it was switched to: its stretches of consecutive steps, if the path is not broken."""
         self.surplus: NDArray[np.int64] = np.zeros((0, n_states), dtype=np.int64)
         """(k, S) how often its steps ended in each state less how often they began there."""
         self.claims: NDArray[np.float64] = np.zeros(0)
         """(k,) the least optimistic gain of all its plans; infinite before the first."""
         self.refuted: NDArray[np.bool_] = np.zeros(0, dtype=bool)
-        self.playing = -1
-        """The base of the present episode; -1 before the first."""
-        self._seen_steps, self._seen_reward = 0, 0.0
         self._seen_surplus: NDArray[np.int64] = np.zeros(n_states, dtype=np.int64)
 
     @property
@@ -74,11 +67,10 @@ class SpanLedger:
     def settle(self, steps: int, reward: float, surplus: NDArray[np.int64] | None = None) -> None:
         """Credit what was observed since the last call to the base that played; all three are totals of the agent."""
         surplus = self._seen_surplus if surplus is None else surplus
+        self.credit(steps, reward)
         if self.playing >= 0:
-            self.steps[self.playing] += steps - self._seen_steps
-            self.rewards[self.playing] += reward - self._seen_reward
             self.surplus[self.playing] += surplus - self._seen_surplus
-        self._seen_steps, self._seen_reward, self._seen_surplus = steps, reward, surplus
+        self._seen_surplus = surplus
 
     def extend(self, t: int) -> None:
         """Take base i into use at step 2^i·S·A: before, c_i·S·A > t and its regret bound says nothing."""
@@ -138,12 +130,6 @@ class SpanLedger:
         allowed: int = GROWTH * max(min(others), 1 << i) >> i
         return max(1, allowed - int(self.steps[i]))
 
-    def begin(self, i: int) -> None:
-        """Let base i play."""
-        if self.playing != i:
-            self.segments[i] += 1
-        self.playing = i
-
     # ------------------------------------------------------------------ files
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -156,8 +142,8 @@ class SpanLedger:
             "seen_surplus": self._seen_surplus,
             "claims": self.claims,
             "refuted": self.refuted,
-            "seen": np.array([self._seen_steps, self.playing], dtype=np.int64),
-            "seen_reward": np.array([self._seen_reward]),
+            "seen": np.array([self.seen_steps, self.playing], dtype=np.int64),
+            "seen_reward": np.array([self.seen_reward]),
         }
 
     def restore(self, arrays: dict[str, NDArray[Any]], t: int) -> None:
@@ -184,4 +170,4 @@ class SpanLedger:
         self.surplus, self._seen_surplus = arrays["surplus"].copy(), arrays["seen_surplus"].copy()
         self.rewards, self.claims = arrays["rewards"].copy(), claims.copy()
         self.refuted, self.playing = arrays["refuted"].copy(), playing
-        self._seen_steps, self._seen_reward = seen, float(arrays["seen_reward"][0])
+        self.seen_steps, self.seen_reward = seen, float(arrays["seen_reward"][0])
