@@ -132,6 +132,17 @@ def test_segments_are_those_of_the_definition(made: list[tuple[int, int, bool, i
         assert (one.n_steps, one.n_pieces) == (len(steps), 1 + breaks)
 
 
+def test_a_file_from_before_segments_were_cut_short_is_read() -> None:
+    path, again = StatePath(3), StatePath(3)
+    for state, reward, to in ((0, 1.0, 1), (1, 0.5, 0), (2, 0.0, 0)):  # a break before the last step
+        path.follow(state, reward, to)
+    assert path.segments.cut.any()
+    older = {name: array for name, array in path.arrays().items() if name != "path_log_cut"}
+    again.restore(older, 3)
+    assert not again.segments.cut.any()
+    assert again.n_pieces == path.n_pieces == 2
+
+
 def test_the_intervals_by_hand() -> None:
     one = np.array([[0.0, 2.0], [0.0, 0.0]])
     path = PathSums(one, 0.0 * one, 3.0 * one, 1.5 * one, 3.0 * one, n_steps=10, total=4.0, n_pieces=1)

@@ -85,5 +85,6 @@ def test_the_constant_is_that_of_what_the_agent_takes_for_unknown() -> None:
     assert table.loc["the psrl", "slope_ratio"] == pytest.approx(joint / product, rel=1e-12, abs=0)
 
 
-def test_every_agent_of_the_table_is_one() -> None:
+def test_every_agent_is_in_the_table_or_has_a_posterior_or_no_claim_of_its_own() -> None:
+    assert set(registry.names()) - ANY_JOINT_LAW == {"psrl", "opt-psrl", "epsilon-greedy-q", "fixed"}
     assert set(registry.names()) > ANY_JOINT_LAW

@@ -153,6 +153,8 @@ class StatePath:
 
     def restore(self, arrays: dict[str, NDArray[Any]], n_steps: int) -> None:
         """Take the arrays of a file; a ValueError if they do not fit."""
+        if "path_log_cut" not in arrays:  # a file from before segments cut short were counted: they are left out of all
+            arrays = {**arrays, "path_log_cut": np.zeros_like(self.segments.cut)}
         for name, own in self.segments._asdict().items():
             check_saved(arrays, f"path_log_{name}", own)
         n, (last, steps, pieces) = self.segments.begun.shape[0], arrays["path_log_clock"].tolist()

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gainful.agents.c_kl_scal_plus import CKLSCALPlus
 from gainful.agents.episodic import EpisodeView
+from gainful.agents.partitioned import PartitionedAgent
 from gainful.audit.c_scal_plus import SAMPLED, DrainedLog, checked_cells
 from gainful.audit.cell_tables import CellTables
 from gainful.audit.cells import CellsTruth, grid_of, right_closed_edges
@@ -34,7 +35,7 @@ MOST_LEVELS = 20_000_000
 class NextStates:
     """The empirical law of h(x') for every pair of a cell and an action, counted on right-closed cells."""
 
-    def __init__(self, agent: Any, truth: CellsTruth, tables: CellTables, slack: float) -> None:
+    def __init__(self, agent: PartitionedAgent, truth: CellsTruth, tables: CellTables, slack: float) -> None:
         solved, part, A = truth.solution, agent.partition, agent.n_actions
         assert solved is not None
         self._grid = grid_of(part, A)

@@ -5,11 +5,12 @@ The law of the next states is counted on the finest cells, and added up over the
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gainful.agents.adaptive_kl_scal_plus import AdaptiveKLSCALPlus
 from gainful.audit.c_kl_scal_plus import LEVELS, MOST_LEVELS, NextStates
 from gainful.audit.c_scal_plus import DrainedLog
 from gainful.audit.cells import CellsTruth
@@ -41,8 +42,9 @@ class LeafDominations:
         The environment, solved.
     """
 
-    def __init__(self, agent: Any, truth: CellsTruth) -> None:
+    def __init__(self, agent: AdaptiveKLSCALPlus, truth: CellsTruth) -> None:
         part, tables = agent.partition, truth.on(agent.partition)
+        assert agent.span is not None
         self._half_span, self._agent = agent.span / 2.0, agent
         self._next = NextStates(agent, truth, tables, 0.0)
         agent.log = DrainedLog(agent.dim, self._absorb)
@@ -52,7 +54,7 @@ class LeafDominations:
         self._rewards -= agent.reward_min
 
     @staticmethod
-    def possible(agent: Any, truth: CellsTruth) -> bool:
+    def possible(agent: AdaptiveKLSCALPlus, truth: CellsTruth) -> bool:
         """Whether the environment is solved and not too large, and the agent was told L, α and c."""
         told = agent.span is not None and agent.lipschitz is not None and agent.holder is not None
         return told and truth.solution is not None and agent.n_states * agent.n_actions * LEVELS <= MOST_LEVELS

@@ -348,8 +348,7 @@ def _verdicts(one: Audit) -> list[Any]:
     from rich.table import Table
     from rich.text import Text
 
-    width = console.terminal_width()
-    narrow = width is not None and width < WORST_CASE_BESIDE
+    narrow = console.is_narrow(WORST_CASE_BESIDE)
     numeric = ("failed runs", "95 % bounds", "checks")
     grid = Table(box=None, pad_edge=False, header_style="bold")
     worst = Table(box=None, pad_edge=False, header_style="bold")

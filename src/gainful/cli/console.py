@@ -93,7 +93,16 @@ def one_line(parts: list[str]) -> str:
 
 def terminal_width() -> int | None:
     """The columns of the terminal that shows results, or None if they go elsewhere, where lines may be long."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    from rich.console import Console
+
+    console = Console()
+    return console.width if console.is_terminal else None
+
+
+def is_narrow(columns: int) -> bool:
+    """Whether results are shown by a terminal of fewer columns than these."""
+    width = terminal_width()
+    return width is not None and width < columns
 
 
 @contextmanager

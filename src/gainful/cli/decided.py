@@ -20,13 +20,12 @@ def decisions(comparison: dict[str, Any]) -> list[Any]:
 
     A narrow terminal gets the environments as lines above their agents.
     """
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from gainful.experiments.decision_words import decision_sentence, standings
 
-    narrow = Console().is_terminal and Console().width < NARROW_TERMINAL
+    narrow = console.is_narrow(NARROW_TERMINAL)
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for head in (*(() if narrow else ("environment",)), "agent", "seeds", "better than", "undecided against"):
         grid.add_column(head, justify="right" if head == "seeds" else "left", overflow="fold")

@@ -186,22 +186,18 @@ def _report(outcome: ExperimentOutcome, as_json: bool, comparison: dict[str, Any
 
 def _tell_constants(table: pd.DataFrame) -> None:
     """Say which C the column slope/C divides by, if it is there."""
+    from gainful.experiments.log_slopes import constants_in_words
+
     for name, rows in table.groupby("environment", observed=True, sort=False):
-        known = {row["slope_class"]: row["asymptotic_slope"] for row in rows.to_dict("records") if row["slope_class"]}
-        if known:
-            words = [f"{known[which]:.4g} {SLOPE_CLASSES[which]}" for which in SLOPE_CLASSES if which in known]
-            _note(f"C of {name}: {', '.join(words)} (docs/experiments.md)")
+        words = constants_in_words(rows.to_dict("records"))
+        if words:
+            _note(f"C of {name}: {'; '.join(words)} (docs/experiments.md)")
 
 
 GUARANTEE_WORDS = ("yes", "oracle c", "no")
 """Of the column guarantee."""
 MOST_REASONS = 8
 """Reasons for no guarantee that are printed."""
-SLOPE_CLASSES = {
-    "joint": "for any joint law of reward and next state",
-    "product": "for independent laws of both (PSRL, and agents that do not say)",
-}
-"""What the least slope of regret is computed for."""
 TRANSIENT_FAILURES = ("WorkerLost", "KilledWorker", "TimeoutError", "MemoryError")
 """Kinds of failures that may not occur again in another call."""
 
@@ -231,9 +227,8 @@ def _with_guarantees(table: pd.DataFrame, folder: Path) -> pd.DataFrame:
         for row in store.runs(data=False):
             key = row["environment_label"], row["agent_label"]
             word = ("oracle c" if row["span_is_oracle"] else "yes") if row["guarantee_holds"] else "no"
-            if key not in found or GUARANTEE_WORDS.index(word) > GUARANTEE_WORDS.index(
-                found[key][0]
-            ):  # the worst of all seeds
+            worst_yet = found[key][0] if key in found else None
+            if worst_yet is None or GUARANTEE_WORDS.index(word) > GUARANTEE_WORDS.index(worst_yet):
                 found[key] = word, str(row["guarantee"])
     places = [found[key] for key in zip(table["environment"], table["agent"], strict=True)]
     return table.assign(guarantee=[word for word, _ in places], guarantee_text=[text for _, text in places])
@@ -271,13 +266,12 @@ def summary_table(table: pd.DataFrame) -> Any:
 
     A narrow terminal gets fewer columns, and the environments as lines above their agents.
     """
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from gainful.simulation.run import MEASURE_NAMES
 
-    narrow = Console().is_terminal and Console().width < NARROW_TERMINAL
+    narrow = console.is_narrow(NARROW_TERMINAL)
     rows = table.to_dict("records")
     measures = _measures(rows)
     one = len(set(measures.values())) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +32,12 @@ ANY_JOINT_LAW = frozenset(
     )
 )
 """Agents that do not take rewards and next states for independent: intervals, bonuses or an index for any joint law."""
+
+WHOSE_CONSTANT = {
+    "joint": "for agents that allow any joint law of reward and next state",
+    "product": "for agents that take reward and next state for independent, and all others",
+}
+"""Whose C it is, by `slope_class`."""
 
 
 def model_class(agent: str) -> Unknown:
@@ -157,6 +164,28 @@ def slope_columns(
     slope, C = log_slope(steps, regret), math.nan if constant is None else constant
     known = "" if constant is None else unknown
     return {"log_slope": slope, "asymptotic_slope": C, "slope_ratio": slope / C, "slope_class": known}
+
+
+def constants_in_words(rows: Iterable[Mapping[Any, Any]]) -> list[str]:
+    """Say which C the slopes of one environment are divided by.
+
+    Parameters
+    ----------
+    rows : iterable of mappings
+        With slope_class and asymptotic_slope, as `slope_columns` gives them.
+
+    Returns
+    -------
+    list of str
+        One phrase for each C; none if it is unknown.
+
+    Examples
+    --------
+    >>> constants_in_words([slope_columns([1, 10, 100], [0.0, 4.6, 9.2], 4.0, "joint")])
+    ['4 for agents that allow any joint law of reward and next state']
+    """
+    known = {row["slope_class"]: row["asymptotic_slope"] for row in rows}
+    return [f"{known[which]:.4g} {words}" for which, words in WHOSE_CONSTANT.items() if which in known]
 
 
 def with_log_slopes(table: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:

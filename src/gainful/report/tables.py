@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gainful.experiments.log_slopes import constants_in_words
 from gainful.report.content import Environment
 from gainful.report.ranking import leads
 from gainful.simulation.run import MEASURE_NAMES
@@ -19,11 +20,6 @@ ABOUT = {
     "regret": "T·g* minus the rewards received",
 }
 """What the measures of regret are."""
-CONSTANTS = {
-    "joint": "for agents that allow any joint law of reward and next state",
-    "product": "for agents that take reward and next state for independent, and all others,",
-}
-"""Whose C it is."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +79,12 @@ def headline(environment: Environment) -> list[Column]:
 
 def _slope(rows: list[dict[str, Any]]) -> list[Column]:
     """How the slope of regret over ln T compares with the least possible in the end; nothing if that is unknown."""
-    constants = {row["slope_class"]: row["asymptotic_slope"] for row in rows if row["slope_class"]}
+    constants = constants_in_words(rows)
     if not constants:
         return []
-    several = [f"{CONSTANTS[which]} {constants[which]:.4g}" for which in sorted(constants)]
     about = (
         "slope of expected regret over ln T in the last decade, divided by C, below which no consistent learner stays "
-        f"in the end (Burnetas & Katehakis 1997): {'; '.join(several)}; it is no bound at any T"
+        f"in the end (Burnetas & Katehakis 1997): {'; '.join(constants)}; it is no bound at any T"
     )
     return [_numbers("Slope/C", about, rows, "slope_ratio", exponents)]
 

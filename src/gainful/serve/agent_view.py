@@ -149,7 +149,7 @@ def regret_so_far(agent: DurableAgent, kind: str, settings: dict[str, Any]) -> d
                     t,
                     agent.n_states,
                     agent.n_actions,
-                    span=_span(settings, spread),
+                    span=agent.guarantee.span,
                     reward_max=spread,
                     delta=settings["delta"],
                     **more,
@@ -165,12 +165,6 @@ def regret_so_far(agent: DurableAgent, kind: str, settings: dict[str, Any]) -> d
         "trivial": t * spread,
         "probability": 1.0 - _failing_events(kind, settings) * float(settings["delta"]) if value is not None else None,
     }
-
-
-def _span(settings: dict[str, Any], spread: float) -> float | None:
-    """c; without one PMEVI-DT takes r_max·T^(1/5), T its horizon."""
-    given: float | None = settings["span"]
-    return given if given is not None or "base" not in settings else spread * float(settings["horizon"]) ** 0.2
 
 
 def _failing_events(kind: str, settings: dict[str, Any]) -> int:
