@@ -15,7 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import gainful as gf
-from gainful.experiments.run_statistics import Interval, bootstrap_interval, growth_exponent, mean
+from gainful.experiments.growth import growth_exponent
+from gainful.experiments.run_statistics import Interval, bootstrap_interval, mean
 from gainful.plot.style import calm, heading, look, new_figure
 
 Word = Literal["holds", "does not hold with these constants", "not decided"]

@@ -36,7 +36,7 @@ from gainful.experiments.aggregates import (
     quantile_band,
     summary,
 )
-from gainful.experiments.run_statistics import is_still_linear
+from gainful.experiments.growth import is_still_linear
 
 STATISTICS = [mean, median, interquartile_mean]
 NAMES = ["mean", "median", "iqm"]

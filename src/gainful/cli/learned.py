@@ -217,7 +217,7 @@ class LearnedRun:
     @property
     def still_linear(self) -> bool:
         """Whether a learner's regret still grows linearly."""
-        from gainful.experiments.run_statistics import is_still_linear
+        from gainful.experiments.growth import is_still_linear
 
         if not self.is_learner or math.isnan(self.run.gain):
             return False

@@ -1,8 +1,8 @@
 """Tables of many runs: a summary per agent, curves over steps, and comparisons of two agents on shared seeds.
 
-They take the tidy frame of `gainful.results`. The statistics are those of `gainful.experiments.run_statistics`, which
-are available here too. If the runs of one agent in one environment differ in their checkpoints, only the steps that
-all of them share are used, and a note says so.
+They take the tidy frame of `gainful.results`. The statistics are those of `gainful.experiments.run_statistics`,
+`improvement` and `growth`, which are available here too. If the runs of one agent in one environment differ in their
+checkpoints, only the steps that all of them share are used, and a note says so.
 """
 
 from __future__ import annotations
@@ -17,25 +17,18 @@ from numpy.typing import NDArray
 from scipy import special
 
 from gainful.errors import InvalidArgumentError, suggestion
+from gainful.experiments.growth import GrowthExponent, growth_exponent, last_decades_window
+from gainful.experiments.improvement import Improvement, improvement_of, probability_of_improvement
 from gainful.experiments.run_statistics import (
-    Floats,
-    GrowthExponent,
-    Improvement,
     Interval,
     Method,
     bootstrap_interval,
-    check_confidence,
-    check_interval,
-    format_number,
-    growth_exponent,
-    improvement_of,
     interquartile_mean,
-    last_decades_window,
     mean,
     median,
-    probability_of_improvement,
     quantile_band,
 )
+from gainful.experiments.run_values import Floats, check_confidence, check_interval, format_number
 from gainful.simulation.run import MEASURE_NAMES, REGRETS
 
 if TYPE_CHECKING:

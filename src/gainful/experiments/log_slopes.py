@@ -15,7 +15,7 @@ from gainful.environments import registry
 from gainful.errors import GainfulError
 from gainful.experiments.aggregates import curves
 from gainful.experiments.foreign_names import is_foreign_environment, on_points
-from gainful.experiments.run_statistics import last_decades_window
+from gainful.experiments.growth import last_decades_window
 from gainful.theory.asymptotic import Unknown, asymptotic_slope
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from gainful.experiments.run_statistics import Floats, check_confidence
+from gainful.experiments.run_values import Floats, check_confidence
 
 
 @dataclass(frozen=True)

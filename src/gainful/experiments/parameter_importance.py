@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful.experiments.run_statistics import Floats
+from gainful.experiments.run_values import Floats
 
 MOST_SHOWN_VALUES = 6
 """A parameter with more values than this is put into `BINS` ranges with equally many configurations each."""

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping
 
 import numpy as np
 
-from gainful.experiments.run_statistics import Floats
+from gainful.experiments.run_values import Floats
 
 
 def factors_of_best(values: Mapping[str, Mapping[Hashable, float]]) -> dict[str, Floats]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gainful.experiments.aggregates import Improvement
+from gainful.experiments.improvement import improvement_of
 from gainful.experiments.paired_ratios import PairedRatio, ratio_of_means
-from gainful.experiments.run_statistics import improvement_of
 from gainful.report.content import Environment, Group
 from gainful.simulation.run import MEASURE_NAMES
 
