@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from gainful.errors import InvalidArgumentError, InvalidMDPError, suggestion
 from gainful.mdp.choices import check_pairs
-from gainful.mdp.tables import Source, integer_names, read_table
+from gainful.mdp.table_labels import integer_names
+from gainful.mdp.table_reading import read_table
+from gainful.mdp.table_source import Source
 from gainful.mdp.units import Objective
 
 Integers = NDArray[np.int64]

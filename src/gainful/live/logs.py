@@ -18,7 +18,7 @@ from gainful.live.labels import NO_LABELS
 from gainful.live.records import TransitionColumns
 
 if TYPE_CHECKING:
-    from gainful.mdp.tables import Source
+    from gainful.mdp.table_source import Source
 
 
 def fit_log(
@@ -78,7 +78,7 @@ def read_log(
     actions: Sequence[Any] | Mapping[Any, int] | None = None,
 ) -> TransitionColumns:
     """The rows of a log, every one checked against the agent's states, actions and range of rewards."""
-    from gainful.mdp.tables import read_table  # pandas: only where a log is read
+    from gainful.mdp.table_reading import read_table  # pandas: only where a log is read
 
     source = read_table(table)
     core = agent.core

@@ -146,3 +146,13 @@ def reward_table(
             f"indptr has {n_pairs + 1} entries", name="indptr", found=n_pairs + 1, expected=f"S*A+1 = {table.size + 1}"
         )
     return table, entries
+
+
+def rewards_by_pair(
+    pair: NDArray[np.int64], probability: NDArray[np.float64], reward: NDArray[np.float64], n_pairs: int
+) -> tuple[NDArray[np.float64], bool]:
+    """(n_pairs,) a reward of each pair, and whether all transitions that can happen have that of their pair."""
+    possible = probability > 0.0
+    found = np.zeros(n_pairs)
+    found[pair[possible]] = reward[possible]
+    return found, bool(np.all(found[pair[possible]] == reward[possible]))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order
 
 from gainful.errors import InvalidMDPError
+from gainful.mdp.arrays import rewards_by_pair
 from gainful.mdp.assembly import Ingredients, Start
 from gainful.mdp.gymnasium_env import MDPEnv
 from gainful.mdp.rows import as_float
@@ -129,10 +130,7 @@ def _from_p(cls: type[Model], base: Any, title: str, start: Start | None, name: 
     p = p[row] * np.where(end[row], initial[begin[np.where(end[row], within, 0)]], 1.0)
     pair, r = pair[row], r[row]
     indptr = np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=S * A))])
-    possible = p > 0.0
-    pair_rewards = np.zeros(S * A)
-    pair_rewards[pair[possible]] = r[possible]
-    constant = bool(np.all(pair_rewards[pair[possible]] == r[possible]))
+    pair_rewards, constant = rewards_by_pair(pair, p, r, S * A)
     order = np.argsort(pair, kind="stable")
     try:
         return cls._made_of(

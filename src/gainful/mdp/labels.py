@@ -52,6 +52,16 @@ def name_of(index: int, labels: tuple[str, ...] | None) -> str:
     return str(index) if labels is None else labels[index]
 
 
+def pair_in_words(
+    k: int, n_actions: int, state_labels: Sequence[str] | None, action_labels: Sequence[str] | None
+) -> str:
+    """`state 'up', action 'go'` of pair k = s*A + a, with indices where there are no labels."""
+    s, a = divmod(k, n_actions)
+    state = s if state_labels is None else f"'{state_labels[s]}'"
+    action = a if action_labels is None else f"'{action_labels[a]}'"
+    return f"state {state}, action {action}"
+
+
 class PairNames(NamedTuple):
     """What states, actions and pairs k = s*A + a are called in messages."""
 

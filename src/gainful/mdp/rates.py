@@ -12,9 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from gainful.errors import InvalidArgumentError, InvalidMDPError
 from gainful.mdp.assembly import Ingredients, RewardLaw, Start
+from gainful.mdp.labels import pair_in_words
 from gainful.mdp.rows import as_float
 from gainful.mdp.sojourn_times import mean_times, rates_of
-from gainful.mdp.tables import LABEL_COLUMNS, label_pairs, read_table
+from gainful.mdp.table_labels import label_pairs
+from gainful.mdp.table_reading import read_table
+from gainful.mdp.table_source import LABEL_COLUMNS
 from gainful.mdp.units import Objective, Units
 
 if TYPE_CHECKING:
@@ -162,10 +165,7 @@ def _with_times(jumps: _Jumps, times: NDArray[np.float64]) -> _Jumps:
     """Jumps whose rates were given as probabilities and mean times."""
 
     def name(k: int) -> str:
-        s, a = divmod(k, jumps.n_actions)
-        state = s if jumps.state_labels is None else f"'{jumps.state_labels[s]}'"
-        action = a if jumps.action_labels is None else f"'{jumps.action_labels[a]}'"
-        return f"state {state}, action {action}"
+        return pair_in_words(k, jumps.n_actions, jumps.state_labels, jumps.action_labels)
 
     return jumps._replace(rate=rates_of(jumps.pair, jumps.rate, times, jumps.allowed, name))
 

@@ -179,7 +179,7 @@ def _probability(place: str, state: Any, action: Any, value: Any) -> float:
 
 
 def _rows_of_table(table: Any) -> list[PolicyRow]:
-    from gainful.mdp.tables import read_table
+    from gainful.mdp.table_reading import read_table
 
     source = read_table(table)
     source.require("state", "action")
