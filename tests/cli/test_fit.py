@@ -24,6 +24,31 @@ def test_a_log_is_estimated_solved_and_saved(gainful: Gainful, write_table: Writ
     assert abs(solved["gain"] - gf.fit(log, replicates=0).gain) < 1e-7
 
 
+def test_integers_as_states_are_written_as_json_too(gainful: Gainful, write_table: WriteTable) -> None:
+    lines = ("0,wait,5,1", "1,wait,5,0", "0,order,2,0")
+    data = gainful("fit", write_table(*lines, header=HEADER), "--replicates", "0", "--json").data
+    assert data["never_tried"] == [{"state": 1, "action": "order"}]
+
+
+def test_columns_with_other_names_can_be_named(gainful: Gainful, write_table: WriteTable) -> None:
+    log = write_table("3,nothing,1.5,2025-01-01", header="stock,ordered,euros,date")
+    result = gainful("fit", log)
+    found = " ".join(result.error.split())
+    assert result.code == 1
+    assert "columns 'state', 'action' missing" in found
+    assert "rename" not in found, "a date is no state"
+    assert "--column state=COLUMN" in found
+
+
+def test_a_model_that_is_read_as_a_log_is_noted(gainful: Gainful, write_table: WriteTable) -> None:
+    model = write_table(
+        "0,wait,0,0.5,1", "0,wait,1,0.5,1", "1,wait,0,1,2", header="state,action,next_state,probability,cost"
+    )
+    (note,) = gainful("fit", model, "--replicates", "0", "--json").data["notes"]
+    assert "'probability' is ignored" in note
+    assert "gainful solve" in note
+
+
 def test_the_json_has_rows_with_intervals_and_the_policy(gainful: Gainful, write_table: WriteTable) -> None:
     data = gainful("fit", write_table(*LINES, header=HEADER), "--replicates", "10", "--json").data
     assert data["never_tried"] == [{"state": "new", "action": "fix"}]

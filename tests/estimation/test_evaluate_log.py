@@ -65,7 +65,7 @@ def test_what_the_policy_never_reaches_needs_neither_data_nor_an_action() -> Non
 
 
 def test_a_state_that_is_reached_needs_an_action() -> None:
-    with pytest.raises(InvalidArgumentError, match="no action for worn"):
+    with pytest.raises(InvalidArgumentError, match="no action for state 'worn'"):
         gf.evaluate_log(WORN, {"new": "run"})
 
 

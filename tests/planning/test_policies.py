@@ -44,14 +44,14 @@ def test_states_with_one_action_may_be_left_out() -> None:
     mdp = gf.MDP([[[0, 1], [1, 0]], [[1, 0], [0, 1]]], [[1.0, 0.0], [2.0, 0.0]], allowed=[[True, True], [True, False]])
     assert gf.evaluate(mdp, {0: 0}).gain_from_start == 1.5
     assert gf.evaluate(mdp, {"0": 0}).gain_from_start == 1.5
-    with pytest.raises(InvalidArgumentError, match="no action for 0, expected"):
+    with pytest.raises(InvalidArgumentError, match="no action for state '0', expected"):
         gf.evaluate(mdp, {1: 0})
 
 
 @pytest.mark.parametrize(
     ("policy", "match"),
     [
-        ({"left bank": "right"}, "no action for river 1, right bank"),
+        ({"left bank": "right"}, "no action for states 'river 1', 'right bank'"),
         ({**MIXED, "sea": "right"}, "there is no state 'sea'"),
         ({**MIXED, "left bank": "rihgt"}, "did you mean 'right'"),
         ({**MIXED, "left bank": {"left": 0.5, "right": 0.6}}, "probabilities in state left bank"),

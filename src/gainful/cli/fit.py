@@ -67,11 +67,12 @@ def fit(
         fitted = fit_model(log, columns=names, ends=ends, confidence=level, replicates=replicates, seed=seed)  # type: ignore[arg-type]
     if save is not None:
         save_model(fitted, save)
-        print(f"wrote {save}; next: gainful solve {save}", file=sys.stderr)
     if as_json:
         console.write([json.dumps(as_data(fitted), indent=2, ensure_ascii=False, allow_nan=False), "\n"])
-        return
-    console.show(*page(fitted, states_shown, rows))
+    else:
+        console.show(*page(fitted, states_shown, rows))
+    if save is not None:
+        print(f"wrote {save}; next: gainful solve {save}", file=sys.stderr)
 
 
 def save_model(fitted: LogFit, path: Path) -> None:

@@ -228,7 +228,7 @@ def _covered_part(mdp: MDP, rows: list[PolicyRow]) -> Values:
                 "policy",
                 mdp.state_name(s),
                 "one for each state that the policy reaches",
-                problem=f"policy: no action for {mdp.state_name(s)}",
+                problem=f"policy: no action for state {mdp.state_name(s)!r}",
             )
         table[s] = 0.0
         for a, row in chosen[s]:

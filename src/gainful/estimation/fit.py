@@ -104,8 +104,8 @@ class LogFit:
     @cached_property
     def never_tried(self) -> list[tuple[str | int, str | int]]:
         """The pairs (state, action) that the log has no row of: labels, or indices where there are none."""
-        states = label_column(self.mdp.state_labels, self.mdp.n_states)
-        actions = label_column(self.mdp.action_labels, self.mdp.n_actions)
+        states = label_column(self.mdp.state_labels, self.mdp.n_states).tolist()
+        actions = label_column(self.mdp.action_labels, self.mdp.n_actions).tolist()
         return [(states[s], actions[a]) for s, a in np.argwhere(self.visits == 0)]
 
     @cached_property

@@ -21,6 +21,8 @@ Integers = NDArray[np.int64]
 
 LARGEST_REWARD = 1e150
 """The largest absolute reward of a log: squares of larger ones overflow."""
+LOG_COLUMNS = ("state", "action", "reward", "cost", "next_state", "unit", "time")
+"""The columns that a log may have; others are ignored."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +77,17 @@ def read_transition_log(
     if isinstance(log, NumberedLog):
         return log
     source = _renamed(read_table(_as_columns(log)), columns or {})
-    source.require("state", "action")
-    values = source.one_of("reward", "cost")
+    source.require("state", "action", hint=_own_name("state"))
+    values = source.one_of("reward", "cost", hint=_own_name("cost"))
     source.require(values)
     timed = _is_timed(source)
     acted, unit = source, np.zeros(0, dtype=np.int64)
     notes: tuple[str, ...] = ()
+    if not timed and "probability" in source.columns():
+        notes = (
+            "the column 'probability' is ignored and each row counted once; if each row is a transition of a model, "
+            "this is no log: gainful solve reads it",
+        )
     if timed:
         begin, end, unit, notes = _rows_of_units(source)
         acted = replace(source, frame=source.frame.iloc[begin], row_numbers=source.row_numbers[begin])
@@ -136,15 +143,21 @@ def _as_columns(log: Any) -> Any:
     return log
 
 
+def _own_name(name: str) -> str:
+    """How to say which column of the log is meant."""
+    return f"say which column of yours it is: --column {name}=COLUMN, in Python columns={{'{name}': 'COLUMN'}}"
+
+
 def _renamed(source: Source, columns: Mapping[str, str]) -> Source:
     """The log with its columns named as gainful names them."""
     if not columns:
         return source
-    known = ("state", "action", "reward", "cost", "next_state", "unit", "time")
     have = source.columns()
     for name, own in columns.items():
-        if name not in known:
-            raise InvalidArgumentError("columns", name, f"one of {', '.join(known)}", suggestion(name, known))
+        if name not in LOG_COLUMNS:
+            raise InvalidArgumentError(
+                "columns", name, f"one of {', '.join(LOG_COLUMNS)}", suggestion(name, LOG_COLUMNS)
+            )
         if own not in have:
             raise InvalidMDPError(
                 f"{source.title}: there is no column '{own}'", name=own, found=have, hint=suggestion(own, have)

@@ -55,8 +55,8 @@ class Source:
         """The names of the columns."""
         return [str(c) for c in self.frame.columns]
 
-    def require(self, *names: str) -> None:
-        """InvalidMDPError if a column is missing or occurs twice."""
+    def require(self, *names: str, hint: str = "") -> None:
+        """InvalidMDPError if a column is missing or occurs twice; `hint` says how to name one that has another name."""
         have = self.columns()
         missing = [n for n in names if n not in have]
         if missing:
@@ -64,7 +64,9 @@ class Source:
             found = ", ".join(f"'{c}'" for c in have) if have else "none"
             free = [c for c in have if c not in names]
             near = [f"for '{n}' rename '{c}'" for n in missing if (c := _nearest(n, free))]
-            hint = "; ".join(near) if near else "rename or add the column" + ("s" if len(missing) > 1 else "")
+            hint = hint or ("; ".join(near) if near else "rename or add the column" + ("s" if len(missing) > 1 else ""))
+            if "probability" in missing and not near:
+                hint += "; if each row is something that happened, it is a log: use 'gainful fit', in Python gf.fit"
             if len(have) == 1 and ";" in have[0]:
                 hint = "the columns seem to be separated by ';': write the file with commas"
             if missing == ["probability"] and "rate" in have:
@@ -84,8 +86,8 @@ class Source:
                 expected="once",
             )
 
-    def one_of(self, first: str, second: str) -> str:
-        """Whichever of two columns exists; InvalidMDPError if both or neither do."""
+    def one_of(self, first: str, second: str, hint: str = "") -> str:
+        """Whichever of two columns exists; InvalidMDPError if both or neither do, with a `hint` for the latter."""
         have = self.columns()
         if first in have and second in have:
             raise InvalidMDPError(
@@ -99,7 +101,7 @@ class Source:
             found = ", ".join(f"'{c}'" for c in have)
             free = [c for c in have if c not in (*LABEL_COLUMNS, "probability", "rate")]
             near = [f"for '{n}' rename '{c}'" for n in (first, second) if (c := _nearest(n, free))]
-            hint = near[0] if near else "add one of them"
+            hint = hint or (near[0] if near else "add one of them")
             raise InvalidMDPError(
                 f"{self.title}: no column '{first}' or '{second}'; found {found}", name=first, found=have, hint=hint
             )
@@ -168,5 +170,5 @@ def _nearest(name: str, candidates: Sequence[str]) -> str | None:
     for c, original in lower.items():
         if len(c) > 2 and (c in name or name in c):
             return original
-    near = difflib.get_close_matches(name, lower, n=1)
+    near = difflib.get_close_matches(name, lower, n=1, cutoff=0.75)  # 'date' is not meant to be 'state'
     return lower[near[0]] if near else None

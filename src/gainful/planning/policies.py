@@ -46,7 +46,7 @@ def as_policy_array(mdp: MDP, policy: Any) -> Any:
         return policy
     state_number = index_by_name(mdp.n_states, mdp.state_labels)
     action_number = index_by_name(mdp.n_actions, mdp.action_labels)
-    table = _PolicyTable(mdp)
+    table = _PolicyTable(mdp, str(policy) if isinstance(policy, str | os.PathLike) else "policy")
     for row in rows:
         s, a = state_number(row.state), action_number(row.action)
         if s is None:
@@ -93,8 +93,9 @@ def _unknown(place: str, kind: str, value: Any, n: int, labels: tuple[str, ...] 
 class _PolicyTable:
     """Probabilities of actions, filled cell by cell; a cell that is filled twice is an error."""
 
-    def __init__(self, mdp: MDP) -> None:
+    def __init__(self, mdp: MDP, title: str) -> None:
         self.mdp = mdp
+        self.title = title
         self.cells: dict[tuple[int, int], float] = {}
         self.first: dict[int, int] = {}
         self.mixed = False
@@ -122,13 +123,13 @@ class _PolicyTable:
         missing = [s for s in range(mdp.n_states) if s not in self.first]
         choices = [s for s in missing if mdp.allowed[s].sum() > 1]
         if choices:
-            names = ", ".join(mdp.state_name(s) for s in choices[:_NAMES_SHOWN])
+            names = ", ".join(repr(mdp.state_name(s)) for s in choices[:_NAMES_SHOWN])
             more = f" and {len(choices) - _NAMES_SHOWN} more" if len(choices) > _NAMES_SHOWN else ""
             raise InvalidArgumentError(
                 "policy",
                 [mdp.state_name(s) for s in choices[:_NAMES_SHOWN]],
                 "one for each state that has a choice",
-                problem=f"policy: no action for {names}{more}",
+                problem=f"{self.title}: no action for state{'s' if len(choices) > 1 else ''} {names}{more}",
             )
         for s in missing:
             self.first[s] = int(np.flatnonzero(mdp.allowed[s])[0])
