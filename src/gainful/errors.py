@@ -10,6 +10,8 @@ import difflib
 from collections.abc import Iterable
 from typing import Any, Final
 
+_BEGINNING = 4
+"""Letters of a name from which on its beginning stands for the whole."""
 LONGEST = 200
 """Characters of a found value that a message shows."""
 
@@ -236,9 +238,21 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
 
     >>> nearest_name("river-swim", ["riverswim", "toy3d"]), nearest_name("x", ["riverswim"])
     ('riverswim', '')
+    >>> nearest_name("klscal", ["scal", "scal-plus", "kl-scal-plus", "balanced-kl-scal-plus"])
+    'kl-scal-plus'
     """
-    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+    names = sorted(known)
+    wanted = _letters(name)
+    longer = [n for n in names if len(wanted) >= _BEGINNING and _letters(n).startswith(wanted)]
+    if longer:
+        return min(longer, key=len)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     return near[0] if near else ""
+
+
+def _letters(name: str) -> str:
+    """A name without what people leave out or add: case, hyphens, underscores, spaces."""
+    return "".join(c for c in name.lower().replace("+", "plus") if c.isalnum())
 
 
 class JournalError(GainfulError, RuntimeError):

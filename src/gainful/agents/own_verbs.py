@@ -94,5 +94,5 @@ def not_a_learner(agent: Any) -> InvalidArgumentError:
         problem, hint = f"the agent is {describe(agent)}", ""
     else:
         problem, hint = f"{type(agent).__name__} has no method {missing[0]}", f"write {missing[0]}"
-    expected = "an agent such as gf.SCALPlus(n_states=6, n_actions=2, span=7.0), or any object with act and observe"
+    expected = "an agent such as gf.KLSCALPlus(n_states=6, n_actions=2), or any object with act and observe"
     return InvalidArgumentError("agent", agent, expected, hint, problem=problem)

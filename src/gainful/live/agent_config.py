@@ -112,7 +112,7 @@ def _class_of(name: str) -> Any:
     if reference is not None:
         return load_object(reference)
     raise UnknownAgentError(
-        f"'{name}'",
+        f"there is no agent '{name}'",
         name="config['agent']",
         found=name,
         hint=suggestion(name, [*registry.AGENTS, *registry.PARTITIONED]),

@@ -21,6 +21,7 @@ from gainful.agents.partitioned import PartitionedAgent
 from gainful.agents.plain_learner import checked_action, is_plain
 from gainful.agents.policy_kernels import choose
 from gainful.agents.stepwise import StepwiseAgent
+from gainful.environments.registry import continuous_names, names
 from gainful.errors import InvalidArgumentError, describe
 from gainful.partition import locate_one
 from gainful.simulation.base import Simulation
@@ -40,9 +41,8 @@ def check_environment(agent: Any, env: Any) -> None:
             "environment", env, hint="a run has one: pass one, or simulate each", problem=problem
         )
     if not isinstance(env, gymnasium.Env):
-        hint = f"gymnasium.make({env!r}) makes one" if isinstance(env, str) else ""
-        problem = f"the environment is {describe(env)}"
-        raise InvalidArgumentError("environment", env, "a gymnasium.Env", hint, problem=problem)
+        problem, expected = f"the environment is {describe(env)}", "an MDP, a continuous environment or a gymnasium.Env"
+        raise InvalidArgumentError("environment", env, expected, _who_makes(env), problem=problem)
     name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
     if not isinstance(env.action_space, spaces.Discrete):
         hint = "choose finitely many actions, with a wrapper" if isinstance(env.action_space, spaces.Box) else ""
@@ -50,8 +50,17 @@ def check_environment(agent: Any, env: Any) -> None:
         raise InvalidArgumentError("environment", env, "a Discrete space", hint, problem=problem)
     if int(env.action_space.n) != agent.n_actions:
         problem = f"{name} has {env.action_space.n} actions, the agent {agent.n_actions}"
-        raise InvalidArgumentError("agent", agent, problem=problem)
+        raise InvalidArgumentError("agent", agent, hint=f"make it with n_actions={env.action_space.n}", problem=problem)
     _check_observations(agent, env.observation_space, name)
+
+
+def _who_makes(env: Any) -> str:
+    """How to make the environment that somebody gave by its name."""
+    if not isinstance(env, str):
+        return ""
+    if env in names():
+        return f"gf.environments.make({env!r}) makes one"
+    return f"{'gf.environments.make_continuous' if env in continuous_names() else 'gymnasium.make'}({env!r}) makes one"
 
 
 def _check_observations(agent: EpisodicAgent | PartitionedAgent, space: spaces.Space[Any], name: str) -> None:
@@ -62,7 +71,7 @@ def _check_observations(agent: EpisodicAgent | PartitionedAgent, space: spaces.S
             raise InvalidArgumentError("agent", agent, hint="take a tabular agent", problem=problem)
         if int(space.n) != agent.n_states:
             problem = f"{name} has {space.n} states, the agent {agent.n_states}"
-            raise InvalidArgumentError("agent", agent, problem=problem)
+            raise InvalidArgumentError("agent", agent, hint=f"make it with n_states={space.n}", problem=problem)
     elif isinstance(space, spaces.Box):
         if is_plain(agent):
             return  # it sees what it is given

@@ -153,6 +153,7 @@ def check_fit(agent: EpisodicAgent, mdp: MDP) -> None:
         raise InvalidArgumentError(
             "agent",
             agent,
+            hint=f"{type(agent).__name__}.for_mdp(mdp) makes one that fits",
             problem=f"the agent has {agent.n_states} states and {agent.n_actions} actions, "
             f"the MDP {mdp.n_states} and {mdp.n_actions}",
         )

@@ -132,7 +132,10 @@ def value_range(span: float | None, diameter: float | None, reward_max: float = 
     H = max(1.0, min(c, 2.0 * D + 1.0))
     if math.isinf(H):
         raise InvalidArgumentError(
-            "diameter", diameter, hint="give the span c, the diameter D, or both", problem="nothing bounds sp(v_k)"
+            "diameter",
+            diameter,
+            hint="give span=, diameter=gf.diameter(mdp), or both",
+            problem="the bound needs the span c or the diameter D",
         )
     return H
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gainful.arguments import choice
-from gainful.errors import InvalidArgumentError
+from gainful.errors import InvalidArgumentError, suggestion
 
 BOUNDED_AGENTS = ("scal-plus", "c-scal-plus", "kl-scal-plus", "c-kl-scal-plus", "pmevi-dt", "ucrl2")
 """The agents of `gf.theory.regret_bound`, by name."""
@@ -11,12 +11,12 @@ BOUNDED_AGENTS = ("scal-plus", "c-scal-plus", "kl-scal-plus", "c-kl-scal-plus", 
 WITHOUT_BOUND = {
     "ucrl3": (
         "the last term of its theorem, O(D·S²·A·ln²(T/δ)), is printed without a constant",
-        "gf.theory.ucrl3_regret_terms computes the terms that have one; docs/ucrl3.md",
+        "gf.theory.ucrl3_regret_terms, which computes the terms that have one, and docs/ucrl3.md",
     ),
     "imed-rl": (
         "its theorem is about T → ∞: C(M)·ln T + O((ln T)^(10/11)), without a constant for the rest",
-        "gf.theory.asymptotic_slope(mdp, unknown='joint') computes C(M) of an ergodic MDP; it bounds nothing at a "
-        "given T",
+        "gf.theory.asymptotic_slope(mdp, unknown='joint'), which computes C(M) of an ergodic MDP and bounds nothing at "
+        "a given T",
     ),
     "balanced-kl-scal-plus": (
         "no bound on its regret is proven, only that no bound on the span that is large enough is given up",
@@ -62,14 +62,14 @@ WITHOUT_BOUND = {
     ),
     "count-bonus": ("nothing is proven about its bonus", "docs/howto/pseudo_counts.md"),
     "epsilon-greedy-q": ("nothing is proven: with a fixed ε its regret grows linearly", "docs/reference/agents.md"),
-    "fixed": ("it does not learn", "gf.evaluate says what its policy loses at every step"),
+    "fixed": ("it does not learn", "gf.evaluate, which says what its policy loses at every step"),
     "uccrl": (
         "the published algorithm cannot be implemented, and no proof of this variant is published",
         "docs/reference/agents.md; c-scal-plus and c-kl-scal-plus have a bound",
     ),
     "discretized": (
         "the theorems of tabular agents do not hold on cells",
-        "c-scal-plus and c-kl-scal-plus have a bound on cells",
+        "c-scal-plus and c-kl-scal-plus, which have a bound on cells",
     ),
 }
 """Why the regret bound of an agent cannot be computed, and where to look instead, by the agent's name."""
@@ -83,7 +83,7 @@ def why_no_bound(agent: str) -> str:
     Parameters
     ----------
     agent : str
-        The name of an agent, such as "ucrl3".
+        The name of an agent, such as "ucrl3" or "KL-SCAL+".
 
     Returns
     -------
@@ -101,17 +101,28 @@ def why_no_bound(agent: str) -> str:
     >>> why_no_bound("opt-psrl")
     'its published bound was withdrawn by the authors; see Agrawal & Jia 2017'
     """
-    choice("agent", agent, (*BOUNDED_AGENTS, *WITHOUT_BOUND))
-    return "" if agent in BOUNDED_AGENTS else "; see ".join(WITHOUT_BOUND[agent])
+    name = _usual_name(agent)
+    return "" if name in BOUNDED_AGENTS else "; see ".join(WITHOUT_BOUND[name])
+
+
+def _usual_name(agent: str) -> str:
+    """The name as the registry of agents spells it: KL-SCAL+ is kl-scal-plus; an error for an unknown one."""
+    known = (*BOUNDED_AGENTS, *WITHOUT_BOUND)
+    name = agent.strip().lower().replace("+", "-plus") if isinstance(agent, str) else agent
+    if name not in known:
+        hint = suggestion(agent, known) if isinstance(agent, str) else ""
+        raise InvalidArgumentError("agent", agent, "the name of an agent", hint)
+    return name
 
 
 def require_bound(agent: str, base: str = "kl-scal-plus") -> str:
     """The name of an agent whose bound can be computed; an error with the reason for any other."""
-    if why_no_bound(agent):
-        reason, where = WITHOUT_BOUND[agent]
-        problem = f"there is no regret bound of {agent} to compute: {reason}"
+    name = _usual_name(agent)
+    if name not in BOUNDED_AGENTS:
+        reason, where = WITHOUT_BOUND[name]
+        problem = f"there is no regret bound of {name} to compute: {reason}"
         raise InvalidArgumentError("agent", agent, hint=f"see {where}", problem=problem)
-    if choice("base", base, PMEVI_BASES) != "kl-scal-plus" and agent == "pmevi-dt":
+    if choice("base", base, PMEVI_BASES) != "kl-scal-plus" and name == "pmevi-dt":
         raise InvalidArgumentError(
             "base",
             base,
@@ -119,4 +130,4 @@ def require_bound(agent: str, base: str = "kl-scal-plus") -> str:
             "see docs/pmevi.md",
             problem=f"the bound of pmevi-dt on the sets of {base} is an order without constants",
         )
-    return agent
+    return name

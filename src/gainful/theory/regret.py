@@ -137,7 +137,7 @@ def regret_terms(
     support : int, optional
         Γ, the largest number of next states that a pair has; S by default. Not for C-SCAL+.
     reward_max : float
-        Rewards lie in [0, reward_max].
+        Rewards lie in [0, reward_max]; for those of an MDP give `mdp.reward_max - mdp.reward_min`.
     delta : float
         The probability with which the bound may fail.
     mixture : {"copy", "min-action"}
@@ -327,7 +327,12 @@ def regret_bound(
             episodes=episodes,
         ).total
     if span is None:
-        raise InvalidArgumentError("span", span, "a number", problem=f"the bound of {kind} needs the span c")
+        raise InvalidArgumentError(
+            "span",
+            span,
+            hint="give it: span=gf.solve(mdp).span, or a bound on it",
+            problem=f"the bound of {kind} needs the span c of the optimal bias",
+        )
     if kind == "pmevi-dt":
         options: dict[str, Any] = {"support": support, "reward_max": reward_max, "delta": delta, "episodes": episodes}
         return kl_scal_plus_terms(horizon, n_states, n_actions, span=span, **options).total

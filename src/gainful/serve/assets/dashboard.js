@@ -18,7 +18,11 @@
     return made;
   };
   const whole = (x) => x.toLocaleString("en");
-  const digits = (x) => (x === null || x === undefined ? "–" : Number(x.toPrecision(5)).toLocaleString("en", { maximumSignificantDigits: 5 }));
+  const digits = (x) => {
+    if (x === null || x === undefined) return "–";
+    const tiny = x !== 0 && Math.abs(x) < 1e-6; // written as 7.1e-14
+    return tiny ? String(Number(x.toPrecision(2))) : Number(x.toPrecision(5)).toLocaleString("en", { maximumSignificantDigits: 5 });
+  };
   const bracket = (low, high) => {
     if (low === null || low === undefined) return "–";
     const a = digits(low), b = digits(high);
