@@ -108,10 +108,9 @@ def why_no_bound(agent: str) -> str:
 def _usual_name(agent: str) -> str:
     """The name as the registry of agents spells it: KL-SCAL+ is kl-scal-plus; an error for an unknown one."""
     known = (*BOUNDED_AGENTS, *WITHOUT_BOUND)
-    name = agent.strip().lower().replace("+", "-plus") if isinstance(agent, str) else agent
+    name = str(agent).strip().lower().replace("+", "-plus")
     if name not in known:
-        hint = suggestion(agent, known) if isinstance(agent, str) else ""
-        raise InvalidArgumentError("agent", agent, "the name of an agent", hint)
+        raise InvalidArgumentError("agent", agent, "the name of an agent", suggestion(str(agent), known))
     return name
 
 
