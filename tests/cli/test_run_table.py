@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from gainful.cli import console
-from gainful.cli.run import summary_table
+from gainful.cli.run import not_shown, summary_table
 from gainful.cli.sweep_progress import SweepProgressLine
 from gainful.experiments.aggregates import summary
 from tests.experiments.test_aggregates import a_run
@@ -56,6 +56,8 @@ def test_in_80_columns_no_name_is_cut_or_broken(
     assert max(map(len, lines)) <= 80
     assert [line for line in lines[1:] if "123,456" not in line] == ["a long river", "four rooms"]
     assert [line.split("  ")[0] for line in lines[2:4]] == list(agents)
+    (note,) = not_shown(summary(mixed))
+    assert note.plain.startswith("2 runs of 100 steps; ")
 
 
 def test_the_same_notice_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:

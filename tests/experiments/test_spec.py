@@ -564,7 +564,7 @@ def test_the_same_spec_or_more_of_it_is_a_superset() -> None:
 @pytest.mark.parametrize(
     ("new", "lines"),
     [
-        (BASE.replace("1e4", "1e5"), ("horizon 10000 -> 100000 for all 6 runs",)),
+        (BASE.replace("1e4", "1e5"), ("horizon 10,000 -> 100,000 for all 6 runs",)),
         (BASE.replace("seeds = 3", "seeds = 1"), ("seeds 1 … 2 gone (4 runs)",)),
         (BASE.replace("psrl", "ucrl2"), ("agent 'psrl' is gone (3 runs)",)),
         (BASE.replace("riverswim", "toy3d"), ("environment 'riverswim' is gone (all 6 runs)",)),
@@ -579,7 +579,7 @@ def test_the_same_spec_or_more_of_it_is_a_superset() -> None:
         ),
         (
             BASE.replace("psrl", "ucrl2").replace("1e4", "1e5"),
-            ("horizon 10000 -> 100000 for 3 runs", "agent 'psrl' is gone (3 runs)"),
+            ("horizon 10,000 -> 100,000 for 3 runs", "agent 'psrl' is gone (3 runs)"),
         ),
     ],
 )

@@ -309,10 +309,11 @@ def _page(found: Audits) -> list[Any]:
     parts: list[Any] = []
     for one in found.audits:
         parts += [*_audit(one), Text()]
+    places: dict[str, list[str]] = {}
     for skipped in found.skipped:
-        parts.append(
-            Text(console.printable(f"not audited: {skipped.agent} in {skipped.environment}: {skipped.reason}"))
-        )
+        places.setdefault(skipped.reason, []).append(f"{skipped.agent} in {skipped.environment}")
+    for reason, where in places.items():
+        parts.append(Text(console.printable(f"not audited: {'; '.join(where)}: {reason}")))
     broken = sum(verdict.broken for one in found.audits for verdict in one.verdicts.values())
     if not broken:
         return [*parts, Text("Nothing that should hold is violated.")]

@@ -147,7 +147,7 @@ def _grid(columns: list[Column]) -> Any:
 
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for c in columns:
-        grid.add_column(c.head, justify="right" if c.numeric else "left")
+        grid.add_column(c.head, justify="right" if c.numeric else "left", no_wrap=c.numeric, overflow="fold")
     for row in zip(*(c.texts for c in columns), strict=True):
         grid.add_row(*(Text(console.printable(text)) for text in row))
     return grid

@@ -166,7 +166,7 @@ def _report(outcome: ExperimentOutcome, as_json: bool, comparison: dict[str, Any
         }
         console.write([json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False), "\n"])
     elif table is not None:
-        console.show(summary_table(table), *([] if comparison is None else decisions(comparison)))
+        console.show(summary_table(table), *not_shown(table), *([] if comparison is None else decisions(comparison)))
         _tell_constants(table)
         _tell_reasons(table)
     _print_failures(list(outcome.failures))
@@ -310,6 +310,25 @@ def summary_table(table: pd.DataFrame) -> Any:
         grid.add_row(*(cells[head] for head in heads))
         last = name
     return grid
+
+
+def not_shown(table: pd.DataFrame) -> list[Any]:
+    """What a narrow terminal has no room for: runs and steps in words, and the names of the other columns."""
+    from rich.text import Text
+
+    if not console.is_narrow(NARROW_TERMINAL):
+        return []
+    runs, steps = (_range(table[name]) for name in ("runs", "final_step"))
+    words = (
+        f"{runs} run{'' if runs == '1' else 's'} of {steps} steps; per step and planning: a wider terminal, or --json"
+    )
+    return [Text(words, style="dim")]
+
+
+def _range(values: pd.Series[int]) -> str:
+    """One number if all are the same, or the least and the greatest."""
+    low, high = int(values.min()), int(values.max())
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _slope_ratio(row: dict[Any, Any]) -> str:

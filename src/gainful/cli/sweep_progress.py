@@ -148,11 +148,10 @@ class SweepProgressLine:
             done = sweep.finished_by_agent[name]
             agents.add_row(
                 Text(console.printable(name)),
-                ProgressBar(total=planned, completed=done, width=20),
+                ProgressBar(total=planned, completed=done, width=20, finished_style="green"),
                 Text(f"{done:,}/{planned:,}"),
             )
         whole = Table.grid()  # a bar by itself does not end its line
-        whole.add_row(
-            ProgressBar(total=sweep.planned, completed=sweep.stored + sweep.finished + sweep.under_way, width=60)
-        )
+        done = sweep.stored + sweep.finished + sweep.under_way
+        whole.add_row(ProgressBar(total=sweep.planned, completed=done, width=60, finished_style="green"))
         return Group(agents, whole, Text(self._line(sweep)))

@@ -98,7 +98,7 @@ def _changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """Each thing that differs, as `old -> new`."""
     found = []
     if old["horizon"] != new["horizon"]:
-        found.append(f"horizon {old['horizon']} -> {new['horizon']}")
+        found.append(f"horizon {old['horizon']:,} -> {new['horizon']:,}")
     elif old["checkpoints"] != new["checkpoints"]:
         found.append(f"checkpoints {len(old['checkpoints'])} -> {len(new['checkpoints'])} steps")
     for kind in ("environment", "agent"):

@@ -226,7 +226,7 @@ def _check_design(folder: Path, spec: Spec, design: SequentialDesign) -> None:
 
 def _changes(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
     old, new = ({**one["design"], "most": _most_seeds(one["design"])} for one in (then, now))
-    names = {"error": "error", "seeds_per_interim": "seeds per look", "most": "most seeds"}
+    names = {"error": "error", "seeds_per_interim": "seeds per look", "most": "max_seeds"}
     found = [f"{word} {old.get(name)} -> {new[name]}" for name, word in names.items() if old.get(name) != new[name]]
     return found + (["other agents or environments"] if then["family"] != now["family"] else [])
 
