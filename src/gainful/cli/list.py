@@ -83,6 +83,11 @@ def _registered(group: str, built_in: Sequence[str]) -> dict[str, str]:
     return {name: value for name, value in registered(group).items() if name not in built_in}
 
 
+def _with_default(name: str, value: Any) -> str:
+    """A parameter as the list shows it."""
+    return f"{name} (required)" if value == "required" else f"{name}={json.dumps(value)}"
+
+
 def _show(descriptions: Sequence[Described], continuous: Sequence[str], as_json: bool, others: dict[str, str]) -> None:
     """Print one block per description and per registered name, or one JSON list of all."""
     if as_json:
@@ -105,7 +110,7 @@ def _show(descriptions: Sequence[Described], continuous: Sequence[str], as_json:
     from rich.text import Text
 
     for d in descriptions:
-        defaults = ", ".join(f"{name}={json.dumps(value)}" for name, value in d.parameters.items())
+        defaults = ", ".join(_with_default(name, value) for name, value in d.parameters.items())
         console.show(
             Text(d.name, style="bold cyan"),
             Padding(Text(d.summary), (0, 0, 0, 2)),
