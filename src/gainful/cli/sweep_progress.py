@@ -152,6 +152,6 @@ class SweepProgressLine:
                 Text(f"{done:,}/{planned:,}"),
             )
         whole = Table.grid()  # a bar by itself does not end its line
-        done = sweep.stored + sweep.finished + sweep.under_way
-        whole.add_row(ProgressBar(total=sweep.planned, completed=done, width=60, finished_style="green"))
+        so_far = sweep.stored + sweep.finished + sweep.under_way
+        whole.add_row(ProgressBar(total=sweep.planned, completed=so_far, width=60, finished_style="green"))
         return Group(agents, whole, Text(self._line(sweep)))
