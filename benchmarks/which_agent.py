@@ -36,7 +36,7 @@ from gainful.problems import CallCentre, Maintenance, Problem, Stockroom, TwoSer
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.records import add_record_options, check_quiet, record_document, record_rows
-from benchmarks.which_agent_answers import C_IF_NEEDED, WITH_RULE, WITHOUT_C
+from benchmarks.which_agent_answers import BY_VARIANCE, C_IF_NEEDED, WITH_RULE, WITHOUT_C
 
 TEN_YEARS = 3650
 CELLS = 20
@@ -121,6 +121,7 @@ AGENTS = [
     Contestant(
         "KL-SCAL+, vanishing-sqrt", KL, {"episodes": "vanishing-sqrt"}, C_IF_NEEDED, "of a larger order", seeds=10
     ),
+    Contestant(BY_VARIANCE, KL, {"episodes": "vanishing", "reward_bound": "variance"}, C_IF_NEEDED),
     Contestant(WITHOUT_C, KL),
     Contestant(WITH_RULE, KL, {"unreachable": "tucrl"}),
     Contestant("SCAL+, the paper's bonus", SCAL_PLUS, told="c"),
@@ -135,6 +136,7 @@ AGENTS = [
 ON_CELLS = [
     Contestant("C-KL-SCAL+, without c", "c-kl-scal-plus", seeds=8),
     Contestant("C-KL-SCAL+", "c-kl-scal-plus", told="c", seeds=8),
+    Contestant("C-KL-SCAL+, variance", "c-kl-scal-plus", {"reward_bound": "variance"}, "c", seeds=8),
     Contestant("C-SCAL+, the paper's bonus", "c-scal-plus", told="c", seeds=8),
     Contestant("C-SCAL+, sharp", "c-scal-plus", {"bonus": "sharp"}, "c", seeds=8),
     Contestant("UCRL2B on cells", "ucrl2b", seeds=8),

@@ -6,11 +6,18 @@ from benchmarks.markdown import Table
 
 C_IF_NEEDED = "nothing; c in the last"
 """What an agent is told that is given c in the problem with unreachable states, and there only."""
+BY_VARIANCE = "KL-SCAL+, vanishing, variance"
+"""Mean rewards are bounded by the variance seen."""
 WITHOUT_C, WITH_RULE = "KL-SCAL+, without c", "KL-SCAL+, TUCRL's rule"
 """Rows for the problem with unreachable states only."""
 ANSWERS = [
     ("that every state can be reached from every other", "KLSCALPlus(S, A)", "KL-SCAL+"),
     ("the same, and plans may be made more often", 'KLSCALPlus(S, A, episodes="vanishing")', "KL-SCAL+, vanishing"),
+    (
+        "the same, and that rewards are not all 0 or r_max",
+        'KLSCALPlus(S, A, episodes="vanishing", reward_bound="variance")',
+        BY_VARIANCE,
+    ),
     ("the same, and no theorem is needed", "PSRL(S, A)", "PSRL"),
     ("c, and some states may be unreachable", "KLSCALPlus(S, A, span=c)", "KL-SCAL+"),
     ("that some states may be unreachable, but not c", "TUCRL(S, A)", "TUCRL"),
@@ -19,7 +26,7 @@ ANSWERS = [
     ("c, and you want what the paper proves", "SCALPlus(S, A, span=c)", "SCAL+, the paper's bonus"),
 ]
 """What the user knows, the agent to take, and its row in the table."""
-SHOWN = ("RiverSwim-6, 10⁵", "four rooms, 10⁶", "unreachable states, 10⁵")
+SHOWN = ("RiverSwim-6, 10⁵", "Garnet(50, 3, 5), 10⁶", "unreachable states, 10⁵")
 """The problems in which the table says what each agent lost."""
 
 

@@ -34,16 +34,15 @@ def learner(mdp: gf.MDP, **options: Any) -> gf.KLSCALPlus:
 # ---------------------------------------------------------------------- the bound
 
 
-@pytest.mark.parametrize("radius", [1e-6, 1e-3, 0.1, 3.0])
-@pytest.mark.parametrize("mean", [0.0, 1e-3, 0.4, 0.999])
-def test_the_bound_is_that_of_the_equation_and_never_above_the_one_by_the_mean(mean: float, radius: float) -> None:
-    for share in (0.0, 1e-9, 0.01, 0.5, 1.0):
-        variance = share * mean * (1.0 - mean)
-        found = float(kl_upper_by_variance(mean, variance, radius))
-        exact = float(klup_by_variance(mean, variance, radius))
-        assert found == pytest.approx(exact, rel=0, abs=1e-5 * (exact - mean) + 1e-13)
-        assert found >= exact - 1e-13
-        assert found <= kl_upper(mean, radius) + 1e-14
+def test_the_bound_is_that_of_the_equation_and_never_above_the_one_by_the_mean() -> None:
+    grid = np.meshgrid([0.0, 1e-3, 0.4, 0.999], [0.0, 1e-9, 0.01, 0.5, 1.0], [1e-6, 1e-3, 0.1, 3.0])
+    mean, share, radius = (axis.reshape(-1) for axis in grid)
+    variance = share * mean * (1.0 - mean)
+    found = np.array([kl_upper_by_variance(*one) for one in zip(mean, variance, radius, strict=True)])
+    exact = klup_by_variance(mean, variance, radius)
+    assert np.all(found >= exact - 1e-13)
+    assert np.all(found <= exact + 1e-5 * (exact - mean) + 1e-13)
+    assert np.all(found <= [kl_upper(*one) + 1e-14 for one in zip(mean, radius, strict=True)])
 
 
 def test_the_bound_of_zeros_and_ones_is_that_by_the_mean() -> None:
@@ -140,6 +139,6 @@ def test_what_cannot_have_this_bound_says_so() -> None:
 def test_the_audit_computes_the_bound_again_and_compares_it_with_the_true_rewards() -> None:
     mdp = with_varied_rewards()
     for scale in (1.0, 1e-3):
-        found = audit(maker(mdp, reward_bound="variance", width_scale=scale), mdp, 1_000, runs=3)
+        found = audit(maker(mdp, reward_bound="variance", width_scale=scale), mdp, 400, runs=2)
         assert found["set-formula"].failed_runs == 0
         assert (found["reward-domination"].failed_runs > 0) == (scale < 1.0)
