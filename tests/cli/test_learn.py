@@ -2,13 +2,18 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import gainful as gf
-from gainful.cli import console
+from gainful.cli import console, learn_many, watched_run
 from gainful.cli.main import run
 from gainful.cli.sketch import sketch
 from gainful.progress import live_line
@@ -404,6 +409,45 @@ def test_many_runs_end_in_the_distribution_of_their_regret(capsys: pytest.Captur
     assert found["expected_regret"][-1]["largest"] == max(last)
     assert run(command) == 0
     assert "expected regret over 3 runs" in capsys.readouterr().out
+
+
+@contextmanager
+def ctrl_c_at_500_steps(tell: Callable[[Any, Any], str]) -> Iterator[Callable[[Any, Any], None]]:
+    """Stands for the progress line."""
+
+    def show(done: int, total: int) -> None:
+        assert tell(done, total)
+        if done >= 500:
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield show
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_says_what_was_done_and_what_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(tmp_path / "run")
+    command = ["learn", "riverswim", "--horizon", "5000", "--span", "7"]
+    monkeypatch.setattr(watched_run, "live_line", ctrl_c_at_500_steps)
+    monkeypatch.setattr(learn_many, "live_line", ctrl_c_at_500_steps)
+    assert run(command) == 130
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert re.search(r"interrupted after \d{3} of 5,000 steps; nothing is kept \(with --checkpoint FILE", captured.err)
+    assert run([*command, "--runs", "2"]) == 130
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert re.search(r"interrupted after [\d,]+ of 10,000 steps of 2 runs; nothing is kept", captured.err)
+    assert run([*command, "--checkpoint", file]) == 130
+    captured = capsys.readouterr()
+    assert re.search(rf"interrupted after \d{{3}} of 5,000 steps; {re.escape(file)} has the run, and", captured.err)
+    monkeypatch.undo()
+    assert run([*command, "--checkpoint", file, "--json"]) == 0
+    continued = json.loads(capsys.readouterr().out)
+    assert run([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rewards"] == continued["rewards"]
 
 
 def test_an_unknown_device_is_misuse(capsys: pytest.CaptureFixture[str]) -> None:

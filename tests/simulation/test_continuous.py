@@ -11,7 +11,7 @@ import gainful as gf
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.environments.continuous.environment import ContinuousEnvironment
 from gainful.errors import InvalidArgumentError
-from gainful.simulation import continuous
+from gainful.simulation import continuous, slices
 from gainful.simulation.simulate import simulate
 
 ENVIRONMENTS = gf.environments.continuous_names()
@@ -193,7 +193,8 @@ def test_where_a_kernel_pauses_changes_nothing(make: Any, monkeypatch: pytest.Mo
     env = gf.environments.replacement()
     first, second = make(env), make(env)
     whole = simulate(first, env, 2500, seed=1, checkpoints=[2500], gain=GAIN)
-    monkeypatch.setattr("gainful.simulation.base.PAUSE", 7)
+    monkeypatch.setattr(slices, "STEPS_AT_A_TIME", 7)  # the first slice
+    monkeypatch.setattr(slices, "PAUSE", 7)  # and the longest
     monkeypatch.setattr(continuous, "LOGGED_PAUSE", 5)
     parts = simulate(second, env, 2500, seed=1, gain=GAIN)
     assert parts.rewards[-1] == whole.rewards[-1]

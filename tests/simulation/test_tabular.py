@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import gainful as gf
 from gainful.errors import InvalidArgumentError
-from gainful.simulation import tabular
+from gainful.simulation import slices, tabular
 from gainful.simulation.run import log_checkpoints
 from gainful.simulation.transition_table import TabularStepper, TransitionTable, below_4, below_8, search
 from tests.strategies import mdps
@@ -55,7 +55,8 @@ def test_stepped_and_compiled_runs_are_equal_to_the_bit(mdp: gf.MDP, seed: int) 
 def test_where_a_kernel_pauses_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     mdp = gf.environments.riverswim(6)
     whole = gf.simulate(agent_for(mdp), mdp, 5000, seed=1, checkpoints=[5000])
-    monkeypatch.setattr("gainful.simulation.base.PAUSE", 7)
+    monkeypatch.setattr(slices, "STEPS_AT_A_TIME", 7)  # the first slice
+    monkeypatch.setattr(slices, "PAUSE", 7)  # and the longest
     parts = gf.simulate(agent_for(mdp), mdp, 5000, seed=1)
     assert parts.final_state == whole.final_state
     assert parts.rewards[-1] == whole.rewards[-1]

@@ -25,6 +25,10 @@ _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 _show_traceback = False
 
 
+class JobInterruptedError(Exception):
+    """Ctrl-C ended a command that can say how far it came and what is kept: `after 3 of 10 steps; ...`."""
+
+
 def _set_debug(wanted: bool) -> bool:
     global _show_traceback
     _show_traceback = _show_traceback or wanted
@@ -77,6 +81,9 @@ def warnings_as_notes() -> Iterator[None]:
 def _outcome(command: Callable[[], Any]) -> int:
     try:
         result = command()
+    except JobInterruptedError as error:
+        note(printable(f"interrupted {error}"))
+        return INTERRUPTED
     except (KeyboardInterrupt, typer.Abort):
         result = INTERRUPTED
     except _UsageError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,10 +11,6 @@ import typer
 
 from gainful.cli import completion, console, failures, options
 from gainful.errors import InvalidArgumentError
-from gainful.progress import duration, live_line, short_rate
-
-RATE_AFTER = 1.0
-"""Seconds of a run after which its speed, and the time left, are known well enough to be shown."""
 
 
 def learn(
@@ -126,6 +121,7 @@ def learn(
     from gainful.cli.learned import LearnedRun
     from gainful.cli.next_steps import next_steps
     from gainful.cli.source import read_environment, read_number, read_settings
+    from gainful.cli.watched_run import watched_run
     from gainful.experiments.agent_factory import AgentFactory
     from gainful.simulation.run import checked_horizon
     from gainful.simulation.simulate import new_simulation
@@ -170,7 +166,7 @@ def learn(
         # compiling has moved a Gymnasium environment
         simulation = new_simulation(factory.make(), environment, steps, seed, gain=best, checkpoints=grid)
     began = time.perf_counter()
-    _watch(simulation, checkpoint)
+    watched_run(simulation, checkpoint)
     found = LearnedRun(source, factory, simulation, time.perf_counter() - began)
     suggestions = next_steps(found)
     if save is not None:
@@ -229,37 +225,3 @@ def _checkpoints(horizon: int, file: str | None) -> Any:
 
     usual = log_checkpoints(horizon)
     return usual if file is not None and begun_with(file, usual) else grid_with_last_tenth(horizon)
-
-
-def _watch(simulation: Any, checkpoint: str | None) -> None:
-    """Run to the end, from and into the checkpoint file if there is one, and report progress."""
-    from gainful.mdp.units import Units
-    from gainful.simulation.simulate import run_simulation
-
-    mdp = getattr(simulation, "mdp", None)
-    units = Units() if mdp is None else mdp.units
-
-    began, start = time.perf_counter(), -1
-
-    def tell(step: int, horizon: int) -> str:
-        gain, total, records = simulation.gain, simulation.total, simulation.agent.core.records
-        parts = [f"{step:,} of {horizon:,} steps"]
-        passed = time.perf_counter() - began
-        if passed >= RATE_AFTER:
-            rate = max(step - start, 1) / passed
-            parts += [f"{short_rate(rate)} steps/s", f"{duration((horizon - step) / rate)} left"]
-        parts += [f"{units.gain_name} {units.sign * total / step / units.step_duration:.4g}"]
-        if not math.isnan(gain):
-            optimal = units.sign * gain / units.step_duration
-            parts += [f"optimal {optimal:.4g}", f"realised regret {step * gain - total:,.0f}"]
-        return console.one_line([*parts, f"episode {len(records):,}"])
-
-    with live_line(tell) as show:
-
-        def note(step: int, horizon: int) -> None:
-            nonlocal start
-            if start < 0:
-                start = step  # a resumed run has made steps before
-            show(step, horizon)
-
-        run_simulation(simulation, progress=note, checkpoint_file=checkpoint)

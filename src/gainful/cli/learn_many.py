@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from gainful.cli import console, numbers
+from gainful.cli.failures import JobInterruptedError
 from gainful.environments.continuous.environment import ContinuousEnvironment
 from gainful.errors import InvalidArgumentError
 from gainful.mdp.model import MDP
+from gainful.progress import RateText, live_line
 from gainful.simulation.many import chosen_device, simulate_many
 from gainful.simulation.run import MEASURE_NAMES
 from gainful.simulation.summary import RunSummary
@@ -78,18 +80,30 @@ def learn_many(source: str, environment: Any, factory: Any, seeds: range, horizo
         return other.make()
 
     checkpoints = [10**k for k in range(1, int(math.log10(horizon)) + 1)]
-    began = time.perf_counter()
+    began, made, total = time.perf_counter(), 0, horizon * len(seeds)
     device = chosen_device(device, agent, environment, np.array(checkpoints), list(seeds))
-    found = simulate_many(
-        agent,
-        environment,
-        horizon,
-        seeds,
-        checkpoints=checkpoints,
-        progress=True,
-        device=device,
-        keep="summary",
-    )
+    with live_line(RateText(f"{len(seeds):,} runs")) as show:
+
+        def note(done: int, of: int) -> None:
+            nonlocal made
+            made = done
+            show(done, of)
+
+        try:
+            found = simulate_many(
+                agent,
+                environment,
+                horizon,
+                seeds,
+                checkpoints=checkpoints,
+                progress=note,
+                device=device,
+                keep="summary",
+            )
+        except KeyboardInterrupt:
+            kept = "nothing is kept (gainful run keeps every run, and continues those that were interrupted)"
+            runs = numbers.count(len(seeds), "run")
+            raise JobInterruptedError(f"after {made:,} of {total:,} steps of {runs}; {kept}") from None
     return ManyLearned(source, factory.name, device, found, time.perf_counter() - began)
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import signal
-import threading
 import time
 import warnings
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from gainful.atomic_files import make_folder
 from gainful.cards import card
@@ -30,9 +28,7 @@ from gainful.experiments.wire_format import RunResult
 from gainful.experiments.worker import described
 from gainful.locks import FolderLock, FolderLockedError
 from gainful.machine import default_jobs, free_disk
-
-if TYPE_CHECKING:
-    from types import FrameType
+from gainful.stop_request import StopRequest
 
 CHECKPOINT_EVERY = 15.0
 """The most seconds of work that a killed run loses."""
@@ -310,7 +306,7 @@ class _SweepRunner:
         self.spec, self.folder, self.store, self.watcher = spec, folder, store, watcher
         self.tries, self.fail_fast, self.checkpoint_every = tries, fail_fast, checkpoint_every
         self.attempts: Counter[str] = Counter()
-        self.interrupted, self.device = False, "cpu"
+        self.stop, self.device = StopRequest(), "cpu"
         self._environment_keys: dict[tuple[str, str], str] = {}
         self.unsolvable: list[tuple[Configuration, GainfulError]] = []
         """Environments that cannot be solved: the first run of each, and the error."""
@@ -396,7 +392,7 @@ class _SweepRunner:
         self.state.jobs = executor.slots
         self.watcher.started(self.state)
         try:
-            with self._interruptible():
+            with self.stop.on_signals():
                 self._execute(executor, deque(waiting))
         finally:
             executor.close()
@@ -421,7 +417,7 @@ class _SweepRunner:
         self.state.jobs = min(executor.slots, len(there))
         self.watcher.started(self.state)
         try:
-            with self._interruptible():
+            with self.stop.on_signals():
                 self._execute(executor, deque(there))
         finally:
             executor.close()
@@ -518,7 +514,7 @@ class _SweepRunner:
                 c = under_way.pop(event.task.run_id)
                 if self._ended(event, c):
                     waiting.appendleft(c)
-            if self.interrupted and not state.stopping:
+            if self.stop.made and not state.stopping:
                 state.stopping = True
                 executor.stop()
                 give_up_at = time.monotonic() + CLEAN_STOP_SECONDS
@@ -561,27 +557,8 @@ class _SweepRunner:
             state.workload.dropped(task.run_id)
             state.failed += 1
             if self.fail_fast:
-                self.interrupted = True
+                self.stop.made = True
         return again
-
-    @contextlib.contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """SIGINT and SIGTERM request a clean stop; the second one raises KeyboardInterrupt."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
-        def asked(_: int, __: FrameType | None) -> None:
-            if self.interrupted:
-                raise KeyboardInterrupt
-            self.interrupted = True
-
-        before = {s: signal.signal(s, asked) for s in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _remove_stale_checkpoints(self) -> None:
         """Delete the checkpoints of stored runs, and files that a kill left incomplete."""

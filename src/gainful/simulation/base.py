@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.simulation.callbacks import Callback, show_checkpoint
-
-PAUSE = 1 << 24
-"""Steps after which a compiled loop returns to Python at the latest: Ctrl-C and progress."""
+from gainful.simulation.slices import SliceLength
 
 
 class Simulation:
@@ -79,8 +77,12 @@ class Simulation:
         self, progress: Callable[[int, int], None] | None = None, pause: Callable[[], None] | None = None
     ) -> None:
         """Run to the last checkpoint; `pause()` is called between advances, when the agent is up to date."""
+        length = SliceLength()
         while not self.finished:
-            self.advance(min(self.next_checkpoint, self.t + PAUSE))
+            t = self.t
+            length.begin()
+            self.advance(min(self.next_checkpoint, t + length.steps))
+            length.end(self.t - t)
             self.pass_checkpoint()
             if progress is not None:
                 progress(self.t, int(self.checkpoints[-1]))

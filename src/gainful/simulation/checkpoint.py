@@ -148,11 +148,24 @@ def _short(value: Any) -> str:
 def finish_with_checkpoints(
     simulation: ResumableSimulation, path: str | Path, every: float, progress: Callable[[int, int], None] | None
 ) -> None:
-    """Run to the end, from the file if there is one, and keep it up to date; the finished run stays in it."""
+    """Run to the end, from the file if there is one, and keep it up to date; the finished run stays in it.
+
+    A `progress` that raises KeyboardInterrupt ends the run between two steps: it is saved as it is then.
+    """
     checkpoint = Checkpoint(simulation, path, every)
     checkpoint.resume()
     if simulation.finished:
         return
     checkpoint.write()  # if the file cannot be written, report it now and not in an hour
-    simulation.finish(progress, pause=checkpoint.write_if_due)
+
+    def tell(step: int, horizon: int) -> None:
+        if progress is None:
+            return
+        try:
+            progress(step, horizon)
+        except KeyboardInterrupt:
+            checkpoint.write()
+            raise
+
+    simulation.finish(tell, pause=checkpoint.write_if_due)
     checkpoint.write()

@@ -31,6 +31,7 @@ from gainful.partition import axis_cell
 from gainful.rng import Key, Role, stream_key
 from gainful.simulation.base import ResumableSimulation
 from gainful.simulation.run import Run
+from gainful.simulation.slices import STEPS_AT_A_TIME
 
 LOGGED_PAUSE = 1 << 18
 """The same for an agent that keeps its raw transitions: the log grows by this many at a time."""
@@ -322,7 +323,7 @@ class ContinuousSimulation(ResumableSimulation):
     def advance(self, target: int) -> None:
         """One kernel call: to step `target`, or to the end of the episode, or of the room in the arena."""
         if not self.compiled:
-            self._step_on(target)
+            self._step_on(min(target, self.t + STEPS_AT_A_TIME))
             return
         agent = self.agent
         before = time.process_time()

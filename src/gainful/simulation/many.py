@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -21,7 +20,6 @@ from gainful.mdp.model import MDP
 from gainful.planning.arguments import checked_device
 from gainful.progress import Progress, shown_progress
 from gainful.rng import draw
-from gainful.simulation.base import PAUSE
 from gainful.simulation.callbacks import Callback, checked_callback, one_at_a_time
 from gainful.simulation.continuous import known_gain
 from gainful.simulation.counters import (
@@ -42,8 +40,10 @@ from gainful.simulation.counters import (
 from gainful.simulation.loops import agent_for, simulation_class
 from gainful.simulation.optimum import known_gaps, optimal_gain
 from gainful.simulation.run import Run, checked_checkpoints, checked_horizon
+from gainful.simulation.slices import SliceLength
 from gainful.simulation.summary import RunSummary, Summariser
 from gainful.simulation.tabular import TabularSimulation, check_fit
+from gainful.simulation.threads import Pause, in_threads
 from gainful.simulation.transition_table import RewardLaw, TransitionTable
 
 RUN_BYTES = 340.0
@@ -256,11 +256,11 @@ def simulate_many(
         options: dict[str, Any] = {"checkpoints": grid, "threads": threads, "callback": callback}
         summariser = Summariser(grid, optimal_gain(mdp) if isinstance(mdp, MDP) else known_gain(mdp, None)[0])
         with shown_progress(progress, f"{len(numbers)} runs") as tell:
+            total = steps * len(numbers)
             for i in range(0, len(numbers), RUNS_AT_ONCE):
+                heard = None if tell is None else (lambda done, _, before=steps * i: tell(before + done, total))
                 part = numbers[i : i + RUNS_AT_ONCE]
-                summariser.add_runs(simulate_many(agent_factory, mdp, steps, part, **options))
-                if tell is not None:
-                    tell(steps * (i + len(part)), steps * len(numbers))
+                summariser.add_runs(simulate_many(agent_factory, mdp, steps, part, progress=heard, **options))
         return summariser.summary()
     if not isinstance(mdp, MDP):
         return _one_by_one(agent_factory, mdp, steps, numbers, threads, grid, progress, callback)
@@ -300,14 +300,20 @@ def _one_by_one(
     with shown_progress(progress, f"{len(seeds)} runs") as tell:
         total = None if tell is None else _Total(tell, horizon * len(seeds))
 
-        def run(seed: int) -> Run:
-            made = simulate(agent_factory(seed), environment, horizon, seed, checkpoints=grid, callback=show)
-            if total is not None:
-                total.add(horizon)
-            return made
+        def run(seed: int, pause: Pause) -> Run:
+            before = 0
 
-        with ThreadPoolExecutor(min(threads or available_cores(), max(1, len(seeds)))) as pool:
-            return list(pool.map(run, seeds))
+            def heard(step: int, _: int) -> None:
+                nonlocal before
+                pause()
+                if total is not None:
+                    total.add(step - before)
+                before = step
+
+            agent = agent_factory(seed)
+            return simulate(agent, environment, horizon, seed, checkpoints=grid, callback=show, progress=heard)
+
+        return in_threads(run, seeds, min(threads or available_cores(), max(1, len(seeds))))
 
 
 class _Total:
@@ -325,17 +331,12 @@ class _Total:
 def _finish_all(groups: list[list[TabularSimulation]], cores: int, add: Callable[[int], None] | None) -> None:
     """Run all groups to their end, several at a time; `add` is told the steps that were made."""
 
-    def work(group: list[TabularSimulation]) -> None:
-        for count in _together(group):
+    def work(group: list[TabularSimulation], pause: Pause) -> None:
+        for count in _together(group, pause):
             if add is not None:
                 add(count)
 
-    if cores == 1 or len(groups) == 1:
-        for group in groups:
-            work(group)
-    else:
-        with ThreadPoolExecutor(cores) as pool:
-            list(pool.map(work, groups))
+    in_threads(work, groups, cores)
 
 
 def chosen_device(
@@ -358,21 +359,25 @@ def checked_seeds(seeds: list[int]) -> NDArray[np.uint64]:
     return np.array(seeds, dtype=np.uint64)
 
 
-def _together(group: list[TabularSimulation]) -> Iterator[int]:
+def _together(group: list[TabularSimulation], pause: Pause) -> Iterator[int]:
     """Advance all runs of a group to their end, from one common step to the next; yields the number of steps made."""
+    length = SliceLength()
     together = len(group) == LANES and all(type(simulation) is TabularSimulation for simulation in group)
     lanes = Lanes(group) if together and group[0].table.padding else None
     long = False
     while not group[0].finished:
         t = group[0].t
-        target = min(group[0].next_checkpoint, t + PAUSE)
+        target = min(group[0].next_checkpoint, t + length.steps)
+        length.begin()
         episodes = sum(len(simulation.agent.records) for simulation in group)
         if lanes is not None and long:
-            lanes.advance(target)
+            lanes.advance(target, pause)
         for simulation in group:
             while simulation.t < target:
                 simulation.advance(target)
+                pause()
             simulation.pass_checkpoint()
+        length.end(target - t)
         made = len(group) * (target - t)
         long = made >= LONG * (sum(len(simulation.agent.records) for simulation in group) - episodes)
         yield made
@@ -405,7 +410,7 @@ class Lanes:
         # plain tuples: quicker arguments
         self._groups = tuple(table), tuple(law), tuple(counters), tuple(self.plans), tuple(self.clock)
 
-    def advance(self, target: int) -> None:
+    def advance(self, target: int, pause: Pause) -> None:
         """All four to step `target`, or until one of them makes a plan that only it can follow, see `_simple`."""
         plans, now = self.plans, self.clock.now
         last_step = np.zeros(LANES, dtype=np.int64)
@@ -429,6 +434,7 @@ class Lanes:
                 spent = (time.thread_time() - began) / LANES
                 for simulation in self.group:
                     simulation.acting_seconds += spent
+                pause()
         finally:
             for simulation in self.group:
                 simulation.update_agent()

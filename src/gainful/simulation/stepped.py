@@ -12,11 +12,9 @@ from gainful.agents.own_verbs import sees_steps
 from gainful.agents.plain_learner import checked_action, is_plain
 from gainful.errors import InvalidArgumentError
 from gainful.simulation.counters import STATE, STEP
+from gainful.simulation.slices import STEPS_AT_A_TIME
 from gainful.simulation.tabular import TabularSimulation
 from gainful.simulation.transition_table import one_step
-
-STEPS_AT_A_TIME = 4096
-"""Steps between two returns to the caller, who reports progress and saves the run."""
 
 
 class SteppedSimulation(TabularSimulation):
