@@ -42,7 +42,8 @@ def make_agent(config: Any) -> tuple[Any, dict[str, Any] | None]:
         raise InvalidArgumentError(
             "config",
             config,
-            "a dictionary such as {'agent': 'scal-plus', 'n_states': 6, 'n_actions': 2, 'span': 7.0}, or an agent",
+            "a dictionary such as {'agent': 'kl-scal-plus', 'n_states': 6, 'n_actions': 2}, or an agent",
+            f"gf.load_agent({config!r}) loads a saved agent" if isinstance(config, str) else "",
         )
     given = dict(config)
     name = given.pop("agent", None)
