@@ -162,7 +162,8 @@ def test_another_outcome_of_a_labelled_decision_is_a_conflict(tmp_path: Path) ->
         decision = agent.act("broken")
         assert agent.report(decision, cost=40.0, next_state="new").repeated is False
         assert agent.report(decision, cost=40.0, next_state="new").repeated is True
-        with pytest.raises(ConflictError):
+        said = "with cost 40 and next state 'new', now with cost 40 and next state 'worn'"
+        with pytest.raises(ConflictError, match=said):
             agent.report(decision, cost=40.0, next_state="worn")
 
 

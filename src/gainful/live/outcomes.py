@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gainful.agents.labels import AgentLabels
 from gainful.errors import ConflictError, InvalidArgumentError, JournalError, UnknownDecisionError
 from gainful.live.labels import LabelledDecision
 from gainful.live.receipts import Decision, Receipt
@@ -120,13 +121,19 @@ class OutcomeRecorder:
         if values != layout.outcome.unpack(layout.outcome.pack(*now)):
             before = values[1] if len(values) == 2 else list(values[1:])
             raise ConflictError(
-                f"decision {i} was reported before (record {sequence}) with reward {values[0]:g} and next state "
-                f"{before}, now with {reward:g} and {next_state}",
+                f"decision {i} was reported before (record {sequence}) with {self._in_words(values[0], before)}, "
+                f"now with {self._in_words(reward, next_state)}",
                 name="decision_id",
                 found=i,
                 hint="a decision has one outcome",
             )
         return Receipt(sequence, True)
+
+    def _in_words(self, reward: float, next_state: Any) -> str:
+        """An outcome as its user writes it: a cost stays a cost, a state has its label."""
+        labels = self._session.labels or AgentLabels()
+        place = next_state if labels.states is None else repr(labels.states[int(next_state)])
+        return f"{labels.objective} {labels.sign * reward:g} and next state {place}"
 
     def observe_many(
         self, states: Any, actions: Any, rewards: Any, next_states: Any, request_id: str | None

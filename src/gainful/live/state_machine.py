@@ -368,14 +368,14 @@ class AgentStateMachine:
             )
         elif self._description.initial.get("t"):
             reasons.append(
-                f"it began with {self._description.initial['t']} observations that are not known to be outcomes of its "
-                "own decisions"
+                f"it began with {self._description.initial['t']:,} observations that are not known to be outcomes of "
+                "its own decisions"
             )
         if self._foreign:
             reasons.append(f"{self._foreign:,} observations were not outcomes of its own decisions")
         for change in self.changes[-1:]:
             old = "none" if change.old is None else f"{change.old:g}"
-            reasons.append(f"{change.name} was changed from {old} to {change.new:g} after {change.t} steps")
+            reasons.append(f"{change.name} was changed from {old} to {change.new:g} after {change.t:,} steps")
         if self._late_plans:
             reasons.append(f"{self._late_plans:,} plans were adopted later than the observations they were made from")
         if self._late_outcomes:
