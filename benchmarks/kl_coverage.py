@@ -3,9 +3,11 @@
 The first table is about Lemma 1 of docs/kl_scal_plus.md alone: 2,000 sequences of 3,000 draws, and the share of them in
 which max_λ Σ ln(1 - λz_i) exceeds ln(1/δ') + ½ ln n + ln 2 at some n. The second is about the event E1 on runs of the
 agent: a run fails if some r̃ < r, or klmax < p·h for h* or a hitting time, at the beginning of some episode. The third
-has 100 runs of 10⁵ steps with ρ multiplied by `width_scale`.
+has 100 runs of 10⁵ steps with ρ multiplied by `width_scale`. The fourth is about the bounds of a mean reward by the
+mean and by the variance of the rewards seen (Lemmas 4 and 4a): how often each is ever too small, and how wide it is
+beside that of Maurer & Pontil for all n.
 
-    python benchmarks/kl_coverage.py [deviations] [events] [widths] [--record]
+    python benchmarks/kl_coverage.py [deviations] [events] [widths] [rewards] [--record]
 
 --record keeps the tables in benchmarks/measured, from where `make tables` writes them into the page.
 """
@@ -23,6 +25,7 @@ import numpy as np
 import gainful as gf
 from gainful.audit import clopper_pearson
 from gainful.audit.audit import audit
+from gainful.theory import binary_kl, klup, klup_by_variance
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.records import add_record_options, printed
@@ -34,6 +37,13 @@ LAWS = {
     "coin, p = 0.95": ((0.0, 1.0), (0.05, 0.95)),
     "values 0, 1, 10": ((0.0, 1.0, 10.0), (0.45, 0.45, 0.1)),
 }
+REWARDS = {
+    "coin, p = 0.5": ((0.0, 1.0), (0.5, 0.5)),
+    "0.4 or 0.6": ((0.4, 0.6), (0.5, 0.5)),
+    "0.45, 0.5 or, rarely, 1": ((0.45, 0.5, 1.0), (0.1, 0.89, 0.01)),
+    "always 0.5": ((0.5,), (1.0,)),
+}
+"""Laws of mean 0.5."""
 E1 = ("reward-domination", "bias-domination", "times-domination")
 
 
@@ -108,7 +118,39 @@ def widths() -> None:
             )
 
 
-PARTS = {"deviations": deviations, "events": events, "widths": widths}
+def rewards() -> None:
+    print(f"{RUNS:,} sequences of {DRAWS:,} rewards\n")
+    print("| rewards | too small at δ′ = 0.5: by the mean | by the variance ", end="")
+    print("| width at the end, δ′ = 0.05: by the mean | by the variance | Maurer & Pontil |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    for name, (values, law) in REWARDS.items():
+        kept = [coverage(values, law, seed) for seed in range(RUNS)]
+        failed = np.mean([failures for failures, _ in kept], axis=0)
+        wide = np.mean([widths for _, widths in kept[:100]], axis=0)
+        print(f"| {name} | {failed[0]:.4f} | {failed[1]:.4f} | " + " | ".join(f"{w:.4f}" for w in wide) + " |")
+
+
+def coverage(values: tuple[float, ...], law: tuple[float, ...], seed: int) -> tuple[list[bool], list[float]]:
+    """Whether the bounds by mean and by variance are ever below 0.5 at δ' = ½; three widths at the end, δ' = 0.05."""
+    drawn = np.random.default_rng([seed, 8]).choice(values, size=DRAWS, p=law)
+    n = np.arange(1, DRAWS + 1)
+    mean = np.minimum(np.cumsum(drawn) / n, 1.0)
+    variance = np.clip(np.cumsum(drawn**2) / n - mean**2, 0.0, mean * (1.0 - mean))
+    level = np.log(2.0) + 0.5 * np.log(n) + np.log(2.0)
+    few = mean < 0.5 - 1e-12
+    x, spread, rho = mean[few], variance[few], level[few] / n[few]
+    point = x - spread / (1.0 - x)
+    by_mean = binary_kl(x, 0.5) > rho
+    by_variance = binary_kl(np.maximum(x - point, 0.0) / (1.0 - point), (0.5 - point) / (1.0 - point)) > rho
+    end, scatter, last = float(mean[-1]), float(variance[-1]), DRAWS
+    radius = (np.log(20.0) + 0.5 * np.log(last) + np.log(2.0)) / last
+    union = float(np.log(2.0 * last * (last + 1) * 20.0))
+    bernstein = (2.0 * scatter * union / (last - 1)) ** 0.5 + 7.0 * union / (3.0 * (last - 1))
+    wide = [float(klup(end, radius)) - end, float(klup_by_variance(end, scatter, radius)) - end, bernstein]
+    return [bool(by_mean.any()), bool(by_variance.any())], wide
+
+
+PARTS = {"deviations": deviations, "events": events, "widths": widths, "rewards": rewards}
 
 
 def main() -> None:
