@@ -300,7 +300,12 @@ def test_json_and_the_saved_file_have_all_of_it(
     file, agent = tmp_path / "learned.json", tmp_path / "machine.agent"
     words = ["learn", machine, "--horizon", "2e4", "--save", str(file), "--save-agent", str(agent), "--json"]
     assert run(words) == 0
-    found = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    printed = capsys.readouterr()
+    assert [line for line in printed.err.splitlines() if "written" in line] == [
+        f"written: {file}, which gainful evaluate takes as --policy",
+        f"written: {agent}, for gf.load_agent",
+    ]
+    found = json.loads(printed.out, parse_constant=pytest.fail)
     saved = json.loads(file.read_text())
     assert saved == found
     simulated = gf.simulate(
@@ -321,7 +326,7 @@ def test_json_and_the_saved_file_have_all_of_it(
     assert sum(row["visits"] for row in found["policy"]) == 20_000
     assert policy["worn"]["sure"] > 0.99
     assert policy["worn"]["lead"] > 0.0
-    assert found["next"]
+    assert found["next"] == ["the policy is settled: gf.open_agent takes the saved agent live (docs/live.md)"]
     assert gf.load_agent(agent).t == 20_000
     assert gf.load_agent(agent).predict("worn") == "service"
 

@@ -151,6 +151,8 @@ def learn(
             console.write([many.to_json(), "\n"])
         else:
             show_many(many)
+        if save is not None:
+            console.note(console.printable(f"written: {save}"))
         return
     with console.progress("loading") as say:
         best = None if gain is None else _to_maximise(environment, read_number("--gain", gain, "0.5"))
@@ -168,7 +170,7 @@ def learn(
     began = time.perf_counter()
     watched_run(simulation, checkpoint)
     found = LearnedRun(source, factory, simulation, time.perf_counter() - began)
-    suggestions = next_steps(found)
+    suggestions = next_steps(found, save is not None, save_agent is not None)
     if save is not None:
         _write(save, found.json_chunks(suggestions))
     if save_agent is not None:
@@ -176,10 +178,15 @@ def learn(
         found.agent.save(save_agent)
     if as_json:
         console.write(found.json_chunks(suggestions))
-        return
-    from gainful.cli.learned_page import learned_page
+    else:
+        from gainful.cli.learned_page import learned_page
 
-    console.show(*learned_page(found, states_shown, suggestions))
+        console.show(*learned_page(found, states_shown, suggestions))
+    if save is not None:
+        use = "" if factory.among_points else ", which gainful evaluate takes as --policy"
+        console.note(console.printable(f"written: {save}{use}"))
+    if save_agent is not None:
+        console.note(console.printable(f"written: {save_agent}, for gf.load_agent"))
 
 
 def _check_place(file: Path | None, option: str) -> None:

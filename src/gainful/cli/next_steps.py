@@ -13,22 +13,25 @@ if TYPE_CHECKING:
 
 WHICH_AGENT = "'Which agent, which constants' (docs/which_agent.md)"
 """The page that says which agent to use, and with which constants."""
-SETTLED_POLICY = (
-    "the policy is settled: keep it with --save FILE, or take the agent live: --save-agent FILE, then gf.open_agent "
-    "(docs/live.md)"
-)
 NAMES_SHOWN = 3
 """How many unsettled states are named."""
 
 
-def next_steps(found: LearnedRun) -> list[str]:
-    """The suggestions, the most urgent first; at least one."""
+def next_steps(found: LearnedRun, saved: bool = False, saved_agent: bool = False) -> list[str]:
+    """The suggestions, the most urgent first; at least one. What is saved already is not suggested."""
     if not found.is_learner:
         return ["a fixed policy does not learn; leave out --agent for one that does"]
     steps = [*_about_the_bounds(found), *_about_the_policy(found)]
     if math.isnan(found.run.gain):
         steps.append("no model gives the optimal gain: --gain NUMBER measures regret against a number that you know")
-    return steps or [SETTLED_POLICY]
+    return steps or [_about_a_settled_policy(saved, saved_agent)]
+
+
+def _about_a_settled_policy(saved: bool, saved_agent: bool) -> str:
+    if saved_agent:
+        return "the policy is settled: gf.open_agent takes the saved agent live (docs/live.md)"
+    keep = "" if saved else "keep it with --save FILE, or "
+    return f"the policy is settled: {keep}take the agent live with --save-agent FILE, then gf.open_agent (docs/live.md)"
 
 
 def _longer(found: LearnedRun) -> str:
