@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import gainful as gf
-from gainful.agents import registry
 from gainful.audit.audit import audit
 from gainful.errors import DeviceError, InvalidArgumentError
 from gainful.optimism.kl_scal_plus import kl_upper
@@ -126,9 +125,10 @@ def test_what_is_proven_with_this_bound() -> None:
 def test_what_cannot_have_this_bound_says_so() -> None:
     with pytest.raises(InvalidArgumentError, match="reward_bound is 'entropy'"):
         gf.KLSCALPlus(2, 2, reward_bound="entropy")  # type: ignore[arg-type]
-    for name in ("balanced-kl-scal-plus", "pmevi-dt"):
-        with pytest.raises(InvalidArgumentError, match="has no parameter 'reward_bound'"):
-            registry.agent_class(name).for_mdp(with_varied_rewards(), reward_bound="variance")
+    with pytest.raises(InvalidArgumentError, match="PMEVIDT has no parameter 'reward_bound'"):
+        gf.PMEVIDT.for_mdp(with_varied_rewards(), reward_bound="variance")
+    with pytest.raises(InvalidArgumentError, match="AdaptiveKLSCALPlus has no parameter 'reward_bound'"):
+        gf.AdaptiveKLSCALPlus.for_environment(gf.environments.lqg(), reward_bound="variance")
     with pytest.raises(DeviceError, match="KLSCALPlus cannot run on a GPU: reward_bound is 'variance'"):
         device_planner(gf.KLSCALPlus(2, 2, reward_bound="variance"))
 
@@ -142,3 +142,22 @@ def test_the_audit_computes_the_bound_again_and_compares_it_with_the_true_reward
         found = audit(maker(mdp, reward_bound="variance", width_scale=scale), mdp, 400, runs=2)
         assert found["set-formula"].failed_runs == 0
         assert (found["reward-domination"].failed_runs > 0) == (scale < 1.0)
+
+
+@pytest.mark.slow
+def test_balanced_kl_scal_plus_hands_the_bound_to_its_bases(tmp_path: Path) -> None:
+    mdp = with_varied_rewards()
+
+    def balanced(seed: int) -> gf.BalancedKLSCALPlus:
+        return gf.BalancedKLSCALPlus.for_mdp(mdp, reward_bound="variance", seed=seed)
+
+    found = audit(balanced, mdp, 1_000, runs=2)
+    assert found["set-formula"].failed_runs == found["reward-domination"].failed_runs == 0
+    agent = balanced(1)
+    gf.simulate(agent, mdp, 1_777, seed=1)
+    agent.save(tmp_path / "it")
+    again = gf.load_agent(tmp_path / "it")
+    for one in (agent, again):
+        gf.simulate(one, mdp, 3_000, seed=2)
+    assert again.settings()["reward_bound"] == "variance"
+    assert agent.episodes["gain"].tolist() == again.episodes["gain"].tolist()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from gainful.agents.episode_plan import NEVER
 from gainful.agents.episodic import EpisodePlan
 from gainful.agents.guarantee import Guarantee
-from gainful.agents.kl_scal_plus import KLSCALPlus
+from gainful.agents.kl_scal_plus import KLSCALPlus, RewardBound
 from gainful.agents.planning_agent import Episodes, PlanningAgent
 from gainful.agents.span_balancing import SpanLedger, state_surplus
 from gainful.agents.statistics import Statistics
-from gainful.arguments import positive_scale
+from gainful.arguments import AddedLater, choice, positive_scale
 
 
 class BalancedKLSCALPlus(PlanningAgent):
@@ -49,6 +49,8 @@ class BalancedKLSCALPlus(PlanningAgent):
         The rule that ends episodes, as for `KLSCALPlus`.
     width_scale : float
         Multiplies the radii of the bases. What is proven holds for 1 only.
+    reward_bound : {"mean", "variance"}
+        What of the rewards seen bounds their mean, as for `KLSCALPlus`.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class BalancedKLSCALPlus(PlanningAgent):
         allowed: ArrayLike | None = None,
         episodes: Episodes = "doubling",
         width_scale: float = 1.0,
+        reward_bound: Annotated[RewardBound, AddedLater("mean")] = "mean",
     ) -> None:
         super().__init__(
             n_states,
@@ -82,6 +85,8 @@ class BalancedKLSCALPlus(PlanningAgent):
             episodes=episodes,
         )
         self.width_scale = positive_scale("width_scale", width_scale)
+        self.reward_bound = choice("reward_bound", reward_bound, ("mean", "variance"))
+        """What of the rewards seen bounds a mean reward."""
         self.ledger = SpanLedger(self.n_states * self.n_actions, self.delta, self.n_states)
         """What every base has played, claims and is refuted by."""
         self._bases: list[KLSCALPlus] = []
@@ -133,6 +138,7 @@ class BalancedKLSCALPlus(PlanningAgent):
             allowed=self.allowed,
             episodes=cast(Episodes, self.episode_rule),
             width_scale=self.width_scale,
+            reward_bound=cast(RewardBound, self.reward_bound),
         )
 
     # ------------------------------------------------------------------ what it is
@@ -162,7 +168,7 @@ class BalancedKLSCALPlus(PlanningAgent):
 
     def settings(self) -> dict[str, Any]:
         """The arguments that recreate this agent."""
-        return {**super().settings(), "width_scale": self.width_scale}
+        return {**super().settings(), "width_scale": self.width_scale, "reward_bound": self.reward_bound}
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
         """The ledger, and what the next plan of each base starts from."""
