@@ -11,10 +11,9 @@ import pytest
 
 import gainful as gf
 from gainful.audit.audit import audit
-from gainful.errors import DeviceError, InvalidArgumentError
+from gainful.errors import InvalidArgumentError
 from gainful.optimism.kl_scal_plus import kl_upper
 from gainful.optimism.reward_variance import kl_upper_by_variance
-from gainful.simulation.device.planners import device_planner
 from gainful.theory import kl_scal_plus_radius, klup, klup_by_variance
 from tests.agents.test_kl_scal_plus import iota, shown
 from tests.audit.test_kl_scal_plus import maker
@@ -129,8 +128,6 @@ def test_what_cannot_have_this_bound_says_so() -> None:
         gf.PMEVIDT.for_mdp(with_varied_rewards(), reward_bound="variance")
     with pytest.raises(InvalidArgumentError, match="AdaptiveKLSCALPlus has no parameter 'reward_bound'"):
         gf.AdaptiveKLSCALPlus.for_environment(gf.environments.lqg(), reward_bound="variance")
-    with pytest.raises(DeviceError, match="KLSCALPlus cannot run on a GPU: reward_bound is 'variance'"):
-        device_planner(gf.KLSCALPlus(2, 2, reward_bound="variance"))
 
 
 # ---------------------------------------------------------------------- the audit

@@ -82,7 +82,7 @@ def compile_simulation() -> None:
         Case("riverswim", "SCALPlus", 10, (1,), bernoulli, {**span, "bonus": "bernstein"}),
         Case("riverswim", "UCRL2", 10, (1,), {}, {}),
         Case("riverswim", "UCRL2B", 10, (1,), bernoulli, {}),
-        Case("riverswim", "KLSCALPlus", 10, (1,), bernoulli, span),
+        Case("riverswim", "KLSCALPlus", 10, (1,), bernoulli, {**span, "reward_bound": "variance"}),
         Case("riverswim", "Fixed", 10, (1,), {}, {}),
         Case("garnet", "SCALPlus", 10, (1,), packed, span),
         Case("garnet", "SCALPlus", 10, (1,), wide, {**span, "bonus": "sharp"}),

@@ -34,7 +34,9 @@ CASES = [
     Case("garnet", "SCALPlus", 20, (1,), {"n_states": 120, "n_actions": 2, "branching": 4}, {"span": 1.0}),
     Case("riverswim", "SCALPlus", 60, (1,), {"n_states": 30, **BERNOULLI}, SPAN),
     Case("riverswim", "KLSCALPlus", 60, (2,), BERNOULLI, SPAN),
+    Case("riverswim", "KLSCALPlus", 60, (2,), {}, {**SPAN, "reward_bound": "variance"}),
     Case("lqg", "CSCALPlus", 60, (1,), {}, {"span": 2.0}, cells=6),
+    Case("lqg", "CKLSCALPlus", 40, (0,), {}, {"span": 2.0, "reward_bound": "variance"}, cells=4),
     Case("lqg", "UCRL2B", 40, (0,), {}, {"width_scale": 0.2}, cells=5),
     Case("lqg", "Fixed", 40, (3,), {}, {}, cells=5),
 ]

@@ -14,6 +14,7 @@ import numpy as np
 from gainful._compiled import inlined
 from gainful.cuda_device import cuda, device_kernel, device_zeros
 from gainful.optimism.kl_scal_plus import KLConstants, kl_scal_plus_sets
+from gainful.optimism.reward_variance import rewards_by_variance
 from gainful.planning.kl_dual import LOG_BLOCK
 from gainful.planning.kl_on_counts import kl_sweeps, renew_keys
 from gainful.simulation.device.runs import DeviceCounts, DeviceEpisodes, DeviceRows, DeviceRuns
@@ -164,6 +165,17 @@ def ignores_data(radius: Any, allowed: Any, limit: float) -> bool:
     return wide
 
 
+@inlined
+def list_changed(visits: Any, planned: Any, out: Any) -> int:
+    """List the pairs whose visits are not those of the last plan; how many they are."""
+    n = 0
+    for k in range(visits.size):
+        if np.int64(visits[k]) != planned[k]:
+            out[n] = k
+            n += 1
+    return n
+
+
 @device_kernel()
 def plan_kl_scal_plus(
     todo: TodoList,
@@ -211,7 +223,12 @@ def plan_kl_scal_plus(
             space.todo[thread],
         )
         if sweeps == 0:
-            kl_scal_plus_sets((visits, counts.reward_sum[run], rows.allowed, memory.planned[run]), c.sets, pairs)
+            sums = (visits, counts.reward_sum[run], rows.allowed, memory.planned[run])
+            n_changed = list_changed(visits, memory.planned[run], space.todo[thread])
+            kl_scal_plus_sets(sums, c.sets, pairs)
+            if counts.reward_squares.size > 0:
+                changed = space.todo[thread, :n_changed]
+                rewards_by_variance(changed, sums, counts.reward_squares[run], c.sets, pairs)
             renew_keys(pairs, state, c.span)
         problem = (n_actions, c.span, 1.0 / math.sqrt(t), c.damping)
         done, low, high, span, met = kl_sweeps(own, pairs, scratch, state, problem, KL_SWEEPS_PER_LAUNCH)

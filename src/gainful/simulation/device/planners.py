@@ -198,6 +198,11 @@ class KLScalPlusPlanner(DevicePlanner):
     bytes_per_pair = 72
 
     @property
+    def needs_squares(self) -> bool:  # type: ignore[override]
+        """Whether rewards are bounded by their variance."""
+        return self.agent.reward_bound == "variance"
+
+    @property
     def value_scale(self) -> float:  # type: ignore[override]
         """Values are in units of r_max."""
         return self.agent.reward_range
@@ -256,9 +261,9 @@ def device_planner(agent: EpisodicAgent) -> DevicePlanner:
             return ScalPlusPlanner(agent)
         reason = "replanning is 'local'" if agent.mixture == "copy" else f"mixture is {agent.mixture!r}"
     elif kind in (KLSCALPlus, KLSCALPlusOnCells) and isinstance(agent, KLSCALPlus):
-        if agent.unreachable is None and agent.reward_bound == "mean":
+        if agent.unreachable is None:
             return KLScalPlusPlanner(agent)
-        reason = f"reward_bound is {agent.reward_bound!r}" if agent.unreachable is None else "unreachable is 'tucrl'"
+        reason = "unreachable is 'tucrl'"
     elif kind in (UCRL2, UCRL2B):
         return ExtendedPlanner(agent)
     elif kind is Fixed:
