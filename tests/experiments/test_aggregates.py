@@ -767,7 +767,7 @@ def test_runs_with_other_checkpoints_are_aggregated_where_all_are() -> None:
     assert found.final_step.tolist() == [100, 10]
     assert found.regret_mean.tolist() == [6.0, 1.0]
     assert found.note.tolist() == [
-        "the runs end at steps 100 to 1000 and share 2 of 4 checkpoints: only these are used",
+        "the runs end at steps 100 to 1,000 and share 2 of 4 checkpoints: only these are used",
         "",
     ]
     drawn = curves(frame)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gainful.number_text import four_digits
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -63,7 +65,7 @@ class Worst:
             place.append(f"state {self.state}")
             if self.action is not None and self.action >= 0:
                 place.append(f"action {self.action}")
-        return f"{self.found + 0.0:.4g} {self.relation} {self.allowed + 0.0:.4g} ({', '.join(place)})"
+        return f"{four_digits(self.found)} {self.relation} {four_digits(self.allowed)} ({', '.join(place)})"
 
 
 @dataclass(frozen=True)

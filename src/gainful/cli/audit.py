@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from gainful.cli import completion, console, failures, numbers, options
+from gainful.number_text import four_digits
 from gainful.progress import duration, live_line
 
 if TYPE_CHECKING:
@@ -339,7 +340,7 @@ def _audit(one: Audit) -> list[Any]:
             table.add_column(name, justify="left" if name.startswith("term") else "right")
         for name, term in terms.items():
             share = term["measured"] / term["allowed"] if term["allowed"] else 0.0
-            table.add_row(name, f"{term['measured']:,.4g}", f"{term['allowed']:,.4g}", f"{share:.1%}")
+            table.add_row(name, four_digits(term["measured"]), four_digits(term["allowed"]), f"{share:.1%}")
         parts += [Text(), table]
     return parts
 
@@ -384,15 +385,16 @@ def _cells(verdict: Verdict) -> tuple[list[Any], Any]:
 
 
 def _lines(one: Audit) -> list[str]:
-    lines = [f"guarantee: {one.guarantee}"]
+    lines = [f"guarantee: {one.guarantee}" + ("; r_max is the range of rewards" if "r_max" in one.guarantee else "")]
     curves = one.regret_curves()
     bound, mean, largest = curves["bound"], curves["mean"][-1], curves["largest"][-1]
     if mean != mean:
         lines.append("regret: unknown, because the optimal gain is unknown here")
     else:
-        line = f"regret after {numbers.count(one.horizon, 'step')}: {mean:,.4g} on average, {largest:,.4g} at most"
+        line = f"regret after {numbers.count(one.horizon, 'step')}: "
+        line += f"{four_digits(mean)} on average, {four_digits(largest)} at most"
         if bound is not None:
-            line += f"; the explicit bound is {bound[-1]:,.4g}"
+            line += f"; the explicit bound is {four_digits(bound[-1])}"
             if bound[-1] > one.horizon * one.facts["range"]:
                 line += " (vacuous: more than the largest reward at every step)"
         lines.append(line)
@@ -403,12 +405,12 @@ def _lines(one: Audit) -> list[str]:
             if needs
             else "some MDP of this size costs every learner this much"
         )
-        lines.append(f"0.015·sqrt(DSAT) = {curves['lower_bound'][-1]:,.4g}: {what}")
+        lines.append(f"0.015·sqrt(DSAT) = {four_digits(curves['lower_bound'][-1])}: {what}")
     tight = one.tightness()
     if tight is not None:
         lines.append(
-            f"optimism of the last plan: L̂h* lies {numbers.digits(tight['mean'], 4)} above Lh* on average over states, "
-            f"{numbers.digits(tight['largest'], 4)} at most"
+            f"optimism of the last plan: L̂h* lies {four_digits(tight['mean'])} above Lh* on average over states, "
+            f"{four_digits(tight['largest'])} at most"
         )
     plans = [run.shown["plans"] for run in one.runs if "plans" in run.shown]
     if any(made["repaired"] for made in plans):

@@ -8,8 +8,11 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from gainful.cli import console, failures
+from gainful.cli import console, failures, numbers
 from gainful.cli.next_steps import WHICH_AGENT
+
+MOST_DIGITS = 12
+"""Characters of a number that the list shows in full."""
 
 
 class Described(Protocol):
@@ -84,8 +87,17 @@ def _registered(group: str, built_in: Sequence[str]) -> dict[str, str]:
 
 
 def _with_default(name: str, value: Any) -> str:
-    """A parameter as the list shows it."""
-    return f"{name} (required)" if value == "required" else f"{name}={json.dumps(value)}"
+    """A parameter as the list shows it; `--json` has all digits of a number such as 1/3.
+
+    >>> _with_default("slip", 1 / 3), _with_default("noise", 0.0005), _with_default("span", "required")
+    ('slip=0.333333…', 'noise=0.0005', 'span (required)')
+    """
+    if value == "required":
+        return f"{name} (required)"
+    text = json.dumps(value)
+    return (
+        f"{name}={numbers.digits(value)}…" if isinstance(value, float) and len(text) > MOST_DIGITS else f"{name}={text}"
+    )
 
 
 def _show(descriptions: Sequence[Described], continuous: Sequence[str], as_json: bool, others: dict[str, str]) -> None:

@@ -36,12 +36,12 @@ def shortest(value: float) -> str:
 
 
 def digits(value: float, significant: int = 6) -> str:
-    """A number with this many significant digits.
+    """A number with this many significant digits; a larger one is whole.
 
-    >>> digits(14.719581), digits(0.0), digits(1234567.0)
-    ('14.7196', '0', '1.23457e+06')
+    >>> digits(14.719581), digits(0.0), digits(27_576.14), digits(1_234_567.0), digits(0.00001234)
+    ('14.7196', '0', '27,576.1', '1,234,567', '1.234e-05')
     """
-    return f"{value + 0.0:.{significant}g}"
+    return f"{value:,.0f}" if 10**significant <= abs(value) < 1e15 else f"{value + 0.0:,.{significant}g}"
 
 
 def column(values: list[float], spread: float) -> list[str]:

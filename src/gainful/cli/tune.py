@@ -126,16 +126,19 @@ def _trials(found: Tuning) -> Any:
     from rich.table import Table
     from rich.text import Text
 
+    from gainful.report.tables import amounts
+
     names = list(found.best.parameters)
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("", "trial", "score", *names):
         grid.add_column(head, justify="left" if head in ("", "trial") else "right")
     ranked = sorted(found.trials, key=lambda t: (t.score != t.score, t.score))
-    for i, trial in enumerate(ranked, 1):
-        if i <= SHOWN_TRIALS or trial.number == 0:
-            score = trial.problem[:40] if trial.score != trial.score else f"{trial.score:.5g}"
-            values = [str({**found.given, **trial.parameters}.get(name, "default")) for name in names]
-            grid.add_row(*(Text(console.printable(text)) for text in (f"{i}.", trial.label, score, *values)))
+    shown = [(i, trial) for i, trial in enumerate(ranked, 1) if i <= SHOWN_TRIALS or trial.number == 0]
+    scores = amounts([None if trial.score != trial.score else trial.score for _, trial in shown])
+    for (i, trial), number in zip(shown, scores, strict=True):
+        score = trial.problem[:40] if trial.score != trial.score else number
+        values = [str({**found.given, **trial.parameters}.get(name, "default")) for name in names]
+        grid.add_row(*(Text(console.printable(text)) for text in (f"{i}.", trial.label, score, *values)))
     return grid
 
 
@@ -143,12 +146,15 @@ def _confirmation(found: Tuning) -> Any:
     from rich.table import Table
     from rich.text import Text
 
+    from gainful.report.tables import amounts
+
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("environment", "agent", "runs", "mean", "95 % interval"):
         grid.add_column(head, justify="left" if head in ("environment", "agent") else "right")
     for row in found.confirmation().to_dict("records"):
-        interval = "" if row["low"] != row["low"] else f"{row['low']:.5g} … {row['high']:.5g}"
-        cells = (str(row["environment"]), str(row["agent"]), f"{row['runs']:,}", f"{row['mean']:.5g}", interval)
+        mean, low, high = amounts([None if row[n] != row[n] else row[n] for n in ("mean", "low", "high")])
+        interval = "" if row["low"] != row["low"] else f"{low} … {high}"
+        cells = (str(row["environment"]), str(row["agent"]), f"{row['runs']:,}", mean, interval)
         grid.add_row(*(Text(console.printable(text)) for text in cells))
     return grid
 

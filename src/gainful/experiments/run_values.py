@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.errors import InvalidArgumentError
+from gainful.number_text import four_digits
 
 Floats = NDArray[np.float64]
 
@@ -50,9 +51,7 @@ def check_interval(confidence: float, resamples: int, seed: int) -> None:
 
 def format_number(x: float) -> str:
     """A number with four digits, or with thousands separators if it is large."""
-    if math.isnan(x):
-        return "unknown"
-    return f"{x:,.0f}" if 1e4 <= abs(x) < 1e15 else f"{x:.4g}"
+    return "unknown" if math.isnan(x) else four_digits(x)
 
 
 def format_level(confidence: float) -> str:

@@ -25,6 +25,7 @@ from gainful.errors import ExperimentError, InvalidArgumentError, InvalidSpecErr
 from gainful.experiments.aggregates import Comparison, Interval, bootstrap_interval, compare, default_measure, mean
 from gainful.experiments.configuration import hash_of
 from gainful.experiments.results import results
+from gainful.experiments.run_values import format_ends, format_number
 from gainful.experiments.sweep import SweepWatcher, run_experiment
 from gainful.experiments.tune_spec import GIVEN, Choice, SearchSpace, TuneSpec, read_tune_spec
 from gainful.simulation.run import MEASURE_NAMES, REGRETS
@@ -191,12 +192,15 @@ class Tuning:
             "folder": str(self.folder),
         }
         fresh = [
-            (str(r.environment), str(r.agent), f"{r.runs}", f"{r.mean:.6g}", f"{r.low:.6g} … {r.high:.6g}")
-            for r in self.confirmation().itertuples()
+            (r["environment"], r["agent"], f"{r['runs']}", format_number(r["mean"]), format_ends(r["low"], r["high"]))
+            for r in self.confirmation().to_dict("records")
         ]
         names = list(self.best.parameters)
         first = self.to_frame().head(MOST_ROWS)
-        tried = [[str(row[n]) for n in ("trial", "score", *names)] for row in first.to_dict("records")]
+        tried = [
+            [str(row["trial"]), format_number(row["score"]), *(str(row[n]) for n in names)]
+            for row in first.to_dict("records")
+        ]
         return card(
             f"Tuning of {self.agent}",
             facts,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gainful.audit.findings import Worst
+from gainful.number_text import four_digits
 from gainful.report.writing import escaped, head, write_page
 
 VERDICT_MARKS = {"certified": "✓", "violated": "✗", "inconclusive": "?", "not applicable": "–"} | {
@@ -119,12 +120,12 @@ def _facts(one: dict[str, Any]) -> str:
     curves, facts = one["regret"], [("Guarantee", one["guarantee"])]
     last = "unknown, because the optimal gain is unknown"
     if curves["mean"][-1] is not None:
-        last = f"{curves['mean'][-1]:,.4g} on average, {curves['largest'][-1]:,.4g} at most"
+        last = f"{four_digits(curves['mean'][-1])} on average, {four_digits(curves['largest'][-1])} at most"
         if curves["bound"]:
-            last += f"; explicit bound {curves['bound'][-1]:,.4g}"
+            last += f"; explicit bound {four_digits(curves['bound'][-1])}"
     facts.append((f"Regret after {one['horizon']:,} step{'' if one['horizon'] == 1 else 's'}", last))
     if one["terms"]:
-        terms = (f"{k} {t['measured']:,.4g} of {t['allowed']:,.4g}" for k, t in one["terms"].items())
+        terms = (f"{k} {four_digits(t['measured'])} of {four_digits(t['allowed'])}" for k, t in one["terms"].items())
         facts.append(("Terms of the bound", "; ".join(terms)))
     if curves["lower_bound"]:
         needs = curves["lower_bound_needs"]
@@ -133,13 +134,13 @@ def _facts(one: dict[str, Any]) -> str:
             if needs
             else "the cost to any learner of some MDP of this size"
         )
-        facts.append(("0.015·sqrt(DSAT)", f"{curves['lower_bound'][-1]:,.4g}: {why}"))
+        facts.append(("0.015·sqrt(DSAT)", f"{four_digits(curves['lower_bound'][-1])}: {why}"))
     if one["tightness"]:
         facts.append(
             (
                 "Optimism of the last plan",
-                f"L̂h* lies {one['tightness']['mean']:.4g} above Lh* on average over states, "
-                f"{one['tightness']['largest']:.4g} at most",
+                f"L̂h* lies {four_digits(one['tightness']['mean'])} above Lh* on average over states, "
+                f"{four_digits(one['tightness']['largest'])} at most",
             )
         )
     if one["note"]:

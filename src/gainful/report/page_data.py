@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gainful.experiments.performance_profiles import factors_of_best, profile_curve, profile_end
+from gainful.number_text import four_digits
 from gainful.plot.centres import CENTRES, CURVE_COLUMNS, DEFAULT_CENTRE
 from gainful.plot.palette import DARK_SERIES_COLOURS, DASH_PATTERNS, SERIES_COLOURS
 from gainful.report.content import Curves, Environment, Group, Report, binding_states, listed
@@ -187,15 +188,13 @@ def _plan_data(environment: Environment, group: Group) -> dict[str, Any]:
     drawing = environment.drawing
     assert drawing is not None
     spread = float(plan["values"].max() - plan["values"].min())
+    sentence = f"sp(v) = {four_digits(spread)}"
     if plan["span"] is None:
-        sentence = f"sp(v) = {_size(spread)}; this agent does not constrain the span."
-    elif binding:
-        names = ", ".join(drawing.states[s] for s in binding[:8]) + (", …" if len(binding) > 8 else "")
-        sentence = f"sp(v) = {_size(spread)} and c = {_size(plan['span'])}: the span constraint is binding in {names}."
+        sentence += "; this agent does not constrain the span."
     else:
-        sentence = (
-            f"sp(v) = {_size(spread)} and c = {_size(plan['span'])}: the span constraint is not binding in any state."
-        )
+        names = ", ".join(drawing.states[s] for s in binding[:8]) + (", …" if len(binding) > 8 else "")
+        where = f"binding in {names}" if binding else "not binding in any state"
+        sentence += f" and c = {four_digits(plan['span'])}: the span constraint is {where}."
     return {
         "actions": listed(plan["actions"]),
         "values": listed(plan["values"]),
@@ -204,15 +203,6 @@ def _plan_data(environment: Environment, group: Group) -> dict[str, Any]:
         "binding": binding,
         "story": f"Seed {plan['seed']}, last plan: {sentence}",
     }
-
-
-def _size(x: float) -> str:
-    """Four digits, never an exponent.
-
-    >>> _size(496_612.0), _size(6.3172)
-    ('496,612', '6.317')
-    """
-    return f"{x:,.0f}" if x >= 1000 else f"{x:.4g}"
 
 
 def _drawing_data(environment: Environment) -> dict[str, Any]:
