@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,26 @@ def test_in_80_columns_no_name_is_cut_or_broken(
     assert [line.split("  ")[0] for line in lines[2:4]] == list(agents)
     (note,) = not_shown(summary(mixed))
     assert note.plain.startswith("2 runs of 100 steps; ")
+
+
+def test_more_runs_in_a_folder_are_announced_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    sweep: Any = SimpleNamespace(
+        title="a study",
+        left=5,
+        planned=5,
+        folder="results/study",
+        stored=0,
+        jobs=2,
+        estimate=SimpleNamespace(disk_per_run=1e3),
+        device="cpu",
+        seconds_left=0.2,
+    )
+    line = SweepProgressLine()
+    line.started(sweep)
+    line.started(sweep)
+    first, second = capsys.readouterr().err.splitlines()
+    assert "5 of 5 runs to make in results/study" in first
+    assert second == "a study: 5 more runs, about 1 s"
 
 
 def test_the_same_notice_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,6 +39,7 @@ class SweepProgressLine:
         self._console = stderr_console() if sys.stderr.isatty() else None
         self._stopping = False
         self._told: set[str] = set()
+        self._folders: set[str] = set()
 
     def preparing(self, words: str) -> None:
         """Print what is being prepared."""
@@ -51,15 +52,20 @@ class SweepProgressLine:
             self._say(f"warning: {words}")
 
     def started(self, sweep: SweepProgress) -> None:
-        """Print how many runs there are to make, and the estimated cost."""
+        """Print how many runs there are to make, and the estimated cost; more runs in the same folder are one line."""
         title = sweep.title if sweep.title.endswith(("?", "!", ".")) else f"{sweep.title}:"
+        self._due = time.monotonic() + LINE_EVERY
+        if str(sweep.folder) in self._folders:
+            left = f", about {duration(max(1.0, sweep.seconds_left))}" if sweep.device == "cpu" else ""
+            self._say(f"{title} {numbers.count(sweep.left, 'more run')}{left}")
+            return
+        self._folders.add(str(sweep.folder))
         self._say(
             f"{title} {sweep.left:,} of {sweep.planned:,} runs to make in {sweep.folder}"
             + (f" ({sweep.stored:,} are stored)" if sweep.stored else "")
             + f", {sweep.jobs} at a time; {amount(sweep.left * sweep.estimate.disk_per_run)} of disk and "
             f"{self._time(sweep)}"
         )
-        self._due = time.monotonic() + LINE_EVERY
 
     @staticmethod
     def _time(sweep: SweepProgress) -> str:
