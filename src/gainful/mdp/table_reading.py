@@ -95,7 +95,8 @@ def _read_text(path: Path, title: str, separator: str) -> Source:
         raise InvalidMDPError(
             f"{title}: the lines have more fields than the header",
             name=title,
-            hint="give each column a name, or quote the separator",
+            hint="give each column a name, or quote the separator; a file with ';' between its columns and decimal "
+            "commas must be written with ',' and decimal points",
         ) from error
     except pd.errors.ParserError as error:
         raise InvalidMDPError(

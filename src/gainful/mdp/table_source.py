@@ -39,7 +39,7 @@ class Source:
             name=column,
             found=found,
             expected=expected,
-            hint=f"{more}correct the cell",
+            hint=f"{more}correct the cell{'s' if count > 1 else ''}",
         )
 
     def shown(self, value: Any) -> str:
