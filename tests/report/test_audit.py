@@ -13,7 +13,7 @@ from gainful.cli.main import run
 from gainful.errors import StoreError
 from gainful.experiments.auditing import AUDIT_FILE, Audits, audit_all, audit_requests, save_audits
 from gainful.experiments.spec import read_spec
-from gainful.report.audit_section import audit_section
+from gainful.report.audit_section import audit_section, save_audit_page
 from gainful.report.page import write_report
 from tests.report.conftest import QUOTES, RIVER, SPEC, Look, Reporter
 
@@ -79,6 +79,31 @@ def test_a_page_of_its_own_runs_no_script_and_asks_for_nothing(
     assert page.locator("table.audit tbody tr").count() > 15
     assert "<script" not in file.read_text()
     assert asked == [file.as_uri()]
+    page.close()
+
+
+def test_several_audits_are_a_summary_and_folds_that_open_by_its_links_and_on_paper(
+    audits: Audits, tmp_path: Path, browser: Any
+) -> None:
+    told = audits.to_dict()
+    assert len(told["audits"]) > 1
+    told["audits"][0]["verdicts"][0] |= {"verdict": "violated", "failed_runs": 3, "promised": True}
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto(save_audit_page(told, tmp_path / "audit.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    lines = page.locator("table.audits tbody tr").all_inner_texts()
+    assert len(lines) == len(told["audits"])
+    assert "✗ 1 violated" in lines[0]
+    assert "✓ nothing violated" in lines[1]
+    assert "3 of 3 runs" in page.inner_text("ul.failures li")
+    tables = page.locator("table.audit")
+    assert tables.count() == len(told["audits"])
+    assert not tables.first.is_visible()
+    page.click("table.audits tbody tr:nth-child(2) a")
+    assert page.evaluate("[...document.querySelectorAll('.audit-fold')].map((fold) => fold.open).indexOf(true)") == 1
+    assert page.locator("details[open]").count() == 1
+    page.emulate_media(media="print")
+    assert all(tables.nth(i).is_visible() for i in range(tables.count()))
     page.close()
 
 

@@ -17,10 +17,11 @@ import pytest
 
 from gainful.cli.main import run
 from gainful.errors import GainfulError, InvalidArgumentError
-from gainful.experiments.store import STORE_FILE
+from gainful.experiments.store import STORE_FILE, Store
 from gainful.report.collect import SHOWN_EPISODES, collect
 from gainful.report.page import write_report
 from gainful.report.watching import WatchedFolder, WatchServer
+from gainful.report.writing import escaped
 
 
 @pytest.fixture
@@ -88,6 +89,11 @@ def test_a_page_is_new_only_if_runs_were_stored(part: Path, folder: Path) -> Non
 def test_a_folder_without_a_finished_run_waits_for_one(part: Path) -> None:
     drop_runs(part, "1")
     page = WatchedFolder(part).page()
+    with Store.read(part) as store:
+        title = escaped(store.title)
+    assert title
+    assert f"<h1>{title}</h1>" in page
+    assert f"<title>Waiting: {title}</title>" in page
     assert "None of 27 runs has finished yet" in page
     assert page.count("<script>") == 1
 

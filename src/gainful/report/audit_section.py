@@ -11,13 +11,16 @@ from typing import Any
 
 from gainful.audit.findings import Worst
 from gainful.number_text import four_digits
+from gainful.report.audit_summary import (
+    VERDICT_MARKS,
+    audit_summary,
+    counted,
+    fold_id,
+    name_of_audit,
+    size_of,
+)
 from gainful.report.writing import escaped, head, write_page
 
-VERDICT_MARKS = {"certified": "✓", "violated": "✗", "inconclusive": "?", "not applicable": "–"} | {
-    "implied": "→",
-    "cannot fail here": "∞",
-    "no theorem": "·",
-}
 TABLE_HEAD = (
     ("Statement", "word agent"),
     ("Verdict", "word"),
@@ -30,7 +33,8 @@ TABLE_HEAD = (
 def audit_section(found: dict[str, Any], *, unfolded: bool = False) -> str:
     """The section of a page that shows what `gainful audit` wrote: for each audit a table of verdicts and a chart.
 
-    A table in which everything is certified is folded, unless `unfolded` is true.
+    Several audits are summarised first, and folded. The table of a single one is folded if everything in it is
+    certified, unless `unfolded` is true.
     """
     audits = found["audits"]
     broken = [one for one in audits if not one["ok"]]
@@ -40,10 +44,11 @@ def audit_section(found: dict[str, Any], *, unfolded: bool = False) -> str:
     name = "Verdicts" if unfolded else "Audit"  # a page of its own has the other word above
     parts = [
         f'<section id="audit" aria-labelledby="audit-name"><h2 id="audit-name">{name}</h2>',
+        f'<p class="winner">{escaped(lead)}</p>'
         '<p class="sub">Do the theorems hold on these runs? For a statement that may fail in a fraction δ of all runs, '
-        "each run is one trial; it is certified or violated if a one-sided 95 % Clopper–Pearson bound says so. "
-        f"{escaped(lead)}</p>",
-        *(_audit(one, unfolded) for one in audits),
+        "each run is one trial; it is certified or violated if a one-sided 95 % Clopper–Pearson bound says so.</p>",
+        *([audit_summary(audits), *map(_folded, range(len(audits)), audits)] if len(audits) > 1 else ()),
+        *(_unfolded(one, unfolded) for one in audits if len(audits) == 1),
         _skipped(found.get("not_audited", [])),
         "</section>",
     ]
@@ -67,22 +72,37 @@ def save_audit_page(found: dict[str, Any], file: str | Path) -> Path:
     return write_page(page, file)
 
 
-def _audit(one: dict[str, Any], unfolded: bool) -> str:
-    words = [verdict["verdict"] for verdict in one["verdicts"]]
-    counts = ", ".join(f"{words.count(word)} {word}" for word in VERDICT_MARKS if word in words)
-    shown = unfolded or "violated" in words or "inconclusive" in words
-    rows = "".join(_row(verdict) for verdict in one["verdicts"])
-    head = "".join(f'<th scope="col" class="{kind}">{name}</th>' for name, kind in TABLE_HEAD)
-    name = f"{one['agent']} in {one['environment']}"
-    promised = "" if not one["void"] else f" No guarantee applies here: {one['void']}."
+def _folded(i: int, one: dict[str, Any]) -> str:
+    """One of several audits: a fold with everything about it, which the links of the summary open."""
     return (
-        f'<div class="part"><h3>{escaped(name)}</h3><p class="caption">{len(one["runs"]):,} '
-        f"run{'' if len(one['runs']) == 1 else 's'} of {one['horizon']:,} step{'' if one['horizon'] == 1 else 's'}, "
-        f"δ = {one['delta']:g}.{escaped(promised)}</p>"
-        f"<details{' open' if shown else ''}><summary>{len(words)} statements: {counts}</summary>"
-        f'<div class="box" tabindex="0" role="region" aria-label="{escaped(f"Audit of {name}")}">'
-        f'<table class="audit"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details>'
-        f"{_facts(one)}{_chart(one, name)}</div>"
+        f'<details class="audit-fold"><summary><h3>{escaped(name_of_audit(one))}</h3> '
+        f'<span class="caption">{counted(one)}</span></summary>'
+        f'<div id="{fold_id(i)}">{_size(one)}{_table(one)}{_facts(one)}{_chart(one)}</div></details>'
+    )
+
+
+def _unfolded(one: dict[str, Any], unfolded: bool) -> str:
+    """The only audit, of which no more than the table is folded."""
+    words = [verdict["verdict"] for verdict in one["verdicts"]]
+    shown = unfolded or "violated" in words or "inconclusive" in words
+    return (
+        f'<div class="part"><h3>{escaped(name_of_audit(one))}</h3>{_size(one)}'
+        f"<details{' open' if shown else ''}><summary>{len(words)} statements: {counted(one)}</summary>"
+        f"{_table(one)}</details>{_facts(one)}{_chart(one)}</div>"
+    )
+
+
+def _size(one: dict[str, Any]) -> str:
+    promised = "" if not one["void"] else f" No guarantee applies here: {one['void']}."
+    return f'<p class="caption">{size_of(one)}, δ = {one["delta"]:g}.{escaped(promised)}</p>'
+
+
+def _table(one: dict[str, Any]) -> str:
+    head = "".join(f'<th scope="col" class="{kind}">{name}</th>' for name, kind in TABLE_HEAD)
+    label = escaped(f"Audit of {name_of_audit(one)}")
+    return (
+        f'<div class="box" tabindex="0" role="region" aria-label="{label}"><table class="audit"><thead><tr>{head}</tr>'
+        f"</thead><tbody>{''.join(map(_row, one['verdicts']))}</tbody></table></div>"
     )
 
 
@@ -187,7 +207,7 @@ class _Scale:
         return MARGIN_LEFT + across * width, CHART_HEIGHT - MARGIN_BOTTOM - up * height
 
 
-def _chart(one: dict[str, Any], name: str) -> str:
+def _chart(one: dict[str, Any]) -> str:
     """Regret over steps with its bounds, both axes logarithmic: plain SVG."""
     curves = one["regret"]
     drawn = {}
@@ -204,9 +224,10 @@ def _chart(one: dict[str, Any], name: str) -> str:
     parts = [*_grid_lines(scale), *_lines_and_labels(scale, drawn)]
     middle = (MARGIN_LEFT + CHART_WIDTH - MARGIN_RIGHT) / 2
     parts.append(f'<text x="{middle:.0f}" y="{CHART_HEIGHT - 2}" text-anchor="middle">steps</text>')
+    title = escaped(f"Regret of {name_of_audit(one)} over steps, with its bounds")
     return (
         f'<figure class="audit-chart"><svg viewBox="0 0 {CHART_WIDTH} {CHART_HEIGHT}" role="img">'
-        f"<title>{escaped(f'Regret of {name} over steps, with its bounds')}</title>{''.join(parts)}</svg></figure>"
+        f"<title>{title}</title>{''.join(parts)}</svg></figure>"
     )
 
 

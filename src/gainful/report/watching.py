@@ -39,7 +39,7 @@ class WatchedFolder:
         self.folder = path if path.is_dir() else path.parent
         self._lock = threading.Lock()
         self._files: tuple[object, ...] = ()
-        self._counts = 0, 0
+        self._counts, self._title = (0, 0), ""
         self._page, self._version, self._made_at, self._took = "", "", 0.0, 0.0
         self.progress()  # an error here is the caller's
 
@@ -49,7 +49,7 @@ class WatchedFolder:
             files = _fingerprint(self.folder / STORE_FILE)
             if files != self._files:
                 with Store.read(self.folder) as store:
-                    rows = store.progress()
+                    rows, self._title = store.progress(), store.title
                 self._counts = sum(row["planned"] for row in rows), sum(row["finished"] for row in rows)
                 self._files = _fingerprint(self.folder / STORE_FILE)
             planned, finished = self._counts
@@ -66,7 +66,7 @@ class WatchedFolder:
                 try:
                     made = page(collect(self.folder), note)
                 except ExperimentError:
-                    return _waiting(note)
+                    return _waiting(note, self._title)
                 self._page, self._version = made, note.version
                 self._made_at, self._took = time.monotonic(), time.monotonic() - began
             return self._page
@@ -167,10 +167,13 @@ def _fingerprint(path: Path) -> tuple[object, ...]:
     return tuple(found)
 
 
-def _waiting(note: LiveNote) -> str:
+def _waiting(note: LiveNote, title: str) -> str:
+    """A page that names the experiment and says that there is nothing to see yet."""
     scripts = [asset("watch.js")]
+    name = escaped(title or "An experiment")
     text = f"None of {note.planned:,} runs has finished yet. The page appears with the first one."
     return (
-        f'{head("Waiting", page_policy(scripts, note))}<body>\n{live_note(note)}<main id="main"><h1>Waiting for the '
-        f"first run</h1><p>{escaped(text)}</p></main><script>{scripts[0]}</script>\n</body>\n</html>\n"
+        f"{head(f'Waiting: {title}' if title else 'Waiting', page_policy(scripts, note))}<body>\n{live_note(note)}"
+        f'<main id="main"><h1>{name}</h1><p>Waiting for the first run. {escaped(text)}</p></main>'
+        f"<script>{scripts[0]}</script>\n</body>\n</html>\n"
     )
