@@ -19,6 +19,11 @@ def test_before_anything_was_seen_nothing_is_sure() -> None:
     assert found.untried.tolist() == [2, 2]
 
 
+def test_what_is_no_agent_has_no_policy() -> None:
+    with pytest.raises(gf.errors.InvalidArgumentError, match="expected an agent of gainful"):
+        learned_policy(gf.environments.riverswim(4))
+
+
 def test_the_data_favour_what_paid_more_and_more_data_make_it_surer() -> None:
     agent = machine()
     sure = []

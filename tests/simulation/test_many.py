@@ -141,6 +141,19 @@ def test_a_seed_twice_is_refused() -> None:
         gf.simulate_many(factory(mdp), mdp, 10, [1, 1])
 
 
+@pytest.mark.parametrize(
+    ("agents", "seeds", "message"),
+    [
+        (lambda seed: gf.UCRL2(4, 2, seed=seed), 3, r"seeds is 3, expected the seeds themselves; range\(3\)"),
+        (gf.UCRL2(4, 2), range(3), "expected a function that makes the agent of a seed; write lambda seed"),
+    ],
+    ids=["a number", "an agent"],
+)
+def test_a_number_for_seeds_or_an_agent_for_its_factory_is_explained(agents: Any, seeds: Any, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        gf.simulate_many(agents, gf.environments.riverswim(4), 10, seeds)
+
+
 def test_progress_counts_the_steps_of_all_runs() -> None:
     mdp = gf.environments.riverswim(4)
     calls: list[tuple[int, int]] = []

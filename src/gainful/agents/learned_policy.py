@@ -11,7 +11,7 @@ from scipy import special
 
 from gainful.agents.episodic import EpisodicAgent
 from gainful.agents.statistics import Statistics
-from gainful.errors import MultichainError, PlanningError
+from gainful.errors import InvalidArgumentError, MultichainError, PlanningError, describe
 from gainful.mdp.model import MDP
 from gainful.planning.solve import solve
 
@@ -106,7 +106,15 @@ def learned_policy(agent: Any) -> LearnedPolicy:
     >>> learned.actions.tolist(), bool(learned.sure[4] > 0.95)
     ([1, 1, 1, 1, 1, 1], True)
     """
-    core: EpisodicAgent = agent.core
+    core: EpisodicAgent | None = getattr(agent, "core", None)
+    if core is None:
+        raise InvalidArgumentError(
+            "agent",
+            agent,
+            "an agent of gainful, such as gf.KLSCALPlus(6, 2)",
+            "agent.policy() is the policy of a durable one",
+            problem=f"the agent is {describe(agent)}",
+        )
     allowed, shape = core.allowed, core.allowed.shape
     visits = core.statistics.visits.reshape(shape).copy()
     policy = core.policy_at(np.arange(core.n_states))

@@ -133,6 +133,20 @@ def run_lanes(
     earned[0, 0], earned[1, 0], earned[2, 0], earned[3, 0] = w0, w1, w2, w3
 
 
+def _check_factory_and_seeds(agent_factory: Any, seeds: Any) -> None:
+    """Raise an error about an agent in place of a function that makes agents, or a number in place of seeds."""
+    if not callable(agent_factory):
+        raise InvalidArgumentError(
+            "agent_factory",
+            agent_factory,
+            "a function that makes the agent of a seed",
+            "write lambda seed: gf.KLSCALPlus(6, 2, seed=seed)",
+        )
+    if not isinstance(seeds, Iterable):
+        hint = f"range({seeds}) are the first {seeds}" if isinstance(seeds, int) else "such as range(5)"
+        raise InvalidArgumentError("seeds", seeds, "the seeds themselves", hint)
+
+
 @overload
 def simulate_many(
     agent_factory: Callable[[int], Any],
@@ -232,6 +246,7 @@ def simulate_many(
     """
     steps = checked_horizon(horizon)
     grid = checked_checkpoints(checkpoints, steps)
+    _check_factory_and_seeds(agent_factory, seeds)
     if isinstance(seeds, Sized):
         n_states = mdp.n_states if isinstance(mdp, MDP) else 1
         needed = len(seeds) * (RUN_BYTES * n_states * mdp.n_actions + 100.0 * grid.size)
