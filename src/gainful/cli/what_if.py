@@ -42,7 +42,16 @@ def what_if_tables(found: Sensitivity) -> list[Any]:
     for row in found.transitions_to_frame().head(WHAT_IF_ROWS).to_dict("records"):
         names = [Text(printable(str(x))) for x in (row["state"], row["action"], row["next_state"])]
         moves.add_row(*names, numbers.digits(row["probability"]), format(row["gain_per_unit"], "+.6g"))
-    return [rewards, Text("* the optimal action", style="dim"), moves, Text(_check_in_words(found), style="dim")]
+    of_rewards = (
+        f"* the optimal action; gain per unit: the change of the gain for each unit of the {kind}; policy changes at: "
+        f"the change of the {kind} from which another policy is optimal"
+    )
+    of_moves = "gain per unit: the change of the gain for each unit of probability, taken from the others in proportion"
+    return [
+        *(Text(), rewards, Text(of_rewards, style="dim")),
+        *(Text(), moves, Text(of_moves, style="dim")),
+        *(Text(), Text(_check_in_words(found), style="dim")),
+    ]
 
 
 def _table(title: str, *columns: str) -> Table:
