@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 import gainful as gf
+from gainful.experiments.environment_facts import facts_of
 from gainful.experiments.execution import Task, agent_factory_of, environment_of, execute
 from gainful.experiments.spec import read_spec
 from gainful.experiments.store import STORE_FILE, Store
-from gainful.experiments.sweep import facts_of
 from gainful.experiments.wire_format import RunResult, pack, unpack
 
 sys.path.insert(0, str(Path(__file__).parent.parent))

@@ -25,10 +25,10 @@ from typing import Any
 
 import numpy as np
 
+from gainful.experiments.environment_facts import facts_of
 from gainful.experiments.execution import Task, environment_of, execute
 from gainful.experiments.spec import read_spec
 from gainful.experiments.store import STORE_FILE, Store
-from gainful.experiments.sweep import facts_of
 from gainful.experiments.wire_format import RunResult, pack, unpack
 from gainful.report.writing import plotly_bundle
 

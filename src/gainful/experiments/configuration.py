@@ -57,6 +57,18 @@ def checkpoint_steps(checkpoints: int | Iterable[int], horizon: int) -> tuple[in
     return tuple(int(step) for step in checked_checkpoints(list(checkpoints), horizon))
 
 
+def canonical_environment_parameters(environment: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of an environment in canonical form, as they are part of a run's identity."""
+    if is_foreign_environment(environment):  # complete and checked already
+        return given
+    checked = check_environment_parameters(environment, given)
+    if checked.problems:
+        name, error = next(iter(checked.problems.items()))
+        raise InvalidArgumentError(name, given.get(name), problem=f"{environment}: {name}: {error}")
+    found: dict[str, Any] = json.loads(_dumped(checked.canonical(environment_parameters(environment))))
+    return found
+
+
 @lru_cache(maxsize=4096)
 def _canonical_parameters(environment: str, environment_json: str, agent: str, agent_json: str) -> str:
     """Both sets of parameters in canonical form, as JSON; problems of all of them in one error.

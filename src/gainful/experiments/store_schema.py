@@ -8,7 +8,8 @@ planned         one row per run that the spec asks for
 runs            one row per finished run; `data` is a packed result (`gainful.experiments.wire_format`): steps, rewards,
                 pseudo_regret, expected_regret (not in runs stored before it existed), episode_*; for small problems
                 visits, and actions, values and bonus of the last plan
-environments    what is known of each environment: gain, where it comes from, span
+environments    what is known of each environment: gain, where it comes from, span, and its units unless it has rewards
+                per step
 failures        one row per try that failed, with its traceback
 specs           the texts that were run, in order
 meta            the title of the last spec, what `run_until_decided` has decided, and a checksum of the schema

@@ -15,12 +15,12 @@ from typing import Any, Literal, Protocol
 from gainful.atomic_files import make_folder
 from gainful.cards import card
 from gainful.errors import DeviceError, ExperimentError, GainfulError, InvalidArgumentError, StoreError
-from gainful.experiments.configuration import RESULTS_VERSION, Configuration, hash_of
+from gainful.experiments.configuration import RESULTS_VERSION, Configuration
 from gainful.experiments.differences import differences
+from gainful.experiments.environment_facts import environment_key, facts_of
 from gainful.experiments.estimate import Estimate, Workload, probe
 from gainful.experiments.execution import Task, environment_of
 from gainful.experiments.folder_token import token_of
-from gainful.experiments.foreign_environments import is_gymnasium
 from gainful.experiments.pool import Event, Executor, LocalPool, RunFailed, RunFinished, RunProgress, RunStopped
 from gainful.experiments.spec import Spec, read_spec
 from gainful.experiments.store import Store, without_seed
@@ -577,24 +577,3 @@ def _made_by_other_code(task: Task, result: RunResult) -> str:
         f"made by gainful {values['version']} with results version {values['results_version']}, expected "
         f"{RESULTS_VERSION}; install the same gainful on every worker"
     )
-
-
-def environment_key(configuration: Configuration) -> str:
-    """The key that all runs in one environment share."""
-    canonical = configuration.canonical()
-    return hash_of({name: canonical[name] for name in ("environment", "environment_parameters")})
-
-
-def facts_of(environment: Any) -> dict[str, Any]:
-    """Gain per step, where it comes from, and span; None if they are unknown."""
-    from gainful.experiments.agent_factory import own_span
-    from gainful.mdp.model import MDP
-    from gainful.simulation.continuous import known_gain
-    from gainful.simulation.optimum import optimal_gain
-
-    if isinstance(environment, MDP):
-        return {"gain": optimal_gain(environment), "gain_source": "solved", "span": own_span(environment)}
-    if is_gymnasium(environment):
-        return {"gain": None, "gain_source": "unknown: a Gymnasium environment has no model", "span": None}
-    gain, source = known_gain(environment, None)
-    return {"gain": None if gain != gain else gain, "gain_source": source, "span": own_span(environment)}

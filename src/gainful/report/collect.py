@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from gainful.errors import ExperimentError, StoreError
 from gainful.experiments.aggregates import curves, summary
 from gainful.experiments.auditing import read_audits
+from gainful.experiments.environment_facts import stored_units
 from gainful.experiments.execution import evenly_in_log
 from gainful.experiments.foreign_names import on_points
 from gainful.experiments.log_slopes import constant_of, model_class, slope_columns
@@ -84,11 +85,11 @@ def collect(folder: str | Path) -> Report:
         kept_episodes = _kept_episodes(list(known))
         environments: dict[str, Environment] = {}
         found: dict[tuple[str, str], Group] = {}
-        facts = _Provenance()
+        facts, known_facts = _Provenance(), store.facts()
         for (environment, agent), runs in _grouped(store, labels, known, kept_episodes):
             first = runs[0].row
             if environment not in environments:
-                environments[environment] = _environment(environment, first)
+                environments[environment] = _environment(environment, first, known_facts)
             found[environment, agent] = _group(environment, agent, runs, budget)
             for run in runs:
                 facts.add(run.row)
@@ -220,7 +221,7 @@ def _unpacked(row: dict[str, Any], path: Path, keep_all: bool, kept_episodes: in
     )
 
 
-def _environment(label: str, row: dict[str, Any]) -> Environment:
+def _environment(label: str, row: dict[str, Any], facts: dict[str, dict[str, Any]]) -> Environment:
     parameters = json.loads(row["environment_parameters"])
     drawing, reason = drawing_of(row["environment"], parameters, row["n_states"])
     return Environment(
@@ -235,6 +236,7 @@ def _environment(label: str, row: dict[str, Any]) -> Environment:
         [],
         drawing,
         reason,
+        stored_units(facts, row["environment"], parameters),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gainful.mdp.units import Units
 from gainful.report.drawing import Drawing
 from gainful.simulation.run import REGRETS
 
@@ -79,6 +80,24 @@ class Environment:
     drawing: Drawing | None = None
     no_drawing: str = ""
     """Why there is no drawing."""
+    units: Units = field(default_factory=Units)
+    """Of its user: costs or rewards, per step or per unit of time. Everything stored is a reward per step."""
+
+    @property
+    def per_step_factor(self) -> float:
+        """What a stored reward per step is multiplied by to be in the user's units."""
+        return self.units.sign / self.units.step_duration
+
+    @property
+    def shown_gain(self) -> float | None:
+        """The optimal gain in the user's units."""
+        return None if self.gain is None else self.gain * self.per_step_factor
+
+    @property
+    def gain_name(self) -> str:
+        """What to call a gain: "gain" for rewards per step, which need no other word."""
+        plain = self.units.objective == "reward" and not self.units.continuous
+        return "gain" if plain else self.units.gain_name
 
     @property
     def measure(self) -> str:
@@ -179,6 +198,9 @@ def _environment_json(environment: Environment, with_curves: bool) -> dict[str, 
         "n_actions": environment.n_actions,
         "gain": environment.gain,
         "gain_source": environment.gain_source,
+        "objective": environment.units.objective,
+        "gain_is": environment.units.gain_name,
+        "gain_in_these_units": environment.shown_gain,
         "continuous": environment.continuous,
         "measure": environment.measure,
         "rows": [group.row for group in environment.groups],

@@ -169,12 +169,14 @@ def _optimism_section(environment: Environment, i: int) -> str:
     shown = [g for g in environment.groups if g.optimism]
     if not shown:
         return '<p class="why">No run stored the gain of its plans.</p>'
-    target = "the optimal gain g*" if environment.gain is not None else "the optimal gain, which is unknown here"
+    name = environment.gain_name
+    target = f"the optimal {name} g*" if environment.gain is not None else f"the optimal {name}, which is unknown here"
+    about = f"{name.capitalize()} of the plans of {len(shown)} agents over episodes in {environment.label}"
     return (
-        f'<p class="caption">The gain of the plan of each episode, with the bracket of its planner, compared with '
+        f'<p class="caption">The {name} of the plan of each episode, with the bracket of its planner, compared with '
         f"{target}. "
         f'<span id="episodes-{i}">For each agent the run with the lowest seed is shown.</span></p>'
-        + chart("optimism", i, f"Gain of the plans of {len(shown)} agents over episodes in {environment.label}")
+        + chart("optimism", i, about)
         + f'<div class="episodes" id="episode-table-{i}"></div>'
     )
 

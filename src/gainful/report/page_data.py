@@ -69,7 +69,7 @@ def _environment_data(report: Report, i: int, environment: Environment, grids: _
             "index": report.agents.index(g.agent),
             "curves": {measure: _curve_data(c, grids) for measure, c in g.curves.items()},
             "bonus": _packed(list(g.bonus.values())) if g.bonus else None,
-            "runs": _runs_data(g),
+            "runs": _runs_data(g, environment.per_step_factor),
             "finals": _packed(_final_values(environment, g)),
         }
         for g in environment.groups
@@ -80,7 +80,10 @@ def _environment_data(report: Report, i: int, environment: Environment, grids: _
         "label": environment.label,
         "finals_name": MEASURE_NAMES[measure] if measure != "reward" else "reward per step",
         "order": [environment.groups.index(g) for _, g in ranked(environment)],
-        "gain": environment.gain,
+        "gain": environment.shown_gain,
+        "gain_name": environment.gain_name,
+        "earned_name": environment.units.gain_name.removeprefix("average ").capitalize(),
+        "factor": environment.per_step_factor,
         "horizon": max((int(c.steps[-1]) for g in environment.groups for c in g.curves.values()), default=1),
         "agents": agents,
         "plans": plans,
@@ -110,10 +113,16 @@ RUN_COLUMNS = ("expected_regret", "pseudo_regret", "regret", "reward_per_step", 
 """What is packed of every run, beside its id, seed, steps and number of episodes."""
 
 
-def _runs_data(group: Group) -> dict[str, Any]:
+def _runs_data(group: Group, factor: float) -> dict[str, Any]:
+    """Every run; what it earned per step is multiplied by `factor`."""
     steps = [r.steps for r in group.runs]
     values = [
-        [*(r.regrets[name] for name in REGRETS), r.reward_per_step, r.planning_seconds, r.acting_seconds]
+        [
+            *(r.regrets[name] for name in REGRETS),
+            None if r.reward_per_step is None else factor * r.reward_per_step,
+            r.planning_seconds,
+            r.acting_seconds,
+        ]
         for r in group.runs
     ]
     return {

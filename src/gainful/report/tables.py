@@ -137,7 +137,7 @@ def subtitle(environment: Environment) -> str:
     """Sizes, optimal gain and last step of the environment, in one line."""
     steps = {group.row["final_step"] for group in environment.groups}
     states = "states are points" if environment.continuous else f"{environment.n_states:,} states"
-    parts = [states, f"{environment.n_actions:,} actions", f"optimal gain {_gain(environment)}"]
+    parts = [states, f"{environment.n_actions:,} actions", f"optimal {environment.gain_name} {_gain(environment)}"]
     if len(steps) == 1 and None not in steps:
         last = steps.pop()
         parts.append(f"{last:,} step{'' if last == 1 else 's'}")
@@ -163,10 +163,10 @@ def about_measure(environment: Environment) -> str:
 
 
 def _gain(environment: Environment) -> str:
-    if environment.gain is None:
+    if environment.shown_gain is None:
         return UNKNOWN
     computed = re.match(r"OracleGain\(([^,()]+)", environment.gain_source)  # on a grid: with its error
-    return computed[1] if computed else _signed(f"{environment.gain:.6g}")
+    return computed[1] if computed else _signed(f"{environment.shown_gain:.6g}")
 
 
 def inline(text: str) -> str:

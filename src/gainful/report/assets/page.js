@@ -266,10 +266,12 @@
     return [sx, sy];
   }
 
-  function plans_of(agent, run) {
+  // the plans are stored as rewards per step to maximise: env.factor makes costs, or rates, of them
+  function plans_of(env, agent, run) {
     if (!agent.runs.plans[run]) return null;
     const all = floats(agent.runs.plans[run]), k = all.length / 4, at = (i) => Array.from(all.subarray(i * k, (i + 1) * k));
-    return { step: at(0), gain: at(1), low: at(2), high: at(3) };
+    const shown = (i) => at(i).map((x) => env.factor * x), [low, high] = env.factor < 0 ? [3, 2] : [2, 3];
+    return { step: at(0), gain: shown(1), low: shown(low), high: shown(high) };
   }
 
   function optimism(node, env) {
@@ -277,7 +279,7 @@
     let first = Infinity, least = known ? env.gain : Infinity, most = known ? env.gain : -Infinity;
     for (const agent of env.agents) {
       if (env.run && env.run.agent !== agent) continue;
-      const plans = plans_of(agent, env.run ? env.run.number : 0);
+      const plans = plans_of(env, agent, env.run ? env.run.number : 0);
       if (!plans) continue;
       const { step, gain, low, high } = plans, tint = colour(agent.index);
       const group = { legendgroup: "a" + agent.index, name: text(short(agent.name)) };
@@ -291,14 +293,14 @@
       lines.push(Object.assign({
         type: "scatter", mode: "lines", x: middle[0], y: middle[1], line: { color: tint, width: 1.8, dash: dash(agent.index) },
         customdata: stepped(step, low.map((v, i) => [number(v), number(high[i]), step[i].toLocaleString("en")]), last)[1],
-        hovertemplate: "episode from step %{customdata[2]}<br>gain %{y:.4g}<br>bracket %{customdata[0]} … %{customdata[1]}<extra>%{fullData.name}</extra>",
+        hovertemplate: "episode from step %{customdata[2]}<br>" + env.gain_name + " %{y:.4g}<br>bracket %{customdata[0]} … %{customdata[1]}<extra>%{fullData.name}</extra>",
       }, group));
     }
     const log = least > 0 && most > 8 * least, place = known && log ? Math.log10(env.gain) : env.gain;
     return [bands.concat(lines), layout(node, {
       height: height(node, lines.length) - 40, margin: { l: 56, r: 32, t: 12, b: 48 },
       xaxis: axis("step at which the episode begins", "log", Object.assign(decades(first, last), { range: [Math.log10(first), Math.log10(last)] })),
-      yaxis: axis("planner's gain", log ? "log" : "linear", log ? decades(least, most) : { tickformat: "~g" }),
+      yaxis: axis("planner's " + env.gain_name, log ? "log" : "linear", log ? decades(least, most) : { tickformat: "~g" }),
       shapes: known ? [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: env.gain, y1: env.gain, line: { color: css("--ink"), width: 1.2, dash: "dot" } }] : [],
       annotations: known ? [{ xref: "paper", x: 1.005, xanchor: "left", y: place, yanchor: "middle", text: "g*", showarrow: false, font: { size: 13, color: css("--ink") } }] : [],
     })];
@@ -650,9 +652,9 @@
       rows.sort((a, b) => compared(key(a), key(b), sort.down ? -1 : 1, words));
     }
     const table = element("table"), head = element("tr", null, element("thead", null, table)), body = element("tbody", null, table);
-    columns.forEach(([title, , words], j) => {
+    columns.forEach(([title, name, words], j) => {
       const cell = element("th", null, head, { scope: "col", class: words ? "word" : "number", "aria-sort": sort.column !== j ? "none" : sort.down ? "descending" : "ascending" });
-      element("button", title, cell, { type: "button", class: "sort" }).addEventListener("click", () => {
+      element("button", name === "reward_per_step" ? env.earned_name : title, cell, { type: "button", class: "sort" }).addEventListener("click", () => {
         sort.down = sort.column === j && !sort.down; sort.column = j;
         show_runs(fold);
         fold.querySelectorAll("thead button")[j].focus();
@@ -722,10 +724,10 @@
       history.replaceState(null, "", location.pathname + location.search);
       show_episodes(env, null, false);
     });
-    const plans = plans_of(row.owner, row.number), fold = element("details", null, place);
+    const plans = plans_of(env, row.owner, row.number), fold = element("details", null, place);
     element("summary", plans.step.length < row.episodes ? `Table of ${plans.step.length} of its ${row.episodes.toLocaleString("en")} episodes` : `Table of its ${row.episodes} episodes`, fold);
     const table = element("table", null, element("div", null, fold, { class: "box" })), head = element("tr", null, element("thead", null, table)), body = element("tbody", null, table);
-    ["From step", "Gain of the plan", "Bracket from", "to"].forEach((title) => element("th", title, head, { scope: "col", class: "number" }));
+    ["From step", env.gain_name[0].toUpperCase() + env.gain_name.slice(1) + " of the plan", "Bracket from", "to"].forEach((title) => element("th", title, head, { scope: "col", class: "number" }));
     plans.step.forEach((step, i) => {
       const line = element("tr", null, body);
       [step.toLocaleString("en"), plans.gain[i].toPrecision(5), plans.low[i].toPrecision(5), plans.high[i].toPrecision(5)].forEach((value) => element("td", value, line, { class: "number" }));
