@@ -100,7 +100,7 @@ def test_a_title_may_change(whole: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (("horizon = 3e4", "horizon = 2e4"), "horizon 30000 -> 20000"),
+        (("horizon = 3e4", "horizon = 2e4"), "horizon 30,000 -> 20,000"),
         (("seeds = 3", "seeds = [1, 2, 3]"), "seed 0 gone"),
         (('[[agents]]\nname = "psrl"\n', ""), "agent 'psrl' is gone"),
     ],
