@@ -115,13 +115,16 @@ def show_many(found: ManyLearned) -> None:
     regret = MEASURE_NAMES[found.measure]
     title = Text(f"{found.agent} in {found.source}: {regret} over {found.summary.n_runs:,} runs", style="bold")
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in found.rows[0]:
+    n = found.summary.n_runs
+    beyond_all = {name for name, q in QUANTILES.items() if n * min(q, 1.0 - q) < 1.0}
+    shown = [name for name in found.rows[0] if name not in beyond_all]
+    for name in shown:
         table.add_column("± s.e." if name == "standard error" else name, justify="right", no_wrap=True)
     for row in found.rows:
-        table.add_row(*(_cell(value, row["largest"]) for value in row.values()))
+        table.add_row(*(_cell(row[name], row["largest"]) for name in shown))
     steps = found.summary.n_runs * int(found.summary.steps[-1])
     rate = numbers.large(steps / found.seconds)
-    console.show(title, table, f"{found.seconds:.1f} s on {found.device}, {rate} steps per second")
+    console.show(title, table, f"{found.seconds:.1f} s on {found.device}, {rate} steps per second, compiling included")
 
 
 def _cell(value: float | None, beside: float | None) -> str:
