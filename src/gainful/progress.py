@@ -38,10 +38,13 @@ def live_line(tell: Callable[[Any, Any], str]) -> Iterator[Callable[[Any, Any], 
     """
     with _line_on_screen() as screen:
         every = LINE_EVERY if screen is None else REWRITE_EVERY
-        due = time.monotonic() + (every if screen is None else 0.0)
+        due, begun = time.monotonic() + (every if screen is None else 0.0), False
 
         def show(done: float, total: float) -> None:
-            nonlocal due
+            nonlocal due, begun
+            if not begun:
+                begun = True
+                tell(done, total)  # a rate is measured from here on
             if time.monotonic() < due:
                 return
             text = tell(done, total)

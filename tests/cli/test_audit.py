@@ -6,7 +6,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +42,24 @@ def test_a_table_of_verdicts_for_people(gainful: Gainful) -> None:
     assert "optimism" in found.out
     assert "no guarantee: bonus_scale is 0.01" in found.out
     assert "Nothing that should hold is violated." in found.out
+
+
+def test_ctrl_c_says_how_many_runs_were_audited(
+    gainful: Gainful, write_table: WriteTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def ctrl_c_after_a_run(tell: Callable[[Any, Any], str]) -> Iterator[Callable[[Any, Any], None]]:
+        def show(done: int, total: int) -> None:
+            assert tell(done, total)
+            raise KeyboardInterrupt
+
+        yield show
+
+    monkeypatch.setattr("gainful.cli.audit.live_line", ctrl_c_after_a_run)
+    table = write_table("a,go,b,1,0", "b,go,a,0.5,1", "b,go,b,0.5,1", "a,stay,a,1,0.2")
+    found = gainful("audit", table, "--runs", "3", "--horizon", "500")
+    assert (found.code, found.out) == (130, "")
+    assert found.error == "interrupted after 1 of 3 runs; nothing is kept of an audit that is not complete\n"
 
 
 def test_a_table_of_ones_own_is_audited(gainful: Gainful, write_table: WriteTable) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -177,7 +179,7 @@ def _of_spec(source: str, horizon: int | None, runs: int, first_seed: int, jobs:
     from gainful.experiments.spec import read_spec
 
     spec = read_spec(source)
-    with live_line(_ProgressText()) as show:
+    with _watched() as show:
         return audit_all(
             audit_requests(spec, horizon),
             title=spec.title,
@@ -187,6 +189,26 @@ def _of_spec(source: str, horizon: int | None, runs: int, first_seed: int, jobs:
             jobs=jobs,
             progress=lambda done, total, part: show(round(1000 * (done + part)), 1000 * total),
         )
+
+
+@contextmanager
+def _watched() -> Iterator[Callable[[int, int], None]]:
+    """A function to tell thousandths of runs to; Ctrl-C then ends the command with what was done."""
+    made = total = 0
+    with live_line(_ProgressText()) as show:
+
+        def note(done: int, of: int) -> None:
+            nonlocal made, total
+            made, total = done, of
+            show(done, of)
+
+        try:
+            yield note
+        except KeyboardInterrupt:
+            runs = (
+                f"after {made // 1000:,} of {numbers.count(total // 1000, 'run')}" if total else "before the first run"
+            )
+            raise failures.JobInterruptedError(f"{runs}; nothing is kept of an audit that is not complete") from None
 
 
 class _ProgressText:
@@ -247,7 +269,7 @@ def _of_named_environment(asked: _Question, jobs: int | None) -> Audits:
     steps = checkpoint_steps(20, horizon)
     configuration = Configuration(source, of_the_environment, name, parameters, horizon, steps, 0)
     configuration.canonical()  # so that its errors come before any work
-    with live_line(_ProgressText()) as show:
+    with _watched() as show:
         return audit_all(
             [AuditRequest(source, name, configuration)],
             runs=asked.runs,
@@ -266,7 +288,7 @@ def _of_table(asked: _Question) -> Audits:
     from gainful.experiments.agent_factory import AgentFactory, name_of
     from gainful.experiments.auditing import Audits
 
-    with live_line(_ProgressText()) as show:
+    with _watched() as show:
         environment, began = read_environment(asked.source, asked.settings), time.monotonic()
         truth = truth_of(environment)
         made = []
