@@ -7,6 +7,7 @@ An error has fields: `problem` (what is wrong), `name` (of the argument, file or
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -253,6 +254,14 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
 def _letters(name: str) -> str:
     """A name without what people leave out or add: case, hyphens, underscores, spaces."""
     return "".join(c for c in name.lower().replace("+", "plus") if c.isalnum())
+
+
+def level_of_the_caller() -> int:
+    """The `stacklevel` that makes a warning of the function that asks point at the line outside gainful."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("gainful."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 class JournalError(GainfulError, RuntimeError):

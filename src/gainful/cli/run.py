@@ -175,13 +175,16 @@ def _report(outcome: ExperimentOutcome, as_json: bool, comparison: dict[str, Any
     _note(f"{outcome.finished:,} of {outcome.planned:,} runs are stored in {outcome.folder}, {made}")
     if outcome.complete:
         _note(f"Next: gainful report {outcome.folder} writes a page of it; in Python, gf.results('{outcome.folder}')")
-    elif outcome.failures and all(failure["kind"] not in TRANSIENT_FAILURES for failure in outcome.failures):
-        _note(
-            f"Next: fix what failed (gainful status {outcome.folder} --json shows the tracebacks), then repeat the "
-            "command"
-        )
     else:
-        _note("Next: repeat the command to make the missing runs")
+        _tell_what_is_missing(outcome.folder, list(outcome.failures), "the command")
+
+
+def _tell_what_is_missing(folder: Path, failed: list[dict[str, Any]], command: str) -> None:
+    """Say how to make the missing runs: those that failed for a reason of their own need more than another call."""
+    if failed and all(failure["kind"] not in TRANSIENT_FAILURES for failure in failed):
+        _note(f"Next: fix what failed (gainful status {folder} --json shows the tracebacks), then repeat {command}")
+    else:
+        _note(f"Next: repeat {command} to make the missing runs")
 
 
 def _tell_constants(table: pd.DataFrame) -> None:
@@ -392,7 +395,7 @@ def status(folder: options.ExperimentFolder, as_json: options.AsJson = False, de
             "(gf.results(older=True))"
         )
     if finished < planned:
-        _note("Next: repeat the gainful run command to make the missing runs")
+        _tell_what_is_missing(folder, failed, "the gainful run command")
 
 
 def export(

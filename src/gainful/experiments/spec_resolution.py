@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gainful.agents import registry as agent_registry
 from gainful.environments.gymnasium_source import check_gymnasium_id
-from gainful.errors import GainfulError, UnknownNameError, suggestion
+from gainful.errors import GainfulError, UnknownAgentError, UnknownEnvironmentError, UnknownNameError, suggestion
 from gainful.experiments.agent_factory import AgentFactory
 from gainful.experiments.configuration import Configuration, checkpoint_steps
 from gainful.experiments.differences import shown
@@ -213,7 +213,8 @@ class ResolvedSpec:
             else:
                 is_continuous(name)
         except UnknownNameError as error:
-            self._problem((*place, "name"), f"unknown environment {error}")
+            known_kind = isinstance(error, UnknownEnvironmentError)
+            self._problem((*place, "name"), f"unknown environment {error}" if known_kind else str(error))
         except GainfulError as error:
             self._problem((*place, "name" if table is None else "table"), str(error))
         else:
@@ -227,7 +228,8 @@ class ResolvedSpec:
             try:
                 check_agent_called(entry.name)
             except UnknownNameError as error:
-                self._problem((*place, "name"), f"unknown agent {error}")
+                known_kind = isinstance(error, UnknownAgentError)
+                self._problem((*place, "name"), f"unknown agent {error}" if known_kind else str(error))
                 continue
             except GainfulError as error:
                 self._problem((*place, "name"), str(error))

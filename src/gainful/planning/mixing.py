@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -12,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from gainful.errors import SlowMixingWarning
+from gainful.errors import SlowMixingWarning, level_of_the_caller
 from gainful.mdp.model import MDP
 from gainful.planning.relaxation import Relaxation
 from gainful.progress import duration
@@ -207,17 +206,9 @@ class SlowSearch:
             f"(wanted {self._estimate.target / duration_of_step:.1e}); {self.what_is_left()}"
             + "".join(f"; {more}" for more in (self._hint, hint) if more),
             SlowMixingWarning,
-            stacklevel=_level_of_the_caller(),
+            stacklevel=level_of_the_caller(),
         )
 
     def what_is_left(self) -> str:
         """Why it takes long, and an estimate of the sweeps that are still needed."""
         return self._estimate.in_words(self._noted - self._before, self._noted_at - self._began, self._known())
-
-
-def _level_of_the_caller() -> int:
-    """The `stacklevel` that makes a warning of the function that asks point at the line outside gainful."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("gainful."):
-        frame, level = frame.f_back, level + 1
-    return level

@@ -18,7 +18,7 @@ from gainful.agents.own_verbs import (
 )
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.agents.plain_learner import PlainLearner, PlainLearnerOnPoints, is_plain
-from gainful.errors import SteppedInPythonWarning
+from gainful.errors import SteppedInPythonWarning, level_of_the_caller
 from gainful.mdp.model import MDP
 from gainful.partition import Partition
 from gainful.simulation.indexed import IndexedSimulation
@@ -91,5 +91,5 @@ def notice_slow_steps(agent: Any) -> None:
         f"{what}, so its steps are made in Python: tens of thousands per second, where compiled loops make tens "
         f"of millions. To be faster, {do} ({page})",
         SteppedInPythonWarning,
-        stacklevel=4,
+        stacklevel=level_of_the_caller(),
     )
