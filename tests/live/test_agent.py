@@ -325,7 +325,7 @@ def test_an_outcome_told_twice_is_recognised_and_another_refused(tmp_path: Path)
     for _ in range(2):
         assert agent.report(d.decision_id, 0.25, 4) == Receipt(first.sequence, True)
         assert agent.observe(2, int(d), 0.25, 4, decision_id=d.decision_id) == Receipt(first.sequence, True)
-        with pytest.raises(ConflictError, match=r"reward 0.25 and next state 4, now with 0.5"):
+        with pytest.raises(ConflictError, match=r"reward 0.25 and next state 4, now with reward 0.5"):
             agent.report(d.decision_id, 0.5, 4)
         assert agent.t == 1
         killed(agent)
@@ -718,6 +718,25 @@ def test_a_log_with_labels_from_a_file(tmp_path: Path) -> None:
         fit_log(file, config, states=["idle", "busy"])
     with pytest.raises(GainfulError, match=r"log.csv, line 3, column 'action': found 'stay'"):
         fit_log(file, config, states=["idle", "busy"], actions=["go"])
+
+
+def test_a_log_of_units_and_times_is_the_log_of_its_transitions() -> None:
+    config = {"agent": "ucrl2b", "n_states": 2, "action_labels": ["wait", "order"], "cost_min": 0.0, "cost_max": 9.0}
+    days = {
+        "shop": ["Ulm", "Kiel", "Ulm", "Kiel", "Ulm"],
+        "date": [2, 1, 1, 2, 3],
+        "stock": [1, 0, 0, 1, 0],
+        "did": ["wait", "order", "order", None, None],
+        "euros": [1.0, 4.0, 5.0, None, None],
+    }
+    names = {"unit": "shop", "time": "date", "state": "stock", "action": "did", "cost": "euros"}
+    moves = {"state": [0, 1, 0], "action": ["order", "wait", "order"], "cost": [5.0, 1.0, 4.0], "next_state": [1, 0, 1]}
+    found, expected = fit_log(days, config, columns=names), fit_log(moves, config)
+    assert found.t == expected.t == 3
+    assert found.statistics.visits.tolist() == expected.statistics.visits.tolist()
+    assert found.statistics.reward_sum.tolist() == expected.statistics.reward_sum.tolist()
+    with pytest.raises(GainfulError, match="no column 'next_state', and no columns 'unit' and 'time'"):
+        fit_log({k: v for k, v in moves.items() if k != "next_state"}, config)
 
 
 @pytest.mark.parametrize(

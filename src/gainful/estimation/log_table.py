@@ -76,7 +76,7 @@ def read_transition_log(
     """
     if isinstance(log, NumberedLog):
         return log
-    source = _renamed(read_table(_as_columns(log)), columns or {})
+    source = with_names(read_table(_as_columns(log)), columns or {})
     source.require("state", "action", hint=_own_name("state"))
     values = source.one_of("reward", "cost", hint=_own_name("cost"))
     source.require(values)
@@ -89,10 +89,7 @@ def read_transition_log(
             "this is no log: gainful solve reads it",
         )
     if timed:
-        begin, end, unit, notes = _rows_of_units(source)
-        acted = replace(source, frame=source.frame.iloc[begin], row_numbers=source.row_numbers[begin])
-        arrived = source.frame["state"].iloc[end].to_numpy()
-        acted = replace(acted, frame=acted.frame.assign(next_state=arrived))
+        acted, unit, notes = _with_next_states(source)
     reward = acted.numbers(values)
     too_large = np.abs(reward) > LARGEST_REWARD
     if too_large.any():
@@ -143,12 +140,26 @@ def _as_columns(log: Any) -> Any:
     return log
 
 
+def with_next_states(source: Source) -> Source:
+    """A log of transitions as it is, and one of units and times as transitions, each unit's rows in order of time."""
+    source.require("state", "action", hint=_own_name("state"))
+    return _with_next_states(source)[0] if _is_timed(source) else source
+
+
+def _with_next_states(source: Source) -> tuple[Source, Integers, tuple[str, ...]]:
+    """The rows whose next state is known, with it; their units, and notes."""
+    begin, end, unit, notes = _rows_of_units(source)
+    arrived = source.frame["state"].iloc[end].to_numpy()
+    frame = source.frame.iloc[begin].assign(next_state=arrived)
+    return replace(source, frame=frame, row_numbers=source.row_numbers[begin]), unit, notes
+
+
 def _own_name(name: str) -> str:
     """How to say which column of the log is meant."""
     return f"say which column of yours it is: --column {name}=COLUMN, in Python columns={{'{name}': 'COLUMN'}}"
 
 
-def _renamed(source: Source, columns: Mapping[str, str]) -> Source:
+def with_names(source: Source, columns: Mapping[str, str]) -> Source:
     """The log with its columns named as gainful names them."""
     if not columns:
         return source

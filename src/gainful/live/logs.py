@@ -27,6 +27,7 @@ def fit_log(
     *,
     states: Sequence[Any] | Mapping[Any, int] | None = None,
     actions: Sequence[Any] | Mapping[Any, int] | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> Any:
     """Fit an agent to a log: it observes every row, in order.
 
@@ -37,7 +38,8 @@ def fit_log(
     ----------
     table : str, Path, DataFrame or dict
         A CSV (.csv, .tsv, also compressed) or Parquet file, a data frame, or a dictionary of columns: `state`,
-        `action`, `reward` (or `cost`, its negative), `next_state`; others are ignored. For an agent on points of d
+        `action`, `reward` (or `cost`, its negative), `next_state`; others are ignored. With `unit` and `time` in place
+        of `next_state`, it is the state of the unit's next row, as for `gf.fit`. For an agent on points of d
         coordinates the columns are state_0 … state_{d-1} and next_state_0 …; plain `state` and `next_state` for d = 1.
     config : dict or agent
         What `gf.open_agent` takes: a dictionary, or an agent, of which a copy is fitted.
@@ -45,6 +47,8 @@ def fit_log(
         The numbers of the labels in the table: a list in order, or a mapping from label to number. By default the
         agent's own labels, if it has any, and the integers 0 … n-1 otherwise, or if none of its labels is an integer
         and the column has only integers.
+    columns : mapping, optional
+        The log's own names of columns: {"state": "condition"}.
 
     Returns
     -------
@@ -66,7 +70,7 @@ def fit_log(
     """
     given, _ = make_agent(config)
     agent = copy.deepcopy(given) if given is config else given
-    observe_rows(agent, read_log(table, agent, states=states, actions=actions))
+    observe_rows(agent, read_log(table, agent, states=states, actions=actions, columns=columns))
     return agent
 
 
@@ -76,13 +80,17 @@ def read_log(
     *,
     states: Sequence[Any] | Mapping[Any, int] | None = None,
     actions: Sequence[Any] | Mapping[Any, int] | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> TransitionColumns:
     """The rows of a log, every one checked against the agent's states, actions and range of rewards."""
-    from gainful.mdp.table_reading import read_table  # pandas: only where a log is read
+    from gainful.estimation.log_table import with_names, with_next_states  # pandas: only where a log is read
+    from gainful.mdp.table_reading import read_table
 
-    source = read_table(table)
+    source = with_names(read_table(table), columns or {})
     core = agent.core
     points = bool(agent.dim)
+    if not points:
+        source = with_next_states(source)
     source.require("action")
     paid = source.one_of("reward", "cost")
     source.require(paid)
