@@ -151,11 +151,16 @@ def _confirmation(found: Tuning) -> Any:
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("environment", "agent", "runs", "mean", "95 % interval"):
         grid.add_column(head, justify="left" if head in ("environment", "agent") else "right")
-    for row in found.confirmation().to_dict("records"):
-        mean, low, high = amounts([None if row[n] != row[n] else row[n] for n in ("mean", "low", "high")])
-        interval = "" if row["low"] != row["low"] else f"{low} … {high}"
-        cells = (str(row["environment"]), str(row["agent"]), f"{row['runs']:,}", mean, interval)
-        grid.add_row(*(Text(console.printable(text)) for text in cells))
+    rows = found.confirmation().to_dict("records")
+    for environment in dict.fromkeys(row["environment"] for row in rows):
+        here = [row for row in rows if row["environment"] == environment]
+        known = [None if row[name] != row[name] else row[name] for row in here for name in ("mean", "low", "high")]
+        texts = iter(amounts(known))  # the same decimals for all agents in one environment
+        for row in here:
+            mean, low, high = next(texts), next(texts), next(texts)
+            interval = "" if row["low"] != row["low"] else f"{low} … {high}"
+            cells = (str(environment), str(row["agent"]), f"{row['runs']:,}", mean, interval)
+            grid.add_row(*(Text(console.printable(text)) for text in cells))
     return grid
 
 
