@@ -74,7 +74,7 @@ def test_the_extra_all_has_every_extra_of_a_user_but_the_gpus() -> None:
     extras = PROJECT["optional-dependencies"]
     (everything,) = extras["all"]
     named = set(everything.removeprefix("gainful[").removesuffix("]").split(","))
-    assert named == set(extras) - {"all", "cuda", "docs", "benchmarks", "dev"}
+    assert named == set(extras) - {"all", "cuda", "cuda-compiler", "docs", "benchmarks", "dev"}
 
 
 def test_the_commit_of_a_checkout_and_whether_it_was_changed(tmp_path: Path) -> None:
