@@ -63,7 +63,14 @@ class Processes:
 
     def start(self, words: list[str]) -> subprocess.Popen[str]:
         log = open(self.folder / f"log {len(self._all)}.txt", "w", encoding="utf-8")  # noqa: SIM115
-        process = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+        process = subprocess.Popen(
+            words,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored if tests run in the background
+        )
         log.close()
         self._all.append(process)
         return process
