@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -85,7 +85,7 @@ class BalancedKLSCALPlus(PlanningAgent):
             episodes=episodes,
         )
         self.width_scale = positive_scale("width_scale", width_scale)
-        self.reward_bound = choice("reward_bound", reward_bound, ("mean", "variance"))
+        self.reward_bound = choice("reward_bound", reward_bound, get_args(RewardBound))
         """What of the rewards seen bounds a mean reward."""
         self.ledger = SpanLedger(self.n_states * self.n_actions, self.delta, self.n_states)
         """What every base has played, claims and is refuted by."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -123,7 +123,7 @@ class KLSCALPlus(PlanningAgent):
         self.span = None if span is None else float(span)
         self.unreachable: Unreachable | None = unreachable
         self.width_scale = positive_scale("width_scale", width_scale)
-        self.reward_bound = choice("reward_bound", reward_bound, ("mean", "variance"))
+        self.reward_bound = choice("reward_bound", reward_bound, get_args(RewardBound))
         """What of the rewards seen bounds a mean reward."""
         self.model_error = 0.0
         """Added to the gain: what a model of cells may be wrong by (C-KL-SCAL+)."""
@@ -179,14 +179,13 @@ class KLSCALPlus(PlanningAgent):
 
     def _renew_sets(self, visits: NDArray[np.int64], reward_sum: Floats, reward_squares: Floats | None = None) -> None:
         """ρ and r̃ of the pairs whose visits are not those of the last plan."""
-        sums = (visits, reward_sum, self._possible, self._planned_visits)
+        sums, pairs = (visits, reward_sum, self._possible, self._planned_visits), tuple(self._planner.pairs)
         constants = (self.log_union, self.reward_range, self.width_scale)
-        if self.reward_bound == "mean" or reward_squares is None:
-            kl_scal_plus_sets(sums, constants, tuple(self._planner.pairs))
-            return
-        renewed = np.flatnonzero(visits != self._planned_visits)
-        kl_scal_plus_sets(sums, constants, tuple(self._planner.pairs))
-        rewards_by_variance(renewed, sums, reward_squares, constants, tuple(self._planner.pairs))
+        renewed = np.flatnonzero(visits != self._planned_visits) if self.reward_bound == "variance" else None
+        kl_scal_plus_sets(sums, constants, pairs)
+        if renewed is not None:
+            assert reward_squares is not None  # only agents that have no such bound do without
+            rewards_by_variance(renewed, sums, reward_squares, constants, pairs)
 
     def _truncate(self, visits: NDArray[np.int64], t: int) -> None:
         """TUCRL's rule: mark the pairs that may not move to states never visited.
