@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 
+def count(n: int, word: str) -> str:
+    """A number of things.
+
+    >>> count(1, "state"), count(12_000, "state")
+    ('1 state', '12,000 states')
+    """
+    return f"{n:,} {word}" + ("" if n == 1 else "s")
+
+
 def four_digits(x: float) -> str:
     """Four digits, or a whole number; an exponent only where there would be many zeros, or too many digits to read.
 

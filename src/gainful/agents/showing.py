@@ -9,6 +9,7 @@ import numpy as np
 
 from gainful.cards import MOST_ROWS, card, left_out, rows_table
 from gainful.errors import describe
+from gainful.number_text import count
 
 _SHOWN_AS_SIZE = ("n_states", "n_actions", "agent_class", "partition", "dim", "low", "high", "outside")
 _CHOSEN_BY_SIZE = ("replanning", "transition_prior")
@@ -52,15 +53,13 @@ def title(agent: Any) -> str:
 def sizes(agent: Any) -> str:
     """The numbers of states (or cells) and actions, in words."""
     axes = f" on {agent.dim} ax{'i' if agent.dim == 1 else 'e'}s" if agent.dim else ""
-    states = f"{agent.n_states:,} {'cell' if agent.dim else 'state'}{'' if agent.n_states == 1 else 's'}{axes}"
-    return f"{states}, {agent.n_actions:,} action{'' if agent.n_actions == 1 else 's'}"
+    states = f"{count(agent.n_states, 'cell' if agent.dim else 'state')}{axes}"
+    return f"{states}, {count(agent.n_actions, 'action')}"
 
 
 def lived(agent: Any) -> str:
     """How much the agent has learned from, in words."""
-    episodes = len(agent.core.records)
-    steps = f"{agent.t:,} step{'' if agent.t == 1 else 's'}"
-    return f"{steps}, {episodes:,} episode{'' if episodes == 1 else 's'}"
+    return f"{count(agent.t, 'step')}, {count(len(agent.core.records), 'episode')}"
 
 
 def changed_settings(agent: Any) -> dict[str, str]:

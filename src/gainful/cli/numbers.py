@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
+from gainful.number_text import count as count
+
 
 def bracket(low: float, high: float, precision: float) -> tuple[str, str, str]:
     """The middle and both ends of a bracket, to about a hundredth of the precision; the ends are rounded outwards.
@@ -92,8 +94,3 @@ def seconds(value: float) -> str:
     if value < 0.1:
         return f"{1000 * value:.2g} ms" if value < 0.01 else f"{1000 * value:.0f} ms"
     return f"{value:.3g} s"
-
-
-def count(n: int, word: str) -> str:
-    """`1 state`, `12,000 states`."""
-    return f"{n:,} {word}" + ("" if n == 1 else "s")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gainful.arguments import choice
 from gainful.errors import InvalidMDPError
 from gainful.estimation.log_table import NumberedLog
+from gainful.number_text import count
 
 Ends: TypeAlias = Literal["auto", "drop", "restart"]
 
@@ -42,8 +43,7 @@ def without_dead_ends(log: NumberedLog, ends: Ends) -> NumberedLog:
             found=_named(log, entered),
             hint="if the process starts anew after that, say ends='restart' (--ends restart)",
         )
-    number = int(lost.sum())
-    what = f"{number:,} transition{'' if number == 1 else 's'} into states that the log never leaves"
+    what = f"{count(int(lost.sum()), 'transition')} into states that the log never leaves"
     note = f"{what} left out ({_named(log, entered)})"
     return _on_acted_states(replace(kept, notes=(*kept.notes, note)))
 

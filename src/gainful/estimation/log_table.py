@@ -16,6 +16,7 @@ from gainful.mdp.table_labels import integer_names
 from gainful.mdp.table_reading import read_table
 from gainful.mdp.table_source import Source
 from gainful.mdp.units import Objective
+from gainful.number_text import count
 
 Integers = NDArray[np.int64]
 
@@ -237,7 +238,7 @@ def _rows_of_units(source: Source) -> tuple[Integers, Integers, Integers, tuple[
 
 
 def _notes_on_time(last_rows: int, steps: NDArray[np.float64]) -> tuple[str, ...]:
-    rows = f"{last_rows:,} last row{'' if last_rows == 1 else 's'} of units"
+    rows = f"{count(last_rows, 'last row')} of units"
     notes = [f"{rows} left out: their next state is not known"]
     low, high = float(steps.min()), float(steps.max())
     if high > 1.001 * low:

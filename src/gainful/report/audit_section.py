@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gainful.audit.findings import Worst
-from gainful.number_text import four_digits
+from gainful.number_text import count, four_digits
 from gainful.report.audit_summary import (
     VERDICT_MARKS,
     audit_summary,
@@ -143,7 +143,7 @@ def _facts(one: dict[str, Any]) -> str:
         last = f"{four_digits(curves['mean'][-1])} on average, {four_digits(curves['largest'][-1])} at most"
         if curves["bound"]:
             last += f"; explicit bound {four_digits(curves['bound'][-1])}"
-    facts.append((f"Regret after {one['horizon']:,} step{'' if one['horizon'] == 1 else 's'}", last))
+    facts.append((f"Regret after {count(one['horizon'], 'step')}", last))
     if one["terms"]:
         terms = (f"{k} {four_digits(t['measured'])} of {four_digits(t['allowed'])}" for k, t in one["terms"].items())
         facts.append(("Terms of the bound", "; ".join(terms)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gainful.number_text import four_digits
+from gainful.number_text import count, four_digits
 from gainful.report.writing import escaped
 
 VERDICT_MARKS = {"certified": "✓", "violated": "✗", "inconclusive": "?", "not applicable": "–"} | {
@@ -54,14 +54,14 @@ def counted(one: dict[str, Any]) -> str:
 
 def size_of(one: dict[str, Any]) -> str:
     """Runs and steps of an audit."""
-    return f"{_count(len(one['runs']), 'run')} of {_count(one['horizon'], 'step')}"
+    return f"{count(len(one['runs']), 'run')} of {count(one['horizon'], 'step')}"
 
 
 def _what_was_checked(audits: Sequence[dict[str, Any]]) -> str:
     agents, environments = ({one[key] for one in audits} for key in ("agent", "environment"))
     statements, sizes = sum(len(one["verdicts"]) for one in audits), {size_of(one) for one in audits}
     each = f", {sizes.pop()} each" if len(sizes) == 1 else ""
-    what = f"{_count(len(agents), 'agent')} in {_count(len(environments), 'environment')}"
+    what = f"{count(len(agents), 'agent')} in {count(len(environments), 'environment')}"
     return f"{len(audits):,} audits: {what}{each}; {statements:,} statements in all."
 
 
@@ -83,12 +83,8 @@ def _failures(audits: Sequence[dict[str, Any]]) -> str:
     """Every statement that should hold and is violated, with the audit that found it."""
     items = "".join(
         f'<li><a href="#{fold_id(i)}">{escaped(name_of_audit(one))}</a>: {escaped(v["text"])} '
-        f"({escaped(v['statement'])}), violated in {v['failed_runs']:,} of {_count(v['runs'], 'run')}</li>"
+        f"({escaped(v['statement'])}), violated in {v['failed_runs']:,} of {count(v['runs'], 'run')}</li>"
         for i, one in enumerate(audits)
         for v in broken_statements(one)
     )
     return f'<h3>What is violated</h3><ul class="failures">{items}</ul>' if items else ""
-
-
-def _count(n: int, word: str) -> str:
-    return f"{n:,} {word}{'' if n == 1 else 's'}"

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from gainful.experiments.foreign_names import TABLE
+from gainful.number_text import count
 from gainful.plot.centres import CENTRES, DEFAULT_CENTRE
 from gainful.report import tables
 from gainful.report.content import Environment, Group, Report
@@ -119,7 +120,9 @@ def _promise(group: Group) -> str:
 def _regret_chart(environment: Environment, i: int) -> str:
     if not any(g.curves for g in environment.groups):
         return '<p class="why">There are no curves, because no agent has runs that share a checkpoint.</p>'
-    return chart("regret", i, f"Regret curves of {_agents(len(environment.groups))} in {environment.label}", f"low-{i}")
+    return chart(
+        "regret", i, f"Regret curves of {count(len(environment.groups), 'agent')} in {environment.label}", f"low-{i}"
+    )
 
 
 def _about_curves(environment: Environment) -> str:
@@ -139,7 +142,7 @@ def _distribution_section(environment: Environment, i: int) -> str:
     shown = [g for g in environment.groups if measure in g.finals]
     if not shown:
         return '<p class="why">Not drawn: the runs share no checkpoint.</p>'
-    about = f"Final {MEASURE_NAMES[measure]} of every run of {_agents(len(shown))} in {environment.label}"
+    about = f"Final {MEASURE_NAMES[measure]} of every run of {count(len(shown), 'agent')} in {environment.label}"
     return (
         '<p class="caption">Box: quartiles and median; whiskers: the last runs within 1.5 times the distance between '
         'the quartiles. A dot is a run<span class="hint">; click it to see its episodes</span>.</p>'
@@ -229,10 +232,6 @@ def chart(kind: str, i: int, about: str, note: str = "") -> str:
     more = f' data-note="{note}"' if note else ""
     named = f'role="figure" aria-label="{escaped(about)}"'
     return f'<div class="chart" data-chart="{kind}" data-env="{i}"{more} {named}></div>'
-
-
-def _agents(n: int) -> str:
-    return f"{n:,} agent{'' if n == 1 else 's'}"
 
 
 def _shown(value: Any) -> str:

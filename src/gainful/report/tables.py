@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gainful.experiments.log_slopes import constants_in_words
+from gainful.number_text import count
 from gainful.report.content import Environment
 from gainful.report.ranking import leads
 from gainful.simulation.run import MEASURE_NAMES
@@ -139,8 +140,7 @@ def subtitle(environment: Environment) -> str:
     states = "states are points" if environment.continuous else f"{environment.n_states:,} states"
     parts = [states, f"{environment.n_actions:,} actions", f"optimal {environment.gain_name} {_gain(environment)}"]
     if len(steps) == 1 and None not in steps:
-        last = steps.pop()
-        parts.append(f"{last:,} step{'' if last == 1 else 's'}")
+        parts.append(count(steps.pop(), "step"))
     return ", ".join(parts)
 
 
