@@ -4,6 +4,7 @@ import json
 import math
 import re
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -421,16 +422,20 @@ def test_many_runs_end_in_the_distribution_of_their_regret(capsys: pytest.Captur
 
 @contextmanager
 def ctrl_c_at_500_steps(tell: Callable[[Any, Any], str]) -> Iterator[Callable[[Any, Any], None]]:
-    """Stands for the progress line."""
+    """Stands for the progress line; one Ctrl-C, because a later one of a thread could reach the next command."""
+    pressed = threading.Event()
 
     def show(done: int, total: int) -> None:
         assert tell(done, total)
-        if done >= 500:
+        if done >= 500 and not pressed.is_set():
+            pressed.set()
             signal.raise_signal(signal.SIGINT)
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield show
-    signal.signal(signal.SIGINT, before)
+    try:
+        yield show
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_ctrl_c_says_what_was_done_and_what_is_kept(
