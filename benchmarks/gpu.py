@@ -161,25 +161,30 @@ def profile_of(subject: Subject, runs: int, horizon: int) -> Row:
     Batch(sweep.many, seeds[: min(runs, 1000)]).launches()  # compiles
     batch, rounds = Batch(sweep.many, seeds), 0
     launches = batch.launches()
-    seconds = [0.0] * len(launches)
+    times = dict.fromkeys((kind for _, kind in KERNELS), 0.0)
     cuda.synchronize()
     while rounds % 16 or not np.all(batch.runs.status.copy_to_host() == FINISHED):
-        for i, launch in enumerate(launches):
+        for launch in launches:
             began = time.perf_counter()
             launch()
             cuda.synchronize()
-            seconds[i] += time.perf_counter() - began
+            times[kind_of(launch.name)] += time.perf_counter() - began
         rounds += 1
-    listing, planning, *stepping = seconds
-    packing, settling = (stepping[0], stepping[2]) if len(stepping) == 3 else (0.0, 0.0)
-    times = {"listing": listing, "planning": planning, "stepping": sum(stepping)}
-    times |= {"of it packing": packing, "settling": settling}
     print(
         f"{subject.title}: {', '.join(f'{name} {spent:.2f} s' for name, spent in times.items())}, {rounds} rounds",
         flush=True,
     )
     row: Row = {"what": subject.title, "runs": runs, "steps": horizon, "rounds": rounds}
     return row | {name: round(spent, 2) for name, spent in times.items()}
+
+
+KERNELS = (("list", "listing"), ("plan", "planning"), ("step", "stepping"), ("deal", "dealing"), ("settle", "settling"))
+"""How the names of kernels begin, and what these do."""
+
+
+def kind_of(kernel: str) -> str:
+    """What a kernel does."""
+    return next(kind for name, kind in KERNELS if kernel.startswith(name))
 
 
 # ---------------------------------------------------------------------- traces

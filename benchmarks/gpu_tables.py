@@ -30,10 +30,12 @@ def speed() -> str:
 def profile() -> str:
     def cells(row: Row) -> list[str]:
         rate = row["runs"] * row["steps"] / row["stepping"] / 1e9
-        times = [f"{row[name]:.2f} s" for name in ("listing", "planning", "stepping")]
+        kinds = ("listing", "planning", "dealing", "stepping", "settling")
+        times = [f"{row[name]:.2f} s" if row.get(name) else "" for name in kinds]
         return [row["what"], f"{row['runs']:,}", power(row["steps"]), *times, f"{rate:.3g} · 10⁹"]
 
-    columns = ["", "runs", "steps each", "listing", "planning", "stepping", "steps per second of stepping"]
+    times = ["listing", "planning", "dealing", "stepping", "settling"]
+    columns = ["", "runs", "steps each", *times, "steps per second of stepping"]
     return block("gpu_profile", columns, cells)
 
 

@@ -48,6 +48,9 @@ EVERY_LANE = 0xFFFFFFFF
 MOST_SHARED = (8 if SIMULATED else 48) * 1024
 """Bytes of shared memory that a block can have on every GPU without asking for them."""
 
+LEAST_DIVIDED = 1e-250
+"""The least number but 0 that `quotient` divides."""
+
 
 def require_device() -> Any:
     """The present GPU; an error if there is none."""
@@ -166,13 +169,14 @@ class DeviceKernel:
             warnings.simplefilter("ignore")
             return self._compiled[blocks, threads, 0, shared[0] if shared else 0]
 
-    def prepared(self, where: tuple[int, ...], *arguments: Any) -> Callable[[], None]:
+    def prepared(self, where: tuple[int, ...], *arguments: Any, at_once: bool = False) -> PreparedLaunch:
         """A function that launches with these very arguments, many times: their types and places are looked up once.
 
-        Numba looks them up at every launch, which takes milliseconds for dozens of arrays.
+        Numba looks them up at every launch, which takes milliseconds for dozens of arrays. With `at_once`, there are no
+        more blocks than run at a time; each of them must do the work of several, then.
         """
         if SIMULATED:
-            return lambda: self[where](*arguments)
+            return PreparedLaunch(self.__name__, lambda: self[where](*arguments), arguments)
         compiled, numba_launch = self._compiled, cuda.dispatcher
         with _Exact():
             kernel = compiled.compile(tuple(compiled.typeof_pyval(argument) for argument in arguments))
@@ -182,17 +186,22 @@ class DeviceKernel:
         places: list[Any] = []
         for kind, argument in zip(kernel.argument_types, arguments, strict=True):
             kernel._prepare_args(kind, argument, launch.stream, [], places)
-        how = numba_launch.LaunchConfig(grid=launch.griddim, block=launch.blockdim, shmem_size=launch.sharedmem)
-        return _PreparedLaunch(lambda: numba_launch.launch(launch.stream, how, code, *places), arguments)
+        grid = launch.griddim
+        if at_once:
+            most = kernel.max_cooperative_grid_blocks(launch.blockdim, launch.sharedmem)
+            grid = (max(1, min(grid[0], most)), 1, 1)
+        how = numba_launch.LaunchConfig(grid=grid, block=launch.blockdim, shmem_size=launch.sharedmem)
+        return PreparedLaunch(self.__name__, lambda: numba_launch.launch(launch.stream, how, code, *places), arguments)
 
 
-class _PreparedLaunch:
-    """A launch with its arguments, whose arrays must live as long as it: it knows their places alone."""
+class PreparedLaunch:
+    """A launch of the kernel `name` with its arguments, whose arrays must live as long as it: it knows places alone."""
 
-    def __init__(self, launch: Callable[[], None], arguments: tuple[Any, ...]) -> None:
-        self._launch, self._arguments = launch, arguments
+    def __init__(self, name: str, launch: Callable[[], None], arguments: tuple[Any, ...]) -> None:
+        self.name, self._launch, self._arguments = name, launch, arguments
 
     def __call__(self) -> None:
+        """Launch the kernel."""
         self._launch()
 
 
@@ -223,8 +232,8 @@ def device_zeros(shape: Any, dtype: Any) -> Any:
 
 
 @device_kernel()
-def list_where(status: Any, wanted: int, found: Any, n_found: Any) -> None:
-    """List the positions at which `status` is `wanted`, in any order; `n_found[0]`, 0 before, is their number.
+def list_where(status: Any, least: int, found: Any, n_found: Any) -> None:
+    """List the positions at which `status` is at least `least`, in any order; `n_found[0]`, 0 before, is their number.
 
     A block counts its own first, so that blocks and not threads wait for the common counter.
     """
@@ -233,7 +242,7 @@ def list_where(status: Any, wanted: int, found: Any, n_found: Any) -> None:
     if x == 0:
         here[0] = 0
     cuda.syncthreads()
-    rank, mine = np.int64(0), i < status.size and status[i] == wanted
+    rank, mine = np.int64(0), i < status.size and status[i] >= least
     if mine:
         rank = cuda.atomic.add(here, 0, 1)
     cuda.syncthreads()
@@ -257,21 +266,41 @@ def larger(a: float, b: float) -> float:
 
 
 @device_function
+def quotient(x: float, divisor: float, inverse: float) -> float:
+    """x/divisor, rounded as division rounds it, where `inverse` is 1/divisor, for divisors from 1 to 2⁵³.
+
+    With the correctly rounded inverse, one step of Newton's iteration rounds correctly (Markstein 1990), unless the
+    remainder underflows: x is 0 or at least `LEAST_DIVIDED`. A division on a GPU takes several times as long, most of
+    all if x is 0.
+    """
+    if SIMULATED:
+        return x / divisor
+    guess = x * inverse
+    return float(cuda.fma(cuda.fma(-divisor, guess, x), inverse, guess))
+
+
+@device_function
 def together(low: float, high: float, parts: Any, half: int) -> tuple[float, float]:
     """The least `low` and the largest `high` of all threads of a block.
 
     All of them wait here for each other. `parts` has `PARTS` numbers. Two calls in turn take its two halves, so that
     the second does not overwrite what some thread still reads for the first.
     """
-    offset = WARP // 2
-    while offset > 0:
-        low = lesser(low, cuda.shfl_xor_sync(EVERY_LANE, low, offset))
-        high = larger(high, cuda.shfl_xor_sync(EVERY_LANE, high, offset))
-        offset //= 2
     x, at, n_warps = np.uint32(cuda.threadIdx.x), np.uint32(2 * MOST_WARPS * half), np.uint32(MOST_WARPS)
     warp, last = x // np.uint32(WARP), np.uint32(cuda.blockDim.x - 1) // np.uint32(WARP)
-    if x % np.uint32(WARP) == 0:
+    lane, offset = x % np.uint32(WARP), WARP // 2
+    if WARP == 1:
         parts[at + warp], parts[at + n_warps + warp] = low, high
+    else:  # the first half of a warp looks for the least, the other half for the largest, which is the least of -high
+        upper = lane >= np.uint32(WARP // 2)
+        sent, kept = (low, -high) if upper else (-high, low)
+        kept = lesser(kept, cuda.shfl_xor_sync(EVERY_LANE, sent, offset))
+        offset //= 2
+        while offset > 0:
+            kept = lesser(kept, cuda.shfl_xor_sync(EVERY_LANE, kept, offset))
+            offset //= 2
+        if lane % np.uint32(WARP // 2) == 0:
+            parts[at + warp + (n_warps if upper else np.uint32(0))] = -kept if upper else kept
     cuda.syncthreads()
     end = at + last
     while at <= end:

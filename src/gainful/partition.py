@@ -40,16 +40,18 @@ def axis_cell(x: float, n: int, low: float, high: float) -> int:
     Zero-based; interval 0 is [low, e₁], interval k is (e_k, e_{k+1}]. What lies beyond the ends counts to the end
     intervals, NaN to interval 0: who must not accept that asks `outside_axis` first. The guess, and the edges measured
     on its scale, are off by less than 8·2⁻⁵³·n·max(|low|, |high|)/(high - low) < 1e-6 under the conditions tested, so a
-    guess further than that from a whole number needs no comparison, and no division by n.
+    guess further than that from an edge between two intervals needs no comparison, and no division by n.
     """
-    guess = (x - low) / (high - low) * n
+    guess, width = x - low, high - low
+    guess = (guess if width == 1.0 else guess / width) * n
     if guess >= n:
         k = n - 1
     elif guess > 0.0:
         k = int(guess)
     else:
         k = 0
-    if 1e-6 < guess - k < 1.0 - 1e-6 and n < 1 << 20 and max(-low, high) < 1024.0 * (high - low):
+    sure = (guess - k > 1e-6 or k == 0) and (guess - k < 1.0 - 1e-6 or k == n - 1)
+    if sure and n < 1 << 20 and max(-low, high) < 1024.0 * width:
         return k
     while k > 0 and x <= edge(k, n, low, high):
         k -= 1

@@ -100,14 +100,33 @@ def test_planners_have_the_bits_of_the_cpu() -> None:
     assert max(solved.gain_bounds[0], here.gain_bounds[0]) <= min(solved.gain_bounds[1], here.gain_bounds[1])
 
 
-def test_counters_in_global_memory_give_the_traces_of_the_cpu() -> None:
-    mdp = gf.environments.garnet(200, 4, 8)
+@pytest.mark.parametrize("branching", [8, 12])  # packed runs with logs, and counters in global memory
+def test_larger_models_give_the_traces_of_the_cpu(branching: int) -> None:
+    mdp = gf.environments.garnet(200, 4, branching)
     make = scal_plus(mdp)
     there = gf.simulate_many(make, mdp, 10**4, range(8), device="cuda")
     here = gf.simulate_many(make, mdp, 10**4, range(8))
     for a, b in zip(there, here, strict=True):
         np.testing.assert_array_equal(a.rewards, b.rewards)
         np.testing.assert_allclose(a.expected_regret, b.expected_regret, rtol=1e-12, atol=1e-9)
+
+
+def test_quotients_by_the_inverse_are_rounded_as_divisions_are() -> None:
+    from gainful.cuda_device import cuda, device_kernel, grid_for, quotient
+
+    @device_kernel()
+    def divide(x: Any, n: Any, out: Any) -> None:
+        i = cuda.grid(1)
+        if i < x.size:
+            out[i] = quotient(x[i], n[i], 1.0 / n[i])
+
+    rng, size = np.random.default_rng(0), 10**7
+    n = np.floor(2.0 ** rng.uniform(0.0, 32.0, size))
+    x = rng.normal(size=size) * 10.0 ** rng.uniform(-200.0, 200.0, size)
+    x[:1000], x[1000:2000] = 0.0, n[1000:2000] * rng.random(1000)
+    out = cuda.device_array(size, np.float64)
+    divide.prepared(grid_for(size, 256), cuda.to_device(x), cuda.to_device(n), out)()
+    np.testing.assert_array_equal(out.copy_to_host(), x / n)
 
 
 def test_a_summary_is_that_of_the_runs() -> None:

@@ -77,14 +77,26 @@ def bonus(variant: int, beta: float, visits: int, span: float, reward_max: float
 
 
 @inlined
-def optimistic_reward(c: BonusConstants, log_term: float, visits: int, reward_sum: float) -> float:
-    """r̂ = r̄ + b_k of one pair, r̄ = 0 if N = 0; with the authors' bonus at most 3(c + r_max)."""
+def bonus_of(c: BonusConstants, log_term: float, visits: int) -> float:
+    """b_k of one pair, to which the authors' bonus has still to add the error of the model."""
     if c.variant == AUTHORS:
-        mean = reward_sum / max(1, visits)
-        return min(mean + authors_bonus(log_term, visits, c), AUTHORS_CAP * (c.span + c.reward_max)) + c.model_error
+        return authors_bonus(log_term, visits, c)
     beta = deviation(log_term, visits, c.scale)
-    b = bonus(c.variant, beta, visits, c.span, c.reward_max) + c.model_error
-    return reward_sum / max(1, visits) + b
+    return bonus(c.variant, beta, visits, c.span, c.reward_max) + c.model_error
+
+
+@inlined
+def with_bonus(c: BonusConstants, mean: float, b: float) -> float:
+    """r̂ = r̄ + b_k, b from `bonus_of`; with the authors' bonus at most 3(c + r_max)."""
+    if c.variant == AUTHORS:
+        return min(mean + b, AUTHORS_CAP * (c.span + c.reward_max)) + c.model_error
+    return mean + b
+
+
+@inlined
+def optimistic_reward(c: BonusConstants, log_term: float, visits: int, reward_sum: float) -> float:
+    """r̂ = r̄ + b_k of one pair, r̄ = 0 if N = 0."""
+    return with_bonus(c, reward_sum / max(1, visits), bonus_of(c, log_term, visits))
 
 
 @kernel

@@ -9,6 +9,8 @@ from gainful._compiled import inlined
 
 MANTISSA = 53
 """Bits of the mantissa of a float64."""
+FEW = 8
+"""Additions that are made one by one: quicker than finding out how many of them round alike."""
 
 
 @inlined
@@ -20,6 +22,10 @@ def repeated_sum(total: float, amount: float, n: Any) -> Any:
     """
     if amount == math.floor(amount):
         return total + n * amount  # whole numbers: no rounding
+    if n <= FEW:
+        for _ in range(n):
+            total += amount
+        return total
     while n > 0:
         after = total + amount
         step = after - total

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gainful.agents.episode_log import EPISODE_RECORD
-from gainful.cuda_device import LISTING_BLOCK, cuda, device_zeros, grid_for, list_where
+from gainful.cuda_device import PreparedLaunch, cuda, device_zeros
 from gainful.errors import NotConvergedError
 from gainful.rng import Role, stream_keys
 from gainful.simulation.device.planners import DevicePlanner, PlannedRuns
@@ -33,8 +33,9 @@ CHECK_EVERY = 16
 """Launches between two looks at how far the runs are: the GPU goes on meanwhile."""
 FIRST_EPISODES = 64
 """Episodes of a run for which there is room at first."""
-PART = 128
-"""A launch makes this part of the steps made before: a run whose episode ends waits for its end."""
+PART, PACKED_PART = 128, 256
+"""A launch makes this part of the steps made before: a run whose episode ends waits for its end. Steps of packed runs
+take longer, and so do waits."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class Batch:
         n_states, n_pairs, R = world.n_states, world.n_states * world.n_actions, seeds.size
         C = many.checkpoints.size
         self.seeds = seeds
-        self.rows = on_device(world.rows(many.planner.agent.allowed))
+        self.rows = on_device(many.planner.arranged(world.rows(many.planner.agent.allowed)))
         self.runs = on_device(
             DeviceRuns(
                 state=world.first_states(seeds),
@@ -150,8 +151,9 @@ class Batch:
         self.memory = many.planner.new_memory(R)
         cumulative = many.planner.cumulative
         keys = stream_keys(seeds, Role.ACTIONS) if cumulative.size else seeds[:0].copy()
-        self.rule = on_device(StepRule(many.planner.agent.reward_min, PART, cumulative, keys))
         self.packed = None if cumulative.size else world.new_packed(R, many.planner.needs_squares)
+        part = PART if self.packed is None else PACKED_PART
+        self.rule = on_device(StepRule(many.planner.agent.reward_min, part, cumulative, keys))
 
     def run(self, progress: Callable[[int], None] | None = None) -> BatchResult:
         """Let all runs finish; `progress(steps)` hears how many steps all of them have made."""
@@ -170,16 +172,12 @@ class Batch:
                 progress(int(self.runs.step.copy_to_host().sum()))
         return self._result(time.perf_counter() - began)
 
-    def launches(self) -> tuple[Callable[[], None], ...]:
-        """List the runs whose episode is over, plan for them, and let every run that has a plan step.
-
-        The first function lists, the second plans, and the others step.
-        """
-        many = self.many
-        listing = list_where.prepared(grid_for(self.n_runs, LISTING_BLOCK), self.runs.status, NEEDS_PLAN, *self.todo)
+    def launches(self) -> tuple[PreparedLaunch, ...]:
+        """List the runs whose episode is over, plan for them, and let every run that has a plan step."""
         planned = PlannedRuns(self.todo, self.rows, self.runs, self.counts, self.episodes, self.values, self.memory)
         stepping = SteppingRuns(self.runs, self.counts, self.curves, self.rule, self.todo, self.packed)
-        return listing, many.planner.prepared(planned), *many.world.prepared_steps(stepping)
+        steps = self.many.world.prepared_steps(stepping)
+        return (*steps.before, self.many.planner.prepared(planned), *steps.after)
 
     def learned(self) -> LearnedCounts:
         """What all agents have counted, and their last plans."""

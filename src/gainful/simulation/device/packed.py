@@ -1,8 +1,8 @@
 """Runs packed into few bytes each, so that many of them fit into shared memory while they step.
 
-A run counts what it does in an episode in 4 to 16 bits. The counters stay packed from launch to launch: `settle_runs`
-adds them to the agent's counts when the episode ends or a checkpoint is reached, and `deal_runs` packs the next
-policy.
+Of each state a packed run has a *card*, 16 bits with the action of the policy and how often it may still be executed.
+What happens goes to a log in global memory, 16 bits a step. `settle_runs` adds the log to the agent's counts when the
+episode ends, a checkpoint is reached or the log is half full, and `deal_runs` deals the cards of the next policy.
 """
 
 from __future__ import annotations
@@ -10,88 +10,160 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import uint32
 
 from gainful._compiled import inlined
 from gainful.cuda_device import SIMULATED, cuda, device_function, device_kernel, device_zeros
-from gainful.simulation.device.runs import MOST_HALF, NEEDS_PLAN, RUNNING, DeviceCounts, DeviceCurves, DeviceRuns
-from gainful.simulation.device.steps import add_sure_rewards, add_wins, pass_checkpoint, record_checkpoint
+from gainful.simulation.device.runs import (
+    MOST_HALF,
+    NEEDS_PLAN,
+    NEEDS_SETTLING,
+    RUNNING,
+    DeviceCounts,
+    DeviceCurves,
+    DeviceRuns,
+)
+from gainful.simulation.device.steps import (
+    StepRule,
+    pass_checkpoint,
+    record_checkpoint,
+    steps_of_launch,
+    sum_with_wins,
+)
 from gainful.simulation.device.teams import TodoList
-from gainful.simulation.transition_table import BERNOULLI, RewardLaw
+from gainful.simulation.repeated_sum import repeated_sum
+from gainful.simulation.transition_table import RewardLaw
 
-MOST_BYTE = 0xFF
-"""The largest number of 8 bits."""
-NIBBLE = 0xF
-"""The largest number of 4 bits."""
-PACKED_SEEN = 4 if SIMULATED else NIBBLE + 1
-"""Transitions of one kind that are added to the agent's counts at once while a run steps; few in the simulator, so that
-its short runs do it too."""
-MOST_DEALT = 8 if SIMULATED else MOST_HALF
-"""Executions of a pair that are packed at a time; the others wait in `DeviceCounts.left`."""
-MOST_WINS = 3 if SIMULATED else MOST_HALF
-"""Rewards of 1 that leave a packed run at once."""
+MOST_LOGGED = 16 if SIMULATED else 1 << 14
+"""Steps that the log of a run holds; few in the simulator, so that its short runs fill it too."""
+MOST_ACTIONS = 64
+"""Actions that cards can have: six bits, which leave ten for executions."""
 SETTLING_BLOCK = 2 if SIMULATED else 64
 """Threads that settle or deal one run."""
+SETTLING_REGISTERS = 64
+"""Registers of a thread that settles."""
 IN_FLIGHT = 8
 """Words that a thread asks for before it waits for the first."""
+_ENTRIES = 4  # of a word of the log
 
 
 class PackedLayout(NamedTuple):
-    """Where the arrays of a run begin, in units of their own type; the run has `words` words of 32 bits."""
+    """Where the arrays of a packed run are, and what its numbers mean."""
 
     words: Any
+    """Words of 32 bits that a run takes."""
     squares: Any
-    """(S,) float64 like `sums`, which come first; neither is there if rewards follow from counts."""
-    left: Any
-    """(S,) half words: how often the episode may still execute the action of a state, of those that were dealt."""
-    wins: Any
-    """(S,) half words: rewards of 1; not there unless rewards are Bernoulli."""
-    act: Any
-    """(S,) bytes."""
-    seen: Any
-    """(S * width,) counters of 4 bits, two in a byte: transitions by state, then by rank."""
-    width: Any
+    """Where the squares of rewards begin, float64 (S,) like the sums before them; neither may be there."""
+    cards: Any
+    """Where the cards begin, half words (S,)."""
+    one: Any
+    """One execution on a card; below are the bits of its action."""
+    most: Any
+    """Executions that are dealt at a time, at most; the others wait in `DeviceCounts.left`."""
+    pitch: Any
+    """From the entries of one state in the log to those of the next."""
 
 
 class PackedRuns(NamedTuple):
-    """R packed runs, one after the other, and what does not fit into them."""
+    """R packed runs, one after the other, and their logs."""
 
     sums: tuple[int, ...]
     """As long as there are sums of rewards and of their squares; a constant to the compiler."""
+    wins: tuple[int, ...]
+    """Not empty if entries of the log say, in their lowest bit, whether the reward was 1."""
     layout: PackedLayout
     words: Any
     reals: Any
     halves: Any
-    bytes: Any
     """The same memory, as numbers of each type."""
-    granted: Any
-    """(R, S) executions granted since the counts were settled."""
-    wins: Any
-    """(R, S) rewards of 1 that half words cannot hold."""
+    log: Any
+    """(R, words of four entries): state * pitch + rank of the next state. A last word that is not full is filled from
+    its high end."""
+    logged: Any
+    """(R,) steps in the log."""
+    waiting: TodoList
+    """The runs to settle."""
 
 
-def packed_layout(n_states: int, width: int, n_sums: int, wins: bool) -> PackedLayout:
-    """The layout of a run: numbers of 8 bytes first, then half words, then bytes."""
-    left = 4 * n_sums * n_states
-    act = 2 * (left + n_states * (1 + wins))
-    seen = 4 * -(-(act + n_states) // 4)
-    size = seen + -(-n_states * width // 2)
-    places = (2 * -(-size // 8), n_states * (n_sums > 1), left, left + n_states, act, seen, width)
-    return PackedLayout(*(np.uint64(place) for place in places))
+class LogPlan(NamedTuple):
+    """What is logged of runs in one environment."""
+
+    n_states: int
+    width: int
+    """The most next states of a pair."""
+    n_actions: int
+    n_sums: int
+    """Sums of rewards that do not follow from the log: of rewards, and of their squares."""
+    wins: bool
+    """Whether rewards are 0 or 1 at random."""
+
+    @property
+    def pitch(self) -> int:
+        """From the entries of one state to those of the next: odd, so that states begin in other banks."""
+        return self.width | 1
+
+    @property
+    def n_entries(self) -> int:
+        """Different entries."""
+        return self.n_states * self.pitch * (1 + self.wins)
+
+    @property
+    def run_bytes(self) -> int:
+        """Bytes of a packed run in shared memory."""
+        size = self.n_states * (8 * self.n_sums + 2)
+        return 8 * -(-size // 8) if self.n_sums else 4 * (-(-size // 4) | 1)
+
+    @property
+    def log_bytes(self) -> int:
+        """Bytes of the log of a run."""
+        return 2 * MOST_LOGGED
+
+    @property
+    def counting_bytes(self) -> int:
+        """Bytes of shared memory in which the log of a run is counted, beside the actions."""
+        return 4 * (self.n_entries + self.n_states)
+
+    def fits(self, shared: int) -> bool:
+        """Whether entries and cards have bits enough, and logs are counted in a fourth of `shared` bytes."""
+        return self.n_entries <= MOST_HALF + 1 and self.n_actions <= MOST_ACTIONS and 4 * self.counting_bytes <= shared
+
+    def layout(self) -> PackedLayout:
+        """The layout of a run: numbers of 8 bytes first, then cards."""
+        one = 1 << max(1, (self.n_actions - 1).bit_length())
+        most = min(8, MOST_HALF // one) if SIMULATED else MOST_HALF // one
+        squares, cards = self.n_states * (self.n_sums > 1), 4 * self.n_sums * self.n_states
+        return PackedLayout(
+            words=np.uint64(self.run_bytes // 4),
+            squares=np.uint64(squares),
+            cards=np.uint64(cards),
+            one=np.uint32(one),
+            most=np.uint32(most),
+            pitch=np.uint32(self.pitch),
+        )
 
 
-def packed_bytes(n_states: int, width: int, n_sums: int, wins: bool) -> int:
-    """Bytes of a packed run."""
-    return 4 * int(packed_layout(n_states, width, n_sums, wins).words)
-
-
-def new_packed_runs(n_runs: int, n_states: int, width: int, n_sums: int, wins: bool) -> PackedRuns:
-    """Packed runs that have counted nothing."""
-    layout = packed_layout(n_states, width, n_sums, wins)
+def new_packed_runs(n_runs: int, plan: LogPlan) -> PackedRuns:
+    """Packed runs that have logged nothing."""
+    layout = plan.layout()
     memory = device_zeros(n_runs * int(layout.words), np.uint32)
-    reals, halves, small = (memory.view(kind) for kind in (np.float64, np.uint16, np.uint8))
-    granted = device_zeros((n_runs, n_states), np.uint32)
-    further_wins = device_zeros((n_runs, n_states * wins), np.uint32)
-    return PackedRuns((0,) * n_sums, layout, memory, reals, halves, small, granted, further_wins)
+    halves = memory.view(np.uint16)
+    reals = memory.view(np.float64) if plan.n_sums else device_zeros(0, np.float64)
+    log = cuda.device_array((n_runs, MOST_LOGGED // _ENTRIES), np.uint64)
+    logged = device_zeros(n_runs, np.uint32)
+    waiting = TodoList(cuda.device_array(n_runs, np.int64), device_zeros(1, np.int64))
+    return PackedRuns((0,) * plan.n_sums, (0,) * plan.wins, layout, memory, reals, halves, log, logged, waiting)
+
+
+class Settled(NamedTuple):
+    """What the log of a run says about the action of state s."""
+
+    run: Any
+    s: Any
+    pair: Any
+    done: Any
+    """How often it was executed."""
+    wins: Any
+    """Rewards of 1."""
 
 
 @device_function
@@ -123,49 +195,35 @@ def words_of_block(runs: DeviceRuns, layout: PackedLayout) -> Any:
 
 
 @inlined
-def dealt(granted: Any) -> Any:
-    """How many of the executions left are packed at once."""
-    return min(np.uint32(granted), np.uint32(MOST_DEALT))
-
-
-@inlined
-def more_executions(counts: DeviceCounts, run: int, state: Any) -> Any:
-    """Deal further executions of the action of a state; 0 if the episode is over."""
+def dealt(counts: DeviceCounts, layout: PackedLayout, run: int, state: Any) -> Any:
+    """Take executions of the action of a state from those left, as many as a card holds; 0 if the episode is over."""
     left = np.uint32(counts.left[run, state])
-    now = dealt(left)
+    now = min(left, layout.most)
     counts.left[run, state] = left - now
     return now
 
 
-@device_function
-def count_seen(seen: Any, bytes_: Any, first: Any, here: Any, run: int, number: Any) -> None:
-    """Count a transition in counter `here` of a run, whose counters begin at byte `first`; its agent's is `number`."""
-    at, shift = first + (here >> np.uint64(1)), np.uint32(4) * np.uint32(here & np.uint64(1))
-    two = np.uint32(bytes_[at])
-    before = (two >> shift) & np.uint32(NIBBLE)
-    if before == PACKED_SEEN - 1:
-        cuda.atomic.add(seen, (run, number), np.uint32(PACKED_SEEN))
-        two -= before << shift
-    else:
-        two += np.uint32(1) << shift
-    bytes_[at] = two
+@inlined
+def valid_card(counts: DeviceCounts, layout: PackedLayout, run: int, state: Any, card: Any) -> Any:
+    """The card of a state, with further executions if it has none; without any if the episode is over."""
+    if card < layout.one:
+        card = np.uint32(card + dealt(counts, layout, run, state) * layout.one)
+    return card
 
 
 @device_kernel()
 def deal_runs(todo: TodoList, runs: DeviceRuns, counts: DeviceCounts, packed: PackedRuns) -> None:
-    """Pack the policy of every run of the list that has a new plan: a block of threads for each."""
+    """Deal the cards of every run of the list that has a new plan: a block of threads for each."""
     at, n_states, n_actions = packed.layout, counts.act.shape[1], counts.visits.shape[1] // counts.act.shape[1]
     i = cuda.blockIdx.x
     while i < todo.n[0]:
         run = todo.run[i]
         words = np.uint64(run) * at.words
-        reals, halves, bytes_ = words // np.uint64(2), np.uint64(2) * words, np.uint64(4) * words
+        reals, cards = words // np.uint64(2), np.uint64(2) * words + at.cards
         s = cuda.threadIdx.x if runs.status[run] == RUNNING else n_states
         while s < n_states:
-            left, action, here = counts.left[run, s], counts.act[run, s], np.uint64(s)
-            now = dealt(left)
-            packed.halves[halves + at.left + here], packed.bytes[bytes_ + at.act + here] = now, action
-            counts.left[run, s], packed.granted[run, s] = left - now, left
+            action, here = np.uint32(counts.act[run, s]), np.uint64(s)
+            packed.halves[cards + here] = np.uint32(action + dealt(counts, at, run, s) * at.one)
             pair = s * n_actions + np.int64(action)
             if len(packed.sums) > 0:
                 packed.reals[reals + here] = counts.reward_sum[run, pair]
@@ -176,88 +234,219 @@ def deal_runs(todo: TodoList, runs: DeviceRuns, counts: DeviceCounts, packed: Pa
 
 
 @inlined
-def settle_state(
-    law: RewardLaw, counts: DeviceCounts, packed: PackedRuns, run: int, s: int, done: Any, low: float
-) -> None:
-    """Add what a run did in state s, `done` executions of its action, to visits and rewards."""
-    at, words, here = packed.layout, np.uint64(run) * packed.layout.words, np.uint64(s)
-    reals, halves = words // np.uint64(2), np.uint64(2) * words
-    action = np.int64(packed.bytes[np.uint64(4) * words + at.act + here])
-    pair = s * (counts.visits.shape[1] // counts.act.shape[1]) + action
-    counts.visits[run, pair] += done
-    packed.granted[run, s] -= done
-    if len(packed.sums) > 0:
-        counts.reward_sum[run, pair] = packed.reals[reals + here]
-        if len(packed.sums) > 1:
-            counts.reward_squares[run, pair] = packed.reals[reals + at.squares + here]
-    elif len(law.kind) == BERNOULLI:
-        wins = np.float64(packed.wins[run, s] + packed.halves[halves + at.wins + here])
-        packed.wins[run, s], packed.halves[halves + at.wins + here] = 0, 0
-        add_wins(law, counts, run, pair, wins, np.float64(done) - wins, low)
-    else:
-        add_sure_rewards(law, counts, run, pair, np.int64(done), low)
-
-
-@device_function
-def settle_transitions(seen: Any, packed: PackedRuns, run: int, n_actions: Any) -> None:
-    """Add a run's counters of transitions to those of its agent, eight at a time, and set them to 0."""
-    at, words = packed.layout, np.uint64(run) * packed.layout.words
-    act, before = np.uint64(4) * words + at.act, at.seen // np.uint64(4)
-    first, n_words = words + before, at.words - before
-    i = np.uint64(cuda.threadIdx.x)
-    while i < n_words:
-        eight, number = packed.words[first + i], np.uint64(8) * i
-        packed.words[first + i] = 0
-        while eight > 0:
-            n = np.uint32(eight & np.uint32(NIBBLE))
-            if n > 0:
-                s = number // at.width
-                pair = s * n_actions + np.uint64(packed.bytes[act + s])
-                cuda.atomic.add(seen, (run, pair * at.width + (number - s * at.width)), n)
-            eight >>= np.uint32(4)
-            number += np.uint64(1)
-        i += np.uint64(cuda.blockDim.x)
-
-
-@device_kernel()
-def settle_runs(
-    law: RewardLaw, runs: DeviceRuns, counts: DeviceCounts, curves: DeviceCurves, packed: PackedRuns, low: float
-) -> None:
-    """Give agents what was counted since the last time, and record checkpoints: a block of threads for each run.
-
-    Only where an episode has ended or a checkpoint is reached; `low` is the agents' least reward.
-    """
-    run, n_states = cuda.blockIdx.x, counts.act.shape[1]
-    status, passed = runs.status[run], np.int64(runs.passed[run])
-    if status != NEEDS_PLAN and status != RUNNING:
-        return
-    due = runs.step[run] == curves.checkpoints[passed]
-    if status == RUNNING and not due:
-        return
-    halves = np.uint64(2) * np.uint64(run) * packed.layout.words + packed.layout.left
-    s = cuda.threadIdx.x
-    while s < n_states:
-        left = np.uint32(counts.left[run, s]) + np.uint32(packed.halves[halves + np.uint64(s)])
-        done = np.uint32(packed.granted[run, s]) - left
-        if done > 0:
-            settle_state(law, counts, packed, run, s, done, low)
-        s += cuda.blockDim.x
-    settle_transitions(counts.seen, packed, run, np.uint64(counts.visits.shape[1] // n_states))
-    cuda.syncthreads()
-    if cuda.threadIdx.x == 0 and due:
-        if len(packed.sums) > 0:
-            curves.rewards[passed, run] = runs.earned[run]
-        else:
-            record_checkpoint(law, curves, counts.visits[run], passed, run, runs.earned[run])
-        pass_checkpoint(runs, curves, run, passed)
+def open_log(packed: PackedRuns, run: int) -> tuple[Any, Any]:
+    """How many steps of a run are in the log, and its last word."""
+    n = np.uint32(packed.logged[run])
+    return n, packed.log[run, n // np.uint32(_ENTRIES)] if n % np.uint32(_ENTRIES) > 0 else np.uint64(0)
 
 
 @inlined
-def note_launch(runs: DeviceRuns, run: int, t: Any, over: bool) -> None:
-    """Note where a run is at the end of a launch; `settle_runs` does the rest."""
+def steps_to_log(runs: DeviceRuns, curves: DeviceCurves, rule: StepRule, run: int, n_logged: Any) -> Any:
+    """How many steps a run makes in this launch, if its episode lasts."""
+    n = steps_of_launch(runs.step[run], curves.checkpoints[np.int64(runs.passed[run])], rule.part)
+    return np.uint32(min(n, np.int64(MOST_LOGGED) - np.int64(n_logged)))
+
+
+@inlined
+def logged(packed: PackedRuns, run: int, n: Any, word: Any, entry: Any) -> Any:
+    """Log entry number n of a run; returns the word that is not yet full."""
+    word = (word >> np.uint64(16)) | (np.uint64(entry) << np.uint64(48))
+    if n % np.uint32(_ENTRIES) == np.uint32(_ENTRIES - 1):
+        packed.log[run, n // np.uint32(_ENTRIES)] = word
+    return word
+
+
+@inlined
+def close_log(packed: PackedRuns, run: int, n: Any, word: Any) -> None:
+    """Note that the log has n entries, the last of them in a word that may not be full."""
+    packed.logged[run] = n
+    if n % np.uint32(_ENTRIES) > 0:
+        packed.log[run, n // np.uint32(_ENTRIES)] = word
+
+
+@device_function
+def count_log(packed: PackedRuns, run: int, found: Any, n_found: Any) -> None:
+    """Count how often each entry stands in the log of a run."""
+    n = np.uint32(packed.logged[run])
+    team = np.uint32(cuda.blockDim.x)
+    i = np.uint32(cuda.threadIdx.x)
+    while i < n_found:
+        found[i] = 0
+        i = np.uint32(i + team)
+    cuda.syncthreads()
+    i = np.uint32(cuda.threadIdx.x)
+    while i * np.uint32(_ENTRIES) < n:
+        word, j = packed.log[run, i], np.uint32(_ENTRIES)
+        if n - i * np.uint32(_ENTRIES) < _ENTRIES:  # not full
+            j = np.uint32(n - i * np.uint32(_ENTRIES))
+            word >>= np.uint64(16) * np.uint64(np.uint32(_ENTRIES) - j)
+        while j > 0:
+            cuda.atomic.add(found, np.int64(word & np.uint64(MOST_HALF)), np.uint32(1))
+            word >>= np.uint64(16)
+            j = np.uint32(j - np.uint32(1))
+        i = np.uint32(i + team)
+    cuda.syncthreads()
+
+
+@device_function
+def settle_transitions(counts: DeviceCounts, packed: PackedRuns, run: int, found: Any, act: Any) -> None:
+    """Add the transitions that were counted in shared memory to those of the agent: a counter has one thread."""
+    n_actions, width = counts.visits.shape[1] // counts.act.shape[1], counts.seen.shape[1] // counts.visits.shape[1]
+    pitch, team, n_states = packed.layout.pitch, np.uint32(cuda.blockDim.x), np.uint32(counts.act.shape[1])
+    s = np.uint32(cuda.threadIdx.x) // pitch
+    j, further = np.uint32(np.uint32(cuda.threadIdx.x) - s * pitch), team // pitch
+    more = np.uint32(team - further * pitch)
+    while s < n_states:
+        i = np.uint32(s * pitch + j)
+        if len(packed.wins) > 0:
+            n = np.uint32(found[np.uint32(i + i)] + found[np.uint32(i + i + np.uint32(1))])
+        else:
+            n = np.uint32(found[i])
+        if n > 0:
+            counts.seen[run, (np.int64(s) * n_actions + np.int64(act[s])) * width + np.int64(j)] += n
+        s, j = np.uint32(s + further), np.uint32(j + more)
+        if j >= pitch:
+            s, j = np.uint32(s + np.uint32(1)), np.uint32(j - pitch)
+
+
+@inlined
+def executions(packed: PackedRuns, found: Any, s: Any) -> tuple[Any, Any]:
+    """How often the action of state s was executed, and how often its reward was 1."""
+    done, wins, i = np.uint32(0), np.uint32(0), np.uint32(s) * packed.layout.pitch
+    for _ in range(packed.layout.pitch):
+        if len(packed.wins) > 0:
+            won = found[np.uint32(i + i + np.uint32(1))]
+            done, wins = np.uint32(done + found[np.uint32(i + i)] + won), np.uint32(wins + won)
+        else:
+            done = np.uint32(done + found[i])
+        i = np.uint32(i + np.uint32(1))
+    return done, wins
+
+
+@inlined
+def card_place(packed: PackedRuns, run: int, s: Any) -> Any:
+    """Where the card of state s is among the half words."""
+    return np.uint64(2) * np.uint64(run) * packed.layout.words + packed.layout.cards + np.uint64(s)
+
+
+@inlined
+def real_place(packed: PackedRuns, run: int, s: Any) -> Any:
+    """Where the sum of rewards of state s is among the real numbers."""
+    return np.uint64(run) * packed.layout.words // np.uint64(2) + np.uint64(s)
+
+
+@inlined
+def sum_before(counts: DeviceCounts, packed: PackedRuns, run: int, s: Any, pair: Any) -> float:
+    """The sum of the rewards of a pair: the agent's, or the packed run's, which is already that after the steps."""
+    total: float = packed.reals[real_place(packed, run, s)] if len(packed.sums) > 0 else counts.reward_sum[run, pair]
+    return total
+
+
+@inlined
+def mean_before(law: RewardLaw, packed: PackedRuns, pair: Any) -> float:
+    """The reward of a pair, if the sum of rewards follows from it."""
+    mean: float = law.means[pair] if len(packed.sums) == 0 and len(packed.wins) == 0 else 0.0
+    return mean
+
+
+@inlined
+def write_sums(
+    law: RewardLaw, counts: DeviceCounts, packed: PackedRuns, seen: Settled, total: float, mean: float, low: float
+) -> None:
+    """Write the sums of rewards of a pair; `total` and `mean` are those before."""
+    run, pair, squares = seen.run, seen.pair, counts.reward_squares
+    if len(packed.sums) > 0:
+        counts.reward_sum[run, pair] = total
+        if len(packed.sums) > 1:
+            squares[run, pair] = packed.reals[real_place(packed, run, seen.s) + packed.layout.squares]
+    elif len(packed.wins) > 0:
+        wins, losses, hit, miss = np.float64(seen.wins), np.float64(seen.done - seen.wins), law.success - low, 0.0 - low
+        counts.reward_sum[run, pair] = sum_with_wins(total, wins, losses, hit, miss)
+        if squares.size > 0:
+            squares[run, pair] = sum_with_wins(squares[run, pair], wins, losses, hit * hit, miss * miss)
+    else:
+        n, inner = np.int64(seen.done), mean - low
+        counts.reward_sum[run, pair] = repeated_sum(total, inner, n)
+        if squares.size > 0:
+            squares[run, pair] = repeated_sum(squares[run, pair], inner * inner, n)
+
+
+@device_function
+def settle_log(law: RewardLaw, counts: DeviceCounts, packed: PackedRuns, run: int, low: float) -> None:
+    """Add the log of a run to what its agent knows, by all threads of a block."""
+    n_states, n_actions = counts.act.shape[1], counts.visits.shape[1] // counts.act.shape[1]
+    n_found = np.uint32(n_states) * packed.layout.pitch * np.uint32(1 + len(packed.wins))
+    found = cuda.shared.array(0, uint32)
+    act = found[np.int64(n_found) : np.int64(n_found) + n_states]
+    for s in range(cuda.threadIdx.x, n_states, cuda.blockDim.x):
+        act[s] = packed.halves[card_place(packed, run, s)] & (packed.layout.one - np.uint32(1))
+    count_log(packed, run, found, n_found)
+    settle_transitions(counts, packed, run, found, act)
+    for s in range(cuda.threadIdx.x, n_states, cuda.blockDim.x):
+        done, wins = executions(packed, found, s)
+        if done > 0:
+            pair = s * n_actions + np.int64(act[s])
+            visits, total = counts.visits[run, pair], sum_before(counts, packed, run, s, pair)
+            mean = mean_before(law, packed, pair)
+            counts.visits[run, pair] = np.uint32(visits + done)
+            write_sums(law, counts, packed, Settled(run, s, pair, done, wins), total, mean, low)
+
+
+@inlined
+def note_checkpoint(
+    law: RewardLaw, runs: DeviceRuns, counts: DeviceCounts, curves: DeviceCurves, packed: PackedRuns, run: int, i: Any
+) -> None:
+    """Record checkpoint i of a run."""
+    if len(packed.sums) > 0:
+        curves.rewards[i, run] = runs.earned[run]
+    else:
+        record_checkpoint(law, curves, counts.visits[run], i, run, runs.earned[run])
+    pass_checkpoint(runs, curves, run, i)
+
+
+@device_kernel(registers=SETTLING_REGISTERS)
+def settle_runs(
+    law: RewardLaw,
+    runs: DeviceRuns,
+    counts: DeviceCounts,
+    curves: DeviceCurves,
+    packed: PackedRuns,
+    todo: TodoList,
+    low: float,
+) -> None:
+    """Give agents what was logged since the last time, and record checkpoints: a block of threads for each run.
+
+    Those whose episode is over are listed in `todo`, to be planned for; `low` is the agents' least reward.
+    """
+    i, x = cuda.blockIdx.x, cuda.threadIdx.x
+    while i < packed.waiting.n[0]:
+        run, slot = packed.waiting.run[i], 0
+        passed, status = np.int64(runs.passed[run]), runs.status[run]
+        due = runs.step[run] == curves.checkpoints[passed]
+        plans = status == NEEDS_PLAN and not (due and passed + 1 == curves.checkpoints.size)
+        if plans and x == 0:
+            slot = cuda.atomic.add(todo.n, 0, 1)  # asked for early
+        settle_log(law, counts, packed, run, low)
+        cuda.syncthreads()
+        if x == 0:
+            packed.logged[run] = 0
+            if status == NEEDS_SETTLING:
+                runs.status[run] = RUNNING
+            if due:
+                note_checkpoint(law, runs, counts, curves, packed, run, passed)
+            if plans:
+                todo.run[slot] = run
+        i += cuda.gridDim.x
+
+
+@inlined
+def note_launch(runs: DeviceRuns, curves: DeviceCurves, run: int, t: Any, n_logged: Any, over: bool) -> None:
+    """Note where a run is at the end of a launch, and whether `settle_runs` has to look at it."""
     runs.step[run] = t
     if over:
         runs.status[run] = NEEDS_PLAN
+    elif n_logged >= MOST_LOGGED // 2 or t == curves.checkpoints[np.int64(runs.passed[run])]:
+        runs.status[run] = NEEDS_SETTLING
 
 
 @inlined

@@ -5,26 +5,28 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import float64, uint8, uint16, uint32, uint64
+from numba import float64, uint16, uint32, uint64
 
 from gainful._compiled import inlined
 from gainful.cuda_device import cuda, device_kernel
 from gainful.rng import GAMMA, mix
 from gainful.simulation.device.packed import (
-    MOST_WINS,
     PackedRuns,
+    close_log,
     copy_words,
-    count_seen,
     is_stepping,
-    more_executions,
+    logged,
     note_launch,
+    open_log,
+    steps_to_log,
+    valid_card,
     words_of_block,
 )
 from gainful.simulation.device.runs import DeviceCounts, DeviceCurves, DeviceRuns
-from gainful.simulation.device.steps import STEPPING_REGISTERS, StepRule, steps_of_launch
-from gainful.simulation.transition_table import BERNOULLI, RewardLaw, TransitionTable, below_4, below_8, succeeds
+from gainful.simulation.device.steps import STEPPING_REGISTERS, StepRule
+from gainful.simulation.transition_table import BERNOULLI, RewardLaw, TransitionTable, search, succeeds
 
-_TWO, _FOUR = np.uint64(2), np.uint64(4)
+_TWO = np.uint64(2)
 
 
 class PackedTable(NamedTuple):
@@ -63,24 +65,11 @@ def line_words(width: int) -> int:
 
 @inlined
 def packed_next_state(world: PackedTable, words: Any, halves: Any, line: Any, u: Any) -> Any:
-    """What `next_state` finds, in the line that begins at word `line`."""
-    if len(world.padding) == 4:
-        rank = below_4(words, line, u)
-        to = halves[_TWO * (line + np.uint64(3)) + rank]
-    else:
-        rank = below_8(words, line, u)
-        to = halves[_TWO * (line + np.uint64(7)) + rank]
+    """What `next_state` finds, in the line that begins at word `line`, by bisection: with fewer loads."""
+    width = np.uint64(len(world.padding))
+    rank = search(words, line, line + width, u)
+    to = halves[_TWO * (line + width - np.uint64(1)) + rank]
     return rank, np.uint64(to)
-
-
-@inlined
-def add_win(packed: PackedRuns, halves: Any, at: Any, run: int, state: Any) -> None:
-    """Count a reward of 1; as many as a half word holds go to global memory at once."""
-    wins = np.uint32(halves[at]) + np.uint32(1)
-    if wins == MOST_WINS:
-        packed.wins[run, state] += MOST_WINS
-        wins = np.uint32(0)
-    halves[at] = wins
 
 
 @device_kernel(registers=STEPPING_REGISTERS)
@@ -94,13 +83,12 @@ def step_packed(
     rule: StepRule,
     n_todo: Any,
 ) -> None:
-    """Steps of every run that has a plan: what `step_runs` does, in packed runs; `n_todo` is set to 0."""
+    """Steps of every run that has a plan: what `step_runs` does, in packed runs; the lists are emptied."""
     words, reals = cuda.shared.array(0, uint32), cuda.shared.array(0, float64)
-    halves, bytes_ = cuda.shared.array(0, uint16), cuda.shared.array(0, uint8)
-    longs = cuda.shared.array(0, uint64)
-    at, x, run = packed.layout, np.uint64(cuda.threadIdx.x), cuda.grid(1)
+    halves, longs = cuda.shared.array(0, uint16), cuda.shared.array(0, uint64)
+    at, run = packed.layout, cuda.grid(1)
     if run == 0:
-        n_todo[0] = 0
+        n_todo[0], packed.waiting.n[0] = 0, 0
     table_words, n_pairs = np.uint64(world.words.size), world.n_pairs
     first, n_words = words_of_block(runs, at)
     copy_words(world.words, np.uint64(0), table_words, words, np.uint64(0))
@@ -109,38 +97,36 @@ def step_packed(
     if is_stepping(runs, run):
         lines, length = _TWO * (n_pairs + world.n_chances), np.uint64(line_words(len(world.padding)))
         laws = RewardLaw(law.kind, reals[:n_pairs], reals[:0], longs[n_pairs : n_pairs + world.n_chances], law.success)
-        mine = table_words + x * at.words
-        left, wins = _TWO * mine + at.left, _TWO * mine + at.wins
-        act, seen = _FOUR * mine + at.act, _FOUR * mine + at.seen
+        cards = _TWO * (table_words + np.uint64(cuda.threadIdx.x) * at.words) + at.cards
         state, t, earned = np.uint64(runs.state[run]), runs.step[run], runs.earned[run]
-        z, over, won = runs.key[run] + np.uint64(t) * GAMMA, False, 0  # draw t is mix(z)
-        n = np.uint32(steps_of_launch(t, curves.checkpoints[np.int64(runs.passed[run])], rule.part))
-        i: Any = np.uint32(0)
+        n_logged, word = open_log(packed, run)
+        n: Any = np.uint32(n_logged + steps_to_log(runs, curves, rule, run, n_logged))
+        z, over, won = runs.key[run] + np.uint64(t) * GAMMA, False, np.uint32(0)  # draw t is mix(z)
+        i: Any = n_logged
         bits = mix(z)
         while i < n:
-            rest, action = np.uint32(halves[left + state]), np.uint64(bytes_[act + state])
-            if rest == 0:
-                rest = more_executions(counts, run, state)
-                if rest == 0:
-                    over = True
-                    break
-            pair = state * world.n_actions + action
+            card = valid_card(counts, at, run, state, np.uint32(halves[cards + state]))
+            if card < at.one:
+                over = True
+                break
+            pair = state * world.n_actions + np.uint64(card & (at.one - np.uint32(1)))
             rank, to = packed_next_state(world, words, halves, lines + pair * length, np.uint32(bits >> np.uint64(32)))
-            halves[left + state] = rest - np.uint32(1)
-            count_seen(counts.seen, bytes_, seen, state * at.width + rank, run, pair * at.width + rank)
+            halves[cards + state] = np.uint32(card - at.one)
+            entry = np.uint32(np.uint32(state) * at.pitch + np.uint32(rank))
             if len(law.kind) == BERNOULLI:
-                if succeeds(laws, pair, bits):
-                    won += 1
-                    add_win(packed, halves, wins + state, run, state)
+                win = np.uint32(succeeds(laws, pair, bits))
+                entry, won = np.uint32(entry + entry + win), np.uint32(won + win)
             else:
                 earned += laws.means[pair]
+            word = logged(packed, run, i, word, entry)
             state = to
             z += GAMMA
             bits = mix(z)  # early: it depends on nothing that the next step has to wait for
             i = np.uint32(i + np.uint32(1))
         if len(law.kind) == BERNOULLI:
             earned += np.float64(won) * law.success
+        close_log(packed, run, i, word)
         runs.state[run], runs.earned[run] = np.uint32(state), earned
-        note_launch(runs, run, t + np.int64(i), over)
+        note_launch(runs, curves, run, t + np.int64(i) - np.int64(n_logged), i, over)
     cuda.syncthreads()
     copy_words(words, table_words, n_words, packed.words, first)

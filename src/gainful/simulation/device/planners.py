@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,16 @@ from gainful.agents.scal_plus_bonuses import BONUSES, sharp_constants
 from gainful.agents.sets import SetConstants
 from gainful.agents.ucrl2 import UCRL2
 from gainful.agents.ucrl2b import UCRL2B
-from gainful.cuda_device import MOST_WARPS, SIMULATED, WARP, cuda, grid_for, most_shared, multiprocessors
+from gainful.cuda_device import (
+    MOST_WARPS,
+    SIMULATED,
+    WARP,
+    PreparedLaunch,
+    cuda,
+    grid_for,
+    most_shared,
+    multiprocessors,
+)
 from gainful.errors import DeviceError
 from gainful.optimism.bernstein_scal_plus import BernsteinConstants
 from gainful.optimism.kl_scal_plus import KLConstants
@@ -36,10 +44,15 @@ from gainful.simulation.device.runs import DeviceCounts, DeviceEpisodes, DeviceR
 from gainful.simulation.device.scal_plus import (
     BERNSTEIN,
     PAPERS,
+    SCAL_PLUS_THREADS,
     SHARP,
+    UNROLLED,
     DevicePlanConstants,
     FarSpace,
+    PlacedRows,
+    placed_rows,
     plan_scal_plus,
+    row_pitch,
     space_size,
 )
 from gainful.simulation.device.teams import TodoList, plan_fixed
@@ -51,8 +64,9 @@ BLOCKS_EACH, THREADS_EACH = 32, 2048
 """Blocks and threads that a multiprocessor runs at a time."""
 FAR_NUMBERS = 1 << 28
 """Numbers that all blocks have together where their vectors do not fit shared memory."""
-UNROLLED = 32
-"""The longest row whose expected value is computed without a loop."""
+TINY_REWARDS = 1e-100
+"""Rewards below which sums of values are divided in the usual way. With a range of rewards from here on, a difference
+of values is 0 or far above `LEAST_DIVIDED`: values are sums of bonuses, each at least 2⁻³² of the range or 0."""
 EVI_DAMPING = 0.9
 """The damping of `extended_value_iteration`."""
 
@@ -62,7 +76,8 @@ class PlannedRuns:
     """The arrays of a batch that plans read and write."""
 
     todo: TodoList
-    rows: DeviceRows
+    rows: Any
+    """`DeviceRows`, or what a planner made of them."""
     runs: DeviceRuns
     counts: DeviceCounts
     episodes: DeviceEpisodes
@@ -105,11 +120,15 @@ class DevicePlanner:
         """(S, A) of a policy that draws actions; else empty."""
         return np.zeros((0, 0))
 
+    def arranged(self, rows: DeviceRows) -> Any:
+        """The rows of the model in the order in which plans read them."""
+        return rows
+
     def new_memory(self, n_runs: int) -> Any:  # noqa: ARG002
         """What runs keep from plan to plan besides values."""
         return ()
 
-    def prepared(self, many: PlannedRuns) -> Callable[[], None]:
+    def prepared(self, many: PlannedRuns) -> PreparedLaunch:
         """A function that plans for the runs of the list."""
         raise NotImplementedError
 
@@ -124,7 +143,7 @@ class FixedPlanner(DevicePlanner):
         """(S, A) if the policy draws actions."""
         return self.agent.plan(self.agent.statistics, 1).cumulative
 
-    def prepared(self, many: PlannedRuns) -> Callable[[], None]:
+    def prepared(self, many: PlannedRuns) -> PreparedLaunch:
         """A function that begins the one episode."""
         actions = self.agent.plan(self.agent.statistics, 1).actions
         bounds = np.array([self.agent.reward_min, self.agent.reward_max])
@@ -138,20 +157,29 @@ class ScalPlusPlanner(DevicePlanner):
 
     agent: SCALPlus
 
-    def prepared(self, many: PlannedRuns) -> Callable[[], None]:
+    def arranged(self, rows: DeviceRows) -> PlacedRows:
+        """By action, then by state."""
+        return placed_rows(rows, self.agent.n_actions)
+
+    def prepared(self, many: PlannedRuns) -> PreparedLaunch:
         """A function that plans for the runs of the list."""
         agent = self.agent
         kind = {"sharp": SHARP, "bernstein": BERNSTEIN}.get(agent.bonus, PAPERS)
         n_pairs = agent.n_states * agent.n_actions
-        numbers, n_counts = space_size(agent.n_states, n_pairs, kind), int(many.rows.next_state.size) + n_pairs
-        shared = 8 * numbers + 4 * n_counts
-        team = Team(n_pairs, 0 if shared <= most_shared() else numbers + n_counts)
+        numbers = space_size(agent.n_states, n_pairs, kind)
+        n_words = n_pairs * row_pitch(many.width)
+        shared = 8 * numbers + 4 * n_words
+        threads = min(SCAL_PLUS_THREADS, WARP * -(-agent.n_states // WARP))
+        team = Team(threads, 0 if shared <= most_shared() else numbers + n_words)
         n_far = 0 if shared <= most_shared() else team.blocks
-        far = FarSpace(cuda.device_array((n_far, numbers), np.float64), cuda.device_array((n_far, n_counts), np.uint32))
+        far = FarSpace(cuda.device_array((n_far, numbers), np.float64), cuda.device_array((n_far, n_words), np.uint32))
         constants = DevicePlanConstants(
             kind=(0,) * kind,
             far=(0,) * (n_far > 0),
+            tiny=(0,) * (agent.reward_range < TINY_REWARDS),
+            quarters=(0,) * (int(many.rows.fours.size) // n_pairs),
             width=(0,) * (many.width if many.width <= UNROLLED else 0),
+            actions=(0,) * (agent.n_actions if agent.n_actions <= UNROLLED else 0),
             paper=agent.constants,
             sharp=sharp_constants(agent),
             bernstein=BernsteinConstants(agent.n_states, agent.delta, agent.bonus_scale, agent.reward_range),
@@ -161,7 +189,7 @@ class ScalPlusPlanner(DevicePlanner):
             reward_min=agent.reward_min,
         )
         where = team.where(many.n_runs, 0 if n_far else shared)
-        return plan_scal_plus.prepared(where, *many.arguments, far, constants)
+        return plan_scal_plus.prepared(where, *many.arguments, far, constants, at_once=True)
 
 
 class ExtendedPlanner(DevicePlanner):
@@ -174,11 +202,11 @@ class ExtendedPlanner(DevicePlanner):
         """UCRL2B estimates the variance of rewards."""
         return type(self.agent) is UCRL2B
 
-    def prepared(self, many: PlannedRuns) -> Callable[[], None]:
+    def prepared(self, many: PlannedRuns) -> PreparedLaunch:
         """A function that plans for the runs of the list."""
         agent, kind = self.agent, INTERVALS if self.needs_squares else BALLS
         n_pairs = agent.n_states * agent.n_actions
-        team = Team(n_pairs, 6 * n_pairs * (many.width + 1) + 8 * agent.n_states)
+        team = Team(threads_for(n_pairs), 6 * n_pairs * (many.width + 1) + 8 * agent.n_states)
         blocks = min(team.blocks, many.n_runs)
         space = new_extended_space(blocks, agent.n_states, n_pairs, many.width, kind)
         constants = ExtendedConstants(
@@ -211,7 +239,7 @@ class KLScalPlusPlanner(DevicePlanner):
         """Sets, dual variables and keys."""
         return new_kl_memory(n_runs, self.agent.n_states, self.agent.allowed)
 
-    def prepared(self, many: PlannedRuns) -> Callable[[], None]:
+    def prepared(self, many: PlannedRuns) -> PreparedLaunch:
         """A function that plans for the runs of the list, one thread for each."""
         agent = self.agent
         n_pairs = agent.n_states * agent.n_actions
@@ -232,8 +260,8 @@ class KLScalPlusPlanner(DevicePlanner):
 class Team:
     """Blocks that plan: their threads, and how many there are if each has `size` numbers in global memory."""
 
-    def __init__(self, n_pairs: int, size: int) -> None:
-        self.threads = 2 if SIMULATED else _threads_for(n_pairs)
+    def __init__(self, threads: int, size: int) -> None:
+        self.threads = 2 if SIMULATED else threads
         self.blocks = multiprocessors() * min(BLOCKS_EACH, THREADS_EACH // self.threads)
         if size > 0:
             self.blocks = max(1, min(self.blocks, FAR_NUMBERS // size))
@@ -243,7 +271,7 @@ class Team:
         return min(self.blocks, n_runs), self.threads, shared
 
 
-def _threads_for(n_pairs: int) -> int:
+def threads_for(n_pairs: int) -> int:
     """Threads among which pairs are divided with few to spare: the most of those sizes that waste the least."""
     sizes = range(WARP, MOST_THREADS + 1, WARP)
     used = {size: n_pairs / (size * -(-n_pairs // size)) for size in sizes}

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from gainful.cuda_device import cuda
 from gainful.simulation.transition_table import TransitionTable
 
-RUNNING, NEEDS_PLAN, FINISHED, PLAN_FAILED = 0, 1, 2, 3
-"""What a run waits for: steps, a plan, nothing, nothing (its last plan cannot be made to its precision)."""
+RUNNING, FINISHED, PLAN_FAILED, NEEDS_PLAN, NEEDS_SETTLING = 0, 1, 2, 3, 4
+"""What a run waits for: steps, nothing, nothing (its last plan cannot be made to its precision), a plan, and that what
+it has logged is added to what its agent knows. The last two are listed before plans are made."""
 MOST_HALF = 0xFFFF
 """The largest number of 16 bits."""
 EVERY_LIMIT = np.uint32(0xFFFFFFFF)

@@ -1,4 +1,8 @@
-"""SCAL+'s plans on a GPU, a block of threads for each: bonus, sweeps and cut are the CPU's functions."""
+"""SCAL+'s plans on a GPU, a block of threads for each: bonus, sweeps and cut are the CPU's functions.
+
+A thread computes Lv(s) of its states, one after the other. In the memory of a block, pairs stand in the order of their
+*places*: by action, then by state, so that neighbouring threads read neighbours.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +11,36 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import float64, uint32
+from numpy.typing import NDArray
 
 from gainful._compiled import inlined
-from gainful.cuda_device import PARTS, cuda, device_function, device_kernel, larger, lesser, together
+from gainful.cuda_device import PARTS, cuda, device_function, device_kernel, larger, lesser, quotient, together
 from gainful.optimism.bernstein_scal_plus import BernsteinConstants, bernstein_level, bernstein_reward
-from gainful.optimism.scal_plus import BonusConstants, log_at, optimistic_reward
+from gainful.optimism.scal_plus import BonusConstants, bonus_of, log_at, with_bonus
 from gainful.optimism.sharp import SharpConstants, sharp_reward
 from gainful.planning.bernstein_scopt import KAPPA_RANGE, bernstein_value
 from gainful.planning.estimated import EstimatedMDP, counted_values
 from gainful.planning.rounding import counts_slack
 from gainful.planning.scopt_on_counts import damped
 from gainful.planning.truncation import ceiling_of, truncate
-from gainful.simulation.device.runs import DeviceCounts, DeviceEpisodes, DeviceRows, DeviceRuns
+from gainful.simulation.device.runs import MOST_HALF, DeviceCounts, DeviceEpisodes, DeviceRows, DeviceRuns
 from gainful.simulation.device.teams import (
-    PLANNING_REGISTERS,
     SWEEPS_PER_LAUNCH,
     PlanResult,
     TodoList,
-    adopt,
     fail,
     record_episode,
+    take,
 )
 
 PAPERS, SHARP, BERNSTEIN = 0, 1, 2
 """Kinds of bonus."""
+SCAL_PLUS_REGISTERS, SCAL_PLUS_THREADS = 96, 128
+"""Registers of a thread that plans, and threads of a plan at most: more of them wait for each other longer."""
+IN_FLIGHT, PAIRS_IN_FLIGHT = 25, 7
+"""Counts, and pairs, that a thread asks for before it waits for the first."""
+UNROLLED = 32
+"""The longest row whose expected value is computed without a loop, and the most actions with the like."""
 
 
 class TeamSpace(NamedTuple):
@@ -40,18 +50,62 @@ class TeamSpace(NamedTuple):
     """(S,) values."""
     w: Any
     """(S,) Lv."""
-    q: Any
-    """(pairs,)."""
     rewards: Any
-    """(pairs,) the rewards to plan with."""
+    """(pairs,) the sums of rewards, then the rewards to plan with."""
+    inverse: Any
+    """(pairs,) 1/(N + 1)."""
     levels: Any
     """(pairs,) for the Bernstein bonus, else none."""
     counts: Any
-    """(width * stride,) transitions seen, by rank, then by pair."""
-    visits: Any
-    """(pairs,)."""
+    """(pairs * pitch,) transitions seen, by place, then by rank; the last of each pair are its visits."""
     parts: Any
     """(PARTS,) for `together`."""
+
+
+class PlacedRows(NamedTuple):
+    """The rows of the model, padded to one width, in the order of places."""
+
+    length: Any
+    """(pairs,) next states of the model."""
+    next_state: Any
+    """(pairs * width,) by place, then by rank."""
+    fours: Any
+    """(ranks / 4 * pairs,) four next states of 16 bits in a word, by rank, then by place; empty if rows are long."""
+    allowed: Any
+    """(pairs,) of the agent."""
+    first: Any
+    """(1,) where the row of a model of one pair begins: at 0."""
+
+
+def placed_rows(rows: DeviceRows, n_actions: int) -> PlacedRows:
+    """Rows of pairs by state, then by action, in the order of places; not yet on the GPU."""
+    n_pairs = rows.length.size
+    order = np.arange(n_pairs).reshape(-1, n_actions).T.reshape(-1)
+    lists = rows.next_state.reshape(-1, int(rows.stride)).T[order]
+    fours: NDArray[np.uint64] = np.zeros((0, n_pairs), dtype=np.uint64)
+    if lists.dtype == np.uint16 and lists.shape[1] <= UNROLLED:
+        padded = np.zeros((n_pairs, 4 * quarters(lists.shape[1])), dtype=np.uint16)
+        padded[:, : lists.shape[1]] = lists
+        fours = padded.view(np.uint64).T
+    return PlacedRows(
+        rows.length[order],
+        np.ascontiguousarray(lists).reshape(-1),
+        np.ascontiguousarray(fours).reshape(-1),
+        rows.allowed[order].copy(),
+        np.zeros(1, dtype=np.int64),
+    )
+
+
+@inlined
+def quarters(width: int) -> int:
+    """Words of four next states in a row."""
+    return (width + 3) // 4
+
+
+@inlined
+def row_pitch(width: int) -> int:
+    """From one row of counts to the next: whole words of four, and visits. It is odd: rows begin in other banks."""
+    return 4 * quarters(width) + 1
 
 
 class FarSpace(NamedTuple):
@@ -68,16 +122,15 @@ def space_size(n_states: int, n_pairs: int, kind: int) -> int:
 
 @inlined
 def team_space(numbers: Any, words: Any, parts: Any, n_states: int, n_pairs: int, n_levels: int) -> TeamSpace:
-    """Divide an array of `space_size` numbers, and one of counts and visits."""
-    first, n_counts = 2 * n_states, words.size - n_pairs
+    """Divide an array of `space_size` numbers; the words are for counts."""
+    first = 2 * n_states
     return TeamSpace(
         numbers[:n_states],
         numbers[n_states:first],
         numbers[first : first + n_pairs],
         numbers[first + n_pairs : first + 2 * n_pairs],
         numbers[first + 2 * n_pairs : first + 2 * n_pairs + n_levels],
-        words[:n_counts],
-        words[n_counts:],
+        words,
         parts,
     )
 
@@ -89,8 +142,14 @@ class DevicePlanConstants(NamedTuple):
     """Of length `PAPERS`, `SHARP` or `BERNSTEIN`."""
     far: tuple[int, ...]
     """Not empty if the vectors of a block do not fit shared memory."""
+    tiny: tuple[int, ...]
+    """Not empty if rewards are so small that `quotient` cannot divide by inverses."""
+    quarters: tuple[int, ...]
+    """As long as there are words of four in a row, so that their loop can be unrolled; empty if rows are long."""
     width: tuple[int, ...]
-    """As long as the longest row, so that its loop can be unrolled; empty if that is too long."""
+    """As long as the longest row, so that dividing by its length is cheap; empty if rows are long."""
+    actions: tuple[int, ...]
+    """As long as there are actions, so that dividing by their number is cheap; empty if they are many."""
     paper: BonusConstants
     sharp: SharpConstants
     bernstein: BernsteinConstants
@@ -101,27 +160,79 @@ class DevicePlanConstants(NamedTuple):
 
 
 @inlined
-def write_reward(c: DevicePlanConstants, log_term: float, n: Any, reward_sum: float, k: int, space: TeamSpace) -> None:
-    """r̂ of pair k, which is allowed, and for the Bernstein bonus its level, by the CPU's functions."""
-    if len(c.kind) == PAPERS:
-        space.rewards[k] = optimistic_reward(c.paper, log_term, n, reward_sum)
-    elif len(c.kind) == SHARP:
-        space.rewards[k] = sharp_reward(c.sharp, n, reward_sum)
-    else:
-        space.rewards[k] = bernstein_reward(c.bernstein, n, reward_sum)
-        space.levels[k] = bernstein_level(c.bernstein.n_states, c.bernstein.delta, n, c.bernstein.scale)
+def count_of_actions(c: DevicePlanConstants, space: TeamSpace) -> Any:
+    """A, a constant to the compiler if it is small."""
+    return np.uint32(len(c.actions)) if len(c.actions) > 0 else np.uint32(space.rewards.size // space.v.size)
 
 
 @inlined
-def pair_model(rows: DeviceRows, space: TeamSpace, k: int) -> EstimatedMDP:
-    """Pair k of the estimated MDP, as pair 0 of a model of its own: in memory, pairs and not entries are neighbours."""
-    one, entries = slice(k, k + 1), slice(k, space.counts.size, np.int64(rows.stride))
+def place_of(c: DevicePlanConstants, space: TeamSpace, k: Any) -> Any:
+    """The place of pair k = s*A + a: a*S + s."""
+    n_actions = count_of_actions(c, space)
+    s = np.uint32(k) // n_actions
+    return np.uint64((np.uint32(k) - s * n_actions) * np.uint32(space.v.size) + s)
+
+
+@inlined
+def ratio(c: DevicePlanConstants, x: float, divisor: float, inverse: float) -> float:
+    """x/divisor."""
+    if len(c.tiny) > 0:
+        return x / divisor
+    return quotient(x, divisor, inverse)
+
+
+@inlined
+def ignores_data(c: DevicePlanConstants, n: Any, b: float, level: float) -> Any:
+    """Whether a bonus is so wide that what was observed of its pair does not matter; b and level are its own."""
+    if len(c.kind) == BERNSTEIN:
+        return KAPPA_RANGE * level + 1.0 / (n + 1.0) >= 1.0
+    if len(c.kind) == SHARP:
+        return sharp_reward(c.sharp, n, 0.0) - c.sharp.model_error >= c.span + c.reward_range
+    return with_bonus(c.paper, 0.0, b) - c.paper.model_error >= c.span + c.reward_range
+
+
+@inlined
+def reward_with_bonus(c: DevicePlanConstants, n: Any, reward_sum: float, b: float) -> float:
+    """r̂ of a pair, by the CPU's functions; b is the paper's bonus, if it is that."""
+    if len(c.kind) == BERNSTEIN:
+        return bernstein_reward(c.bernstein, n, reward_sum)
+    if len(c.kind) == SHARP:
+        return sharp_reward(c.sharp, n, reward_sum)
+    divisor = np.float64(max(1, n))
+    return with_bonus(c.paper, ratio(c, reward_sum, divisor, 1.0 / divisor), b)
+
+
+@inlined
+def row_width(c: DevicePlanConstants, rows: PlacedRows) -> Any:
+    """The length of a padded row, a constant to the compiler if it is short."""
+    return np.uint32(len(c.width)) if len(c.width) > 0 else np.uint32(rows.next_state.size // rows.length.size)
+
+
+@inlined
+def pitch_of(c: DevicePlanConstants, space: TeamSpace) -> Any:
+    """From one row of counts to the next, a constant to the compiler if rows are short."""
+    if len(c.width) > 0:
+        return np.uint64(row_pitch(len(c.width)))
+    return np.uint64(space.counts.size // space.rewards.size)
+
+
+@inlined
+def visits_at(c: DevicePlanConstants, space: TeamSpace, k: Any) -> Any:
+    """Where the visits of the pair at place k are."""
+    return (np.uint64(k) + np.uint64(1)) * pitch_of(c, space) - np.uint64(1)
+
+
+@inlined
+def pair_model(c: DevicePlanConstants, rows: PlacedRows, space: TeamSpace, k: int) -> EstimatedMDP:
+    """The pair at place k of the estimated MDP, as pair 0 of a model of its own."""
+    one, width = slice(k, k + 1), rows.next_state.size // rows.length.size
+    at, last = k * np.int64(pitch_of(c, space)), np.int64(visits_at(c, space, k))
     return EstimatedMDP(
-        rows.pairs,
+        rows.first,
         rows.length[one],
-        rows.next_state[entries],
-        space.counts[entries],
-        space.visits[one],
+        rows.next_state[k * width : k * width + width],
+        space.counts[at : at + width],
+        space.counts[last : last + 1],
         space.rewards[one],
         1,
         0,
@@ -129,77 +240,100 @@ def pair_model(rows: DeviceRows, space: TeamSpace, k: int) -> EstimatedMDP:
 
 
 @inlined
-def total_of(c: DevicePlanConstants, rows: DeviceRows, space: TeamSpace, k: Any) -> Any:
-    """Σ N(s')·v(s') of pair k, and v of the attractive state."""
-    v = space.v
-    if len(c.width) > 0:  # what is beyond the end of a row has counts of 0
-        total = counted_values(space.counts, k, rows.next_state, k, len(c.width), rows.stride, v, v[0])
-    else:
-        total = counted_values(space.counts, k, rows.next_state, k, rows.length[k], rows.stride, v, v[0])
+def total_of(c: DevicePlanConstants, rows: PlacedRows, space: TeamSpace, k: Any) -> Any:
+    """Σ N(s')·v(s') of the pair at place k, and v of the attractive state: what `counted_values` adds up."""
+    v, n_pairs, one, at = space.v, np.uint64(space.rewards.size), np.uint64(1), k * pitch_of(c, space)
+    if len(c.quarters) == 0:
+        to = k * np.uint64(row_width(c, rows))
+        return counted_values(space.counts, at, rows.next_state, to, rows.length[k], one, v, v[0])
+    total, word = v[0], k
+    for _ in range(len(c.quarters)):
+        four = rows.fours[word]
+        for _ in range(4):  # what is beyond the end of a row has counts of 0
+            total += space.counts[at] * v[four & np.uint64(MOST_HALF)]
+            four >>= np.uint64(16)
+            at += one
+        word += n_pairs
     return total
 
 
 @inlined
-def divided(space: TeamSpace, k: Any, total: float) -> Any:
-    """r̂ + p̂·v of pair k, from `total_of` it."""
-    return space.rewards[k] + total / (np.int64(space.visits[k]) + 1)
-
-
-@device_function
-def write_backups(c: DevicePlanConstants, rows: DeviceRows, space: TeamSpace) -> None:
-    """Q of all pairs; two at a time, so that a thread has other work while it waits."""
-    k, team, n_pairs = np.uint64(cuda.threadIdx.x), np.uint64(cuda.blockDim.x), np.uint64(space.q.size)
-    if len(c.kind) != BERNSTEIN:
-        while k + team < n_pairs:
-            here, there = total_of(c, rows, space, k), total_of(c, rows, space, k + team)
-            here, there = divided(space, k, here), divided(space, k + team, there)
-            space.q[k], space.q[k + team] = here, there
-            k += team + team
-    while k < n_pairs:
-        space.q[k] = backup(c, rows, space, int(k))
-        k += team
+def divided(c: DevicePlanConstants, space: TeamSpace, k: Any, total: float) -> Any:
+    """r̂ + p̂·v of the pair at place k, from `total_of` it."""
+    n = np.float64(space.counts[visits_at(c, space, k)])
+    return space.rewards[k] + ratio(c, total, n + 1.0, space.inverse[k])
 
 
 @inlined
-def backup(c: DevicePlanConstants, rows: DeviceRows, space: TeamSpace, k: int) -> Any:
-    """r̂ + p̂·v of pair k, with the Bernstein bonus if it is that."""
-    if len(c.kind) != BERNSTEIN:
-        return divided(space, np.uint64(k), total_of(c, rows, space, np.uint64(k)))
+def bernstein_backup(c: DevicePlanConstants, rows: PlacedRows, space: TeamSpace, k: int) -> Any:
+    """r̂ + p̂·v + b of the pair at place k, b the Bernstein bonus."""
     if space.rewards[k] == -np.inf:
         return -np.inf
-    model = pair_model(rows, space, k)
+    model = pair_model(c, rows, space, k)
     expected, bonus = bernstein_value(model, space.levels[k], c.span, space.v, 0)
     return space.rewards[k] + bonus + expected
 
 
+@inlined
+def better_of_two(c: DevicePlanConstants, rows: PlacedRows, space: TeamSpace, k: Any, a: Any, best: Any) -> Any:
+    """The better of `best`, a value and its action, and actions a and a + 1 of the pairs from place k on.
+
+    Two at a time, so that a thread has other work while it waits.
+    """
+    next_place = k + np.uint64(space.v.size)
+    here, there = total_of(c, rows, space, k), total_of(c, rows, space, next_place)
+    here, there = divided(c, space, k, here), divided(c, space, next_place, there)
+    if here > best[0]:
+        best = here, a
+    if there > best[0]:
+        best = there, np.uint32(a + np.uint32(1))
+    return best
+
+
+@device_function
+def best_action(c: DevicePlanConstants, rows: PlacedRows, space: TeamSpace, s: Any) -> Any:
+    """Lv(s) and its greedy action, ties to the lowest."""
+    k, a, n_states, n_actions = s, np.uint32(0), np.uint64(space.v.size), count_of_actions(c, space)
+    best = (-np.inf, a)
+    if len(c.kind) != BERNSTEIN:
+        for _ in range(len(c.actions) // 2):
+            best = better_of_two(c, rows, space, k, a, best)
+            a, k = np.uint32(a + np.uint32(2)), k + n_states + n_states
+    while a < n_actions:
+        if len(c.kind) == BERNSTEIN:
+            here = bernstein_backup(c, rows, space, int(k))
+        else:
+            here = divided(c, space, k, total_of(c, rows, space, k))
+        if here > best[0]:
+            best = here, a
+        a = np.uint32(a + np.uint32(1))
+        k += n_states
+    return best
+
+
 @device_function
 def sweeps(
-    c: DevicePlanConstants, rows: DeviceRows, space: TeamSpace, target: float, scale: Any
+    c: DevicePlanConstants, rows: PlacedRows, space: TeamSpace, target: float, scale: Any, act: Any
 ) -> tuple[int, float, float, float, bool]:
     """What `scopt_on_counts` does, by a block of threads, from sweep `scale[2]` on and for some sweeps at most.
 
-    `scale` also has the largest reward and the longest row. Returns the sweeps made in all, the range of T_c v - v, its
-    slack, and whether the plan is finished; if not, v is where the next sweep begins.
+    `scale` also has the largest reward and the longest row. The greedy actions of the last sweep go to `act`. Returns
+    the sweeps made in all, the range of T_c v - v, its slack, and whether the plan is finished; if not, v is where the
+    next sweep begins.
     """
-    x, team, v, w, q = np.uint64(cuda.threadIdx.x), np.uint64(cuda.blockDim.x), space.v, space.w, space.q
+    x, team, v, w = np.uint64(cuda.threadIdx.x), np.uint64(cuda.blockDim.x), space.v, space.w
     n_states, span = np.uint64(v.size), c.span
-    n_actions = np.uint64(q.size // v.size)
     if scale[2] == 0:
         cut_by_team(space, span)
     done, finished = scale[2], False
     low, high, slack = np.inf, -np.inf, 0.0
     while done < scale[2] + SWEEPS_PER_LAUNCH:
         cuda.syncthreads()
-        write_backups(c, rows, space)
-        cuda.syncthreads()
         least, largest = np.inf, 0.0
         s = x
         while s < n_states:
-            best = -np.inf
-            for pair in range(s * n_actions, s * n_actions + n_actions):
-                best = larger(best, q[pair])
-            w[s] = best
-            least, largest = lesser(least, best), larger(largest, abs(v[s]))
+            w[s], act[s] = best_action(c, rows, space, s)
+            least, largest = lesser(least, w[s]), larger(largest, abs(v[s]))
             s += team
         least, largest = together(least, largest, space.parts, 0)
         ceiling = ceiling_of(least, span)
@@ -255,80 +389,94 @@ def span_by_team(v: Any, parts: Any) -> float:
     return high - low
 
 
+@device_function
+def stage_counts(c: DevicePlanConstants, rows: PlacedRows, counts: DeviceCounts, run: int, space: TeamSpace) -> None:
+    """Copy an agent's counts, which are by pair, then by rank; many numbers are on their way at a time."""
+    seen = counts.seen[run]
+    n, team, width = np.uint32(seen.size), np.uint32(cuda.blockDim.x), row_width(c, rows)
+    held, last = cuda.local.array(IN_FLIGHT, uint32), np.uint32(n - np.uint32(1))
+    i = np.uint32(cuda.threadIdx.x)
+    while i < n:  # beyond the end the last is copied again
+        for j in range(IN_FLIGHT):
+            held[j] = seen[min(np.uint32(i + np.uint32(j) * team), last)]
+        for j in range(IN_FLIGHT):
+            stage(c, space, min(np.uint32(i + np.uint32(j) * team), last), width, held[j])
+        i = np.uint32(i + np.uint32(IN_FLIGHT) * team)
+
+
 @inlined
-def further_entry(rank: Any, pair: Any, width: Any) -> Any:
-    """The rank and the pair of an entry, where the rank may have left its row by less than a row."""
-    if rank >= width:
-        rank, pair = rank - width, pair + np.uint64(1)
-    return rank, pair
+def stage(c: DevicePlanConstants, space: TeamSpace, i: Any, width: Any, count: Any) -> None:
+    """Put down entry i of an agent's counts."""
+    pair = np.uint32(i) // width
+    rank = np.uint64(np.uint32(i) - pair * width)
+    space.counts[place_of(c, space, pair) * pitch_of(c, space) + rank] = count
 
 
 @device_function
-def stage_counts(seen: Any, n_pairs: int, stride: Any, out: Any) -> None:
-    """Copy counts by pair into counts by rank: neighbouring threads read neighbours, without a division for each."""
-    width, team = np.uint64(seen.size // n_pairs), np.uint64(cuda.blockDim.x)
-    i, n, two, three = np.uint64(cuda.threadIdx.x), np.uint64(seen.size), team + team, team + team + team
-    pair, further = i // width, team // width
-    rank, more = i - pair * width, team - further * width
-    while i + three < n:  # four numbers are on their way at a time
-        a, b, c, d = seen[i], seen[i + team], seen[i + two], seen[i + three]
-        out[rank * stride + pair] = a
-        rank, pair = further_entry(rank + more, pair + further, width)
-        out[rank * stride + pair] = b
-        rank, pair = further_entry(rank + more, pair + further, width)
-        out[rank * stride + pair] = c
-        rank, pair = further_entry(rank + more, pair + further, width)
-        out[rank * stride + pair] = d
-        rank, pair = further_entry(rank + more, pair + further, width)
-        i += two + two
+def stage_pairs(c: DevicePlanConstants, counts: DeviceCounts, run: int, space: TeamSpace) -> None:
+    """Copy an agent's visits and sums of rewards; many numbers are on their way at a time."""
+    visits, sums = counts.visits[run], counts.reward_sum[run]
+    n, team = np.uint32(visits.size), np.uint32(cuda.blockDim.x)
+    held, reals = cuda.local.array(PAIRS_IN_FLIGHT, uint32), cuda.local.array(PAIRS_IN_FLIGHT, float64)
+    i, last = np.uint32(cuda.threadIdx.x), np.uint32(n - np.uint32(1))
     while i < n:
-        out[rank * stride + pair] = seen[i]
-        rank, pair = further_entry(rank + more, pair + further, width)
-        i += team
+        for j in range(PAIRS_IN_FLIGHT):
+            k = min(np.uint32(i + np.uint32(j) * team), last)
+            held[j], reals[j] = visits[k], sums[k]
+        for j in range(PAIRS_IN_FLIGHT):
+            place = place_of(c, space, min(np.uint32(i + np.uint32(j) * team), last))
+            space.counts[visits_at(c, space, place)], space.rewards[place] = held[j], reals[j]
+        i = np.uint32(i + np.uint32(PAIRS_IN_FLIGHT) * team)
 
 
 @device_function
 def write_rewards(
-    c: DevicePlanConstants, rows: DeviceRows, counts: DeviceCounts, run: int, t: int, space: TeamSpace
+    c: DevicePlanConstants, rows: PlacedRows, counts: DeviceCounts, run: int, t: int, space: TeamSpace
 ) -> tuple[bool, float, float]:
     """r̂ of every pair; whether every bonus is so wide that the plan ignores the data, and what rounding depends on.
 
     That is the largest |r̂| of an allowed pair and the longest row seen.
     """
-    stage_counts(counts.seen[run], space.q.size, rows.stride, space.counts)
+    stage_pairs(c, counts, run, space)
+    stage_counts(c, rows, counts, run, space)
     log_term = log_at(c.paper, t)
-    n_pairs, width = space.q.size, counts.seen.shape[1] // space.q.size
-    k, wide = cuda.threadIdx.x, True
+    n_pairs, width = np.uint64(space.rewards.size), row_width(c, rows)
+    k, wide = np.uint64(cuda.threadIdx.x), True
     max_reward, support = 0.0, 0.0
     cuda.syncthreads()
     while k < n_pairs:
-        space.rewards[k], space.visits[k], length = -np.inf, counts.visits[run, k], 0
-        if rows.allowed[k]:
-            n = np.int64(space.visits[k])
+        allowed, at = rows.allowed[k], k * pitch_of(c, space)
+        n: Any = np.int64(space.counts[visits_at(c, space, k)])
+        reward_sum, space.inverse[k] = space.rewards[k], 1.0 / (n + 1)
+        b, level = 0.0, 0.0
+        if len(c.kind) == PAPERS:
+            b = bonus_of(c.paper, log_term, n)
+        if len(c.kind) == BERNSTEIN:
+            level = bernstein_level(c.bernstein.n_states, c.bernstein.delta, n, c.bernstein.scale)
+            space.levels[k] = level
+        reward = reward_with_bonus(c, n, reward_sum, b)
+        space.rewards[k] = reward if allowed else -np.inf
+        if allowed:
+            max_reward = larger(max_reward, abs(reward))
             if wide:  # once a bonus is not, none of the others matters
-                write_reward(c, log_term, n, 0.0, k, space)
-                if len(c.kind) == BERNSTEIN:
-                    wide = KAPPA_RANGE * space.levels[k] + 1.0 / (n + 1.0) >= 1.0
-                else:
-                    wide = space.rewards[k] - c.paper.model_error >= c.span + c.reward_range
-            write_reward(c, log_term, n, counts.reward_sum[run, k], k, space)
-            max_reward = max(max_reward, abs(space.rewards[k]))
-        at = np.uint64(k)
-        for _ in range(width):
-            length += space.counts[at] > 0
-            at += rows.stride
-        support = max(support, np.float64(length))
-        k += cuda.blockDim.x
+                wide = ignores_data(c, n, b, level)
+        if support < width:  # no row is longer
+            length = 0
+            for _ in range(width):
+                length += space.counts[at] > 0
+                at += np.uint64(1)
+            support = larger(support, np.float64(length))
+        k += np.uint64(cuda.blockDim.x)
     vacuous = cuda.syncthreads_and(np.int32(wide)) != 0
     _, max_reward = together(0.0, max_reward, space.parts, 0)
     _, support = together(0.0, support, space.parts, 1)
     return vacuous, max_reward, support
 
 
-@device_kernel(registers=PLANNING_REGISTERS)
+@device_kernel(registers=SCAL_PLUS_REGISTERS)
 def plan_scal_plus(
     todo: TodoList,
-    rows: DeviceRows,
+    rows: PlacedRows,
     runs: DeviceRuns,
     counts: DeviceCounts,
     episodes: DeviceEpisodes,
@@ -347,28 +495,31 @@ def plan_scal_plus(
         space = team_space(far.numbers[at], far.counts[at], parts, n_states, n_pairs, n_levels)
     else:
         first = 2 * (2 * n_states + 2 * n_pairs + n_levels)
-        space = team_space(
-            near, words[first : first + rows.next_state.size + n_pairs], parts, n_states, n_pairs, n_levels
-        )
-    i = cuda.blockIdx.x
-    while i < todo.n[0]:
+        n_words = row_pitch(rows.next_state.size // n_pairs) * n_pairs
+        space = team_space(near, words[first : first + n_words], parts, n_states, n_pairs, n_levels)
+    for j in range(x, space.counts.size, team):
+        space.counts[j] = 0  # beyond the ends of rows it stays so
+    i, n_todo = cuda.blockIdx.x, todo.n[0]
+    run = todo.run[min(i, todo.run.size - 1)]
+    while i < n_todo:
+        i += cuda.gridDim.x
+        following = todo.run[min(i, todo.run.size - 1)]  # asked for early
         cuda.syncthreads()
-        run = todo.run[i]
-        t = runs.step[run] + 1
+        t, sweeps_made = runs.step[run] + 1, runs.sweeps[run]
         s = x
         while s < n_states:
             space.v[s] = values[run, s]
             s += team
         vacuous, max_reward, support = write_rewards(c, rows, counts, run, t, space)
-        scale = max_reward, support, runs.sweeps[run]
+        scale = max_reward, support, sweeps_made
         target = c.reward_range / math.sqrt(t)
-        done, low, high, slack, finished = sweeps(c, rows, space, target, scale)
+        done, low, high, slack, finished = sweeps(c, rows, space, target, scale, counts.act[run])
         met = finished and high - low + 2.0 * slack <= target
         span = span_by_team(space.v, space.parts)
         s = x
         while s < n_states:
             if met:
-                adopt(counts, space.q, run, s)
+                take(counts, run, s, int(counts.act[run, s]), n_pairs // n_states)
             values[run, s] = space.v[s]
             s += team
         if x == 0:
@@ -378,4 +529,4 @@ def plan_scal_plus(
                 record_episode(runs, episodes, found, c.reward_min, run)
             elif finished:
                 fail(runs, 2.0 * slack, run)
-        i += cuda.gridDim.x
+        run = following

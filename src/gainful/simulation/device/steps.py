@@ -117,6 +117,12 @@ def end_launch(
 
 
 @inlined
+def sum_with_wins(total: float, wins: float, losses: float, hit: float, miss: float) -> float:
+    """A sum of rewards after further ones: `wins` times `hit` and `losses` times `miss`."""
+    return total + (wins * hit + losses * miss)
+
+
+@inlined
 def add_sure_rewards(law: RewardLaw, counts: DeviceCounts, run: int, k: Any, n: Any, low: float) -> None:
     """Add the rewards of n executions of pair k, each of them its mean."""
     inner = law.means[k] - low
@@ -129,9 +135,10 @@ def add_sure_rewards(law: RewardLaw, counts: DeviceCounts, run: int, k: Any, n: 
 def add_wins(law: RewardLaw, counts: DeviceCounts, run: int, k: Any, wins: float, losses: float, low: float) -> None:
     """Add Bernoulli rewards of pair k: `wins` of them `law.success`, the others 0."""
     hit, miss = law.success - low, 0.0 - low
-    counts.reward_sum[run, k] += wins * hit + losses * miss
+    counts.reward_sum[run, k] = sum_with_wins(counts.reward_sum[run, k], wins, losses, hit, miss)
     if counts.reward_squares.size > 0:
-        counts.reward_squares[run, k] += wins * (hit * hit) + losses * (miss * miss)
+        squares = counts.reward_squares[run, k]
+        counts.reward_squares[run, k] = sum_with_wins(squares, wins, losses, hit * hit, miss * miss)
 
 
 @device_kernel(registers=STEPPING_REGISTERS)

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gainful.agents.partitioned import PartitionedAgent
-from gainful.cuda_device import MOST_SHARED, SIMULATED, cuda, device_zeros, grid_for, most_shared
+from gainful.cuda_device import (
+    LISTING_BLOCK,
+    MOST_SHARED,
+    SIMULATED,
+    WARP,
+    PreparedLaunch,
+    cuda,
+    device_zeros,
+    grid_for,
+    list_where,
+    most_shared,
+    multiprocessors,
+)
 from gainful.environments.continuous.environment import ContinuousEnvironment, EnvironmentKind
 from gainful.errors import DeviceError
 from gainful.mdp.model import MDP
 from gainful.rng import Role, stream_keys
 from gainful.simulation.continuous import Cells, ContinuousRun, check_points_fit, known_gain, uses_user_units
 from gainful.simulation.device.packed import (
-    MOST_BYTE,
     SETTLING_BLOCK,
+    LogPlan,
     PackedRuns,
     deal_runs,
     new_packed_runs,
-    packed_bytes,
     settle_runs,
 )
 from gainful.simulation.device.packed_points import step_packed_points
 from gainful.simulation.device.packed_tables import PackedTable, packed_table, step_packed
 from gainful.simulation.device.points import MOST_AXES, MOST_FEW, PointWorldArrays, Walk, step_points
 from gainful.simulation.device.runs import (
-    MOST_HALF,
+    NEEDS_PLAN,
     DeviceCounts,
     DeviceCurves,
     DeviceRows,
@@ -50,18 +60,28 @@ from gainful.simulation.run import Run
 from gainful.simulation.tabular import check_fit
 from gainful.simulation.transition_table import BERNOULLI, TRANSITION, RewardLaw, TransitionTable, first_draws
 
-DEALING_BLOCKS = 4096
-"""Blocks that pack new plans, at most."""
+DEALING_BLOCKS = 4224
+"""Blocks that settle runs and deal their policies, at most: 32 for each multiprocessor of an H200."""
 FAR_BLOCK = 128
 """Threads of a block that counts in global memory."""
 STEPPING_BLOCKS = (128, 64, 32)
 """Threads of a block that steps: the first that fits."""
-PACKED_BLOCK, PACKED_POINT_BLOCK = 256, 32
-"""Threads of a block that steps packed runs, at most: in a finite MDP all of them share its table."""
+PACKED_POINT_BLOCK = 32
+"""Threads of a block that steps packed runs in a continuous environment."""
+MOST_IN_BLOCK = 1024
+"""Threads that a block can have."""
 FEWEST_PACKED = 1 if SIMULATED else 32
 """Packed runs that shared memory must have room for."""
 NO_LAW = RewardLaw((), np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.uint64), 1.0)
 """In a continuous environment, rewards are summed up in the packed run."""
+
+
+class RoundOfSteps(NamedTuple):
+    """Functions to be called one after the other, before runs are planned for and after."""
+
+    before: tuple[PreparedLaunch, ...]
+    """The first lists runs."""
+    after: tuple[PreparedLaunch, ...]
 
 
 @dataclass(frozen=True)
@@ -81,12 +101,29 @@ class SteppingRuns:
         """R."""
         return int(self.runs.state.size)
 
-    def between_settling(self, law: RewardLaw, steps: Callable[[], None]) -> tuple[Callable[[], None], ...]:
-        """Pack new plans, step, and give agents what packed runs have counted."""
+    def listing(self, todo: TodoList) -> PreparedLaunch:
+        """A function that lists the runs that have to be planned for or settled."""
+        where = grid_for(self.n_runs, LISTING_BLOCK)
+        return list_where.prepared(where, self.runs.status, NEEDS_PLAN, *todo)
+
+    def round_of_steps(self, steps: PreparedLaunch) -> RoundOfSteps:
+        """Steps that give agents what they count themselves."""
+        return RoundOfSteps((self.listing(self.todo),), (steps,))
+
+    def round_of_logs(self, packed: PackedRuns, law: RewardLaw, steps: PreparedLaunch, plan: LogPlan) -> RoundOfSteps:
+        """Steps that packed runs log: settle them before plans are made, and deal the new policies."""
         blocks = min(self.n_runs, DEALING_BLOCKS)
-        deal = deal_runs.prepared((blocks, SETTLING_BLOCK), self.todo, self.runs, self.counts, self.packed)
-        arguments = law, self.runs, self.counts, self.curves, self.packed, self.rule.low
-        return deal, steps, settle_runs.prepared((self.n_runs, SETTLING_BLOCK), *arguments)
+        arguments = law, self.runs, self.counts, self.curves, packed, self.todo, self.rule.low
+        settle = settle_runs.prepared((blocks, SETTLING_BLOCK, plan.counting_bytes), *arguments, at_once=True)
+        deal = deal_runs.prepared((blocks, SETTLING_BLOCK), self.todo, self.runs, self.counts, packed)
+        return RoundOfSteps((self.listing(packed.waiting), settle), (deal, steps))
+
+
+def even_block(n_runs: int, most: int, n_multiprocessors: int) -> int:
+    """Threads of a block, one of which fills a multiprocessor: whole warps, and no turn is nearly empty."""
+    most = max(WARP, min(most, MOST_IN_BLOCK) // WARP * WARP)
+    turns = -(-n_runs // (most * n_multiprocessors))
+    return min(most, WARP * -(-n_runs // (turns * n_multiprocessors * WARP)))
 
 
 class DeviceWorld:
@@ -127,8 +164,8 @@ class DeviceWorld:
         """Packed runs, whose rewards are also squared or not, if that is how they step fastest."""
         raise NotImplementedError
 
-    def prepared_steps(self, many: SteppingRuns) -> tuple[Callable[[], None], ...]:
-        """Functions that let every run that has a plan step, to be called one after the other."""
+    def prepared_steps(self, many: SteppingRuns) -> RoundOfSteps:
+        """Functions that list the runs to plan for, and let every run that has a plan step."""
         raise NotImplementedError
 
     def run(self, **fields: Any) -> Run:
@@ -168,42 +205,43 @@ class TabularWorld(DeviceWorld):
     def _packed_world(self) -> PackedTable:
         return packed_table(self.table, self.law)
 
-    def _packed_size(self) -> int:
-        """Bytes of a packed run; 0 if too few of them fit into shared memory, or need not."""
-        size = packed_bytes(self.n_states, self.width, 0, len(self.law.kind) == BERNOULLI)
-        packs = not self._block and len(self.law.kind) != TRANSITION and self.n_actions <= MOST_BYTE + 1
-        if not packs or len(self.table.padding) == 0 or self.n_states > MOST_HALF + 1:
-            return 0
-        return size if most_shared() - self._packed_world.words.nbytes >= FEWEST_PACKED * size else 0
+    @property
+    def _log_plan(self) -> LogPlan | None:
+        """What packed runs log; None if too few of them fit into shared memory, or need not be packed."""
+        if self._block or len(self.law.kind) == TRANSITION or len(self.table.padding) == 0:
+            return None
+        plan = LogPlan(self.n_states, self.width, self.n_actions, 0, len(self.law.kind) == BERNOULLI)
+        room = most_shared() - self._packed_world.words.nbytes
+        return plan if plan.fits(most_shared()) and room >= FEWEST_PACKED * plan.run_bytes else None
 
     def new_packed(self, n_runs: int, squares: bool) -> PackedRuns | None:
         """Runs are packed where their counters do not fit into shared memory otherwise."""
         del squares  # they follow from counts
-        if not self._packed_size():
-            return None
-        return new_packed_runs(n_runs, self.n_states, self.width, 0, len(self.law.kind) == BERNOULLI)
+        plan = self._log_plan
+        return None if plan is None else new_packed_runs(n_runs, plan)
 
     def bytes_per_run(self) -> int:
         """Memory of the GPU that one run takes besides its counts."""
-        size = self._packed_size()
-        return size + 8 * self.n_states if size else 0
+        plan = self._log_plan
+        return 0 if plan is None else plan.run_bytes + plan.log_bytes
 
-    def prepared_steps(self, many: SteppingRuns) -> tuple[Callable[[], None], ...]:
+    def prepared_steps(self, many: SteppingRuns) -> RoundOfSteps:
         """Steps that count in shared memory if it is large enough, and the policy draws no actions."""
         law = on_device(self.law)
-        if many.packed is not None:
-            world, size = self._packed_world, self._packed_size()
+        plan = self._log_plan
+        if many.packed is not None and plan is not None:
+            world, size = self._packed_world, plan.run_bytes
             fits = (most_shared() - world.words.nbytes) // size
-            grid = grid_for(many.n_runs, min(fits, PACKED_BLOCK))
+            grid = grid_for(many.n_runs, even_block(many.n_runs, fits, multiprocessors()))
             where = (*grid, world.words.nbytes + grid[1] * size)
             arrays = on_device(world), law, many.runs, many.counts, many.curves, many.packed, many.rule, many.todo.n
-            return many.between_settling(law, step_packed.prepared(where, *arrays))
+            return many.round_of_logs(many.packed, law, step_packed.prepared(where, *arrays), plan)
         table, block = device_table(self.table), self._block
         arguments = table, law, many.runs, many.counts, many.curves, many.rule, many.todo.n
         if block and many.rule.cumulative.size == 0:
             needed = shared_bytes(self.table, self.law, self.n_states, self.width, block)
-            return (step_runs.prepared((*grid_for(many.n_runs, block), needed), *arguments),)
-        return (step_far.prepared(grid_for(many.n_runs, FAR_BLOCK), *arguments),)
+            return many.round_of_steps(step_runs.prepared((*grid_for(many.n_runs, block), needed), *arguments))
+        return many.round_of_steps(step_far.prepared(grid_for(many.n_runs, FAR_BLOCK), *arguments))
 
     def run(self, **fields: Any) -> Run:
         """The result of one run."""
@@ -253,21 +291,20 @@ class PointWorld(DeviceWorld):
 
     def bytes_per_run(self) -> int:
         """Memory of the GPU that one run takes besides its counts."""
-        packed = self._packed_size(True)
-        return 8 * self.dim + (packed + 8 * self.n_states if packed else 24 * self.n_states)
+        plan = self._log_plan(True)
+        return 8 * self.dim + (24 * self.n_states if plan is None else plan.run_bytes + plan.log_bytes)
 
-    def _packed_size(self, squares: bool) -> int:
-        """Bytes of a packed run; 0 if too few of them fit into shared memory."""
-        size = packed_bytes(self.n_states, self.n_states, 1 + squares, False)
-        return size if FEWEST_PACKED * size <= most_shared() and self.n_actions <= MOST_BYTE + 1 else 0
+    def _log_plan(self, squares: bool) -> LogPlan | None:
+        """What packed runs log; None if too few of them fit into shared memory."""
+        plan = LogPlan(self.n_states, self.n_states, self.n_actions, 1 + squares, False)
+        return plan if plan.fits(most_shared()) and FEWEST_PACKED * plan.run_bytes <= most_shared() else None
 
     def new_packed(self, n_runs: int, squares: bool) -> PackedRuns | None:
         """Runs are packed if they fit into shared memory so."""
-        if not self._packed_size(squares):
-            return None
-        return new_packed_runs(n_runs, self.n_states, self.n_states, 1 + squares, False)
+        plan = self._log_plan(squares)
+        return None if plan is None else new_packed_runs(n_runs, plan)
 
-    def prepared_steps(self, many: SteppingRuns) -> tuple[Callable[[], None], ...]:
+    def prepared_steps(self, many: SteppingRuns) -> RoundOfSteps:
         """Steps that count in shared memory if it is large enough."""
         env, part = self.env, self.partition
         world = PointWorldArrays(
@@ -280,11 +317,13 @@ class PointWorld(DeviceWorld):
             low=cuda.to_device(env.low.copy()),
             high=cuda.to_device(env.high.copy()),
         )
-        if many.packed is not None:
+        plan = self._log_plan(many.counts.reward_squares.size > 0)
+        if many.packed is not None and plan is not None:
             grid = grid_for(many.n_runs, PACKED_POINT_BLOCK)
-            where = (*grid, grid[1] * self._packed_size(many.counts.reward_squares.size > 0))
+            where = (*grid, grid[1] * plan.run_bytes)
             arrays = world, many.runs, many.counts, many.curves, many.packed, many.rule, many.todo.n
-            return many.between_settling(on_device(NO_LAW), step_packed_points.prepared(where, *arrays))
+            steps = step_packed_points.prepared(where, *arrays)
+            return many.round_of_logs(many.packed, on_device(NO_LAW), steps, plan)
         shape = many.n_runs, self.n_states
         far = Walk(
             act=device_zeros(shape, np.uint32),
@@ -293,7 +332,7 @@ class PointWorld(DeviceWorld):
             squares=device_zeros(shape, np.float64),
         )
         arguments = world, many.runs, many.counts, many.curves, many.rule, many.todo.n, far
-        return (step_points.prepared(grid_for(many.n_runs, FAR_BLOCK), *arguments),)
+        return many.round_of_steps(step_points.prepared(grid_for(many.n_runs, FAR_BLOCK), *arguments))
 
     def run(self, **fields: Any) -> ContinuousRun:
         """The result of one run."""

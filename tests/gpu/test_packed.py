@@ -1,0 +1,71 @@
+"""How packed runs are laid out: what can be seen without a GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba_cuda", reason="numba-cuda is an extra")
+
+from gainful.simulation.device.packed import MOST_ACTIONS, MOST_LOGGED, LogPlan
+from gainful.simulation.device.scal_plus import placed_rows, row_pitch
+from gainful.simulation.device.worlds import even_block, rows_of
+
+SHARED = 232_448
+"""Bytes of shared memory that a block of an H200 can have."""
+
+
+@pytest.mark.parametrize(("n_actions", "bits"), [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (64, 6)])
+def test_a_card_has_bits_for_every_action_and_for_executions(n_actions: int, bits: int) -> None:
+    layout = LogPlan(10, 4, n_actions, 0, False).layout()
+    assert int(layout.one) == 1 << bits >= n_actions
+    assert int(layout.most) * int(layout.one) + n_actions - 1 <= 0xFFFF
+
+
+@pytest.mark.parametrize("wins", [False, True])
+@pytest.mark.parametrize("n_sums", [0, 1, 2])
+def test_the_cards_of_a_run_begin_where_its_sums_end(n_sums: int, wins: bool) -> None:
+    plan = LogPlan(7, 3, 2, n_sums, wins)
+    layout = plan.layout()
+    assert int(layout.cards) * 2 == 8 * n_sums * 7
+    assert plan.run_bytes == 4 * int(layout.words) >= 2 * (int(layout.cards) + 7)
+    assert n_sums == 0 or plan.run_bytes % 8 == 0  # the sums of the next run are aligned
+    assert plan.n_entries == 7 * 3 * (1 + wins)
+
+
+def test_entries_of_the_log_have_sixteen_bits() -> None:
+    assert LogPlan(200, 8, 4, 0, False).fits(SHARED)
+    assert not LogPlan(7282, 8, 4, 0, False).fits(1 << 30)  # 7,282 * 9 entries
+    assert LogPlan(7281, 8, 4, 0, False).fits(1 << 30)
+    assert not LogPlan(10, 4, MOST_ACTIONS + 1, 0, False).fits(SHARED)
+    assert not LogPlan(2000, 8, 4, 0, False).fits(SHARED)  # its counters leave no room for other runs
+    assert MOST_LOGGED % 8 == 0
+
+
+@pytest.mark.parametrize(("n_runs", "most"), [(100_000, 456), (1, 456), (131, 33), (10**6, 1500), (60_000, 31)])
+def test_blocks_have_whole_warps_and_the_last_turn_is_as_full_as_the_others(n_runs: int, most: int) -> None:
+    from gainful.cuda_device import SIMULATED, WARP
+
+    assert not SIMULATED
+    block = even_block(n_runs, most, n_multiprocessors=132)
+    assert block % WARP == 0
+    assert WARP <= block <= max(WARP, min(most, 1024))
+    turns = -(-n_runs // (132 * block))
+    assert turns == -(-n_runs // (132 * max(WARP, min(most, 1024) // WARP * WARP)))
+
+
+def test_places_are_by_action_then_by_state() -> None:
+    lengths = np.array([2, 1, 3, 1])  # of two states with two actions each
+    indices = np.array([0, 1, 1, 0, 1, 1, 0], dtype=np.uint32)
+    allowed = np.array([[True, False], [True, True]])
+    rows = placed_rows(rows_of(lengths, indices, allowed), n_actions=2)
+    assert rows.length.tolist() == [2, 3, 1, 1]
+    assert rows.allowed.tolist() == [True, True, False, True]
+    assert rows.next_state.reshape(4, 3).tolist() == [[0, 1, 0], [0, 1, 1], [1, 0, 0], [0, 0, 0]]
+    assert rows.fours.view(np.uint16).reshape(4, 4)[:, :3].tolist() == rows.next_state.reshape(4, 3).tolist()
+
+
+def test_rows_of_counts_begin_in_different_banks() -> None:
+    for width in range(1, 40):
+        assert row_pitch(width) % 2 == 1
+        assert row_pitch(width) > width  # visits come last
