@@ -14,6 +14,7 @@ from gainful.agents.episode_log import EPISODE_RECORD
 from gainful.cuda_device import PreparedLaunch, cuda, device_zeros
 from gainful.errors import NotConvergedError
 from gainful.rng import Role, stream_keys
+from gainful.simulation.device.packed import no_packed_runs
 from gainful.simulation.device.planners import DevicePlanner, PlannedRuns
 from gainful.simulation.device.runs import (
     FINISHED,
@@ -151,7 +152,10 @@ class Batch:
         self.memory = many.planner.new_memory(R)
         cumulative = many.planner.cumulative
         keys = stream_keys(seeds, Role.ACTIONS) if cumulative.size else seeds[:0].copy()
+        self.law = on_device(world.law)
         self.packed = None if cumulative.size else world.new_packed(R, many.planner.needs_squares)
+        if self.packed is not None and many.planner.adds_logs(world.width):
+            self.packed = self.packed._replace(by_plans=(0,))
         part = PART if self.packed is None else PACKED_PART
         self.rule = on_device(StepRule(many.planner.agent.reward_min, part, cumulative, keys))
 
@@ -174,8 +178,18 @@ class Batch:
 
     def launches(self) -> tuple[PreparedLaunch, ...]:
         """List the runs whose episode is over, plan for them, and let every run that has a plan step."""
-        planned = PlannedRuns(self.todo, self.rows, self.runs, self.counts, self.episodes, self.values, self.memory)
-        stepping = SteppingRuns(self.runs, self.counts, self.curves, self.rule, self.todo, self.packed)
+        planned = PlannedRuns(
+            self.todo,
+            self.rows,
+            self.runs,
+            self.counts,
+            self.episodes,
+            self.values,
+            self.memory,
+            no_packed_runs() if self.packed is None else self.packed,
+            self.law,
+        )
+        stepping = SteppingRuns(self.runs, self.counts, self.curves, self.rule, self.law, self.todo, self.packed)
         steps = self.many.world.prepared_steps(stepping)
         return (*steps.before, self.many.planner.prepared(planned), *steps.after)
 

@@ -83,6 +83,8 @@ class PackedRuns(NamedTuple):
     """(R,) steps in the log."""
     waiting: TodoList
     """The runs to settle."""
+    by_plans: tuple[int, ...]
+    """Not empty if the kernel that plans adds the logs of the runs that it plans for itself."""
 
 
 class LogPlan(NamedTuple):
@@ -149,9 +151,24 @@ def new_packed_runs(n_runs: int, plan: LogPlan) -> PackedRuns:
     halves = memory.view(np.uint16)
     reals = memory.view(np.float64) if plan.n_sums else device_zeros(0, np.float64)
     log = cuda.device_array((n_runs, MOST_LOGGED // _ENTRIES), np.uint64)
-    logged = device_zeros(n_runs, np.uint32)
     waiting = TodoList(cuda.device_array(n_runs, np.int64), device_zeros(1, np.int64))
-    return PackedRuns((0,) * plan.n_sums, (0,) * plan.wins, layout, memory, reals, halves, log, logged, waiting)
+    return PackedRuns(
+        sums=(0,) * plan.n_sums,
+        wins=(0,) * plan.wins,
+        layout=layout,
+        words=memory,
+        reals=reals,
+        halves=halves,
+        log=log,
+        logged=device_zeros(n_runs, np.uint32),
+        waiting=waiting,
+        by_plans=(),
+    )
+
+
+def no_packed_runs() -> PackedRuns:
+    """What a kernel is given where runs are not packed."""
+    return new_packed_runs(0, LogPlan(1, 1, 1, 0, False))
 
 
 class Settled(NamedTuple):
@@ -159,7 +176,6 @@ class Settled(NamedTuple):
 
     run: Any
     s: Any
-    pair: Any
     done: Any
     """How often it was executed."""
     wins: Any
@@ -264,6 +280,15 @@ def close_log(packed: PackedRuns, run: int, n: Any, word: Any) -> None:
         packed.log[run, n // np.uint32(_ENTRIES)] = word
 
 
+@inlined
+def word_of_log(packed: PackedRuns, run: int, n: Any, i: Any) -> tuple[Any, Any]:
+    """Word i of a log of n entries, from its first entry on in the low bits, and how many entries it has."""
+    word, rest = packed.log[run, i], np.uint32(n - i * np.uint32(_ENTRIES))
+    if rest < _ENTRIES:  # not full
+        return word >> np.uint64(16) * np.uint64(np.uint32(_ENTRIES) - rest), rest
+    return word, np.uint32(_ENTRIES)
+
+
 @device_function
 def count_log(packed: PackedRuns, run: int, found: Any, n_found: Any) -> None:
     """Count how often each entry stands in the log of a run."""
@@ -276,10 +301,7 @@ def count_log(packed: PackedRuns, run: int, found: Any, n_found: Any) -> None:
     cuda.syncthreads()
     i = np.uint32(cuda.threadIdx.x)
     while i * np.uint32(_ENTRIES) < n:
-        word, j = packed.log[run, i], np.uint32(_ENTRIES)
-        if n - i * np.uint32(_ENTRIES) < _ENTRIES:  # not full
-            j = np.uint32(n - i * np.uint32(_ENTRIES))
-            word >>= np.uint64(16) * np.uint64(np.uint32(_ENTRIES) - j)
+        word, j = word_of_log(packed, run, n, i)
         while j > 0:
             cuda.atomic.add(found, np.int64(word & np.uint64(MOST_HALF)), np.uint32(1))
             word >>= np.uint64(16)
@@ -350,25 +372,28 @@ def mean_before(law: RewardLaw, packed: PackedRuns, pair: Any) -> float:
 
 
 @inlined
-def write_sums(
-    law: RewardLaw, counts: DeviceCounts, packed: PackedRuns, seen: Settled, total: float, mean: float, low: float
-) -> None:
-    """Write the sums of rewards of a pair; `total` and `mean` are those before."""
-    run, pair, squares = seen.run, seen.pair, counts.reward_squares
+def settled_sum(law: RewardLaw, packed: PackedRuns, seen: Settled, total: float, mean: float, low: float) -> float:
+    """The sum of the rewards of a pair, from `sum_before` and `mean_before`."""
     if len(packed.sums) > 0:
-        counts.reward_sum[run, pair] = total
-        if len(packed.sums) > 1:
-            squares[run, pair] = packed.reals[real_place(packed, run, seen.s) + packed.layout.squares]
-    elif len(packed.wins) > 0:
+        return total
+    if len(packed.wins) > 0:
+        wins, losses = np.float64(seen.wins), np.float64(seen.done - seen.wins)
+        return sum_with_wins(total, wins, losses, law.success - low, 0.0 - low)
+    after: float = repeated_sum(total, mean - low, np.int64(seen.done))
+    return after
+
+
+@inlined
+def settled_squares(law: RewardLaw, packed: PackedRuns, seen: Settled, total: float, mean: float, low: float) -> float:
+    """The same for the squares of rewards, of which the agent has the sum `total`."""
+    if len(packed.sums) > 1:
+        found: float = packed.reals[real_place(packed, seen.run, seen.s) + packed.layout.squares]
+        return found
+    if len(packed.wins) > 0:
         wins, losses, hit, miss = np.float64(seen.wins), np.float64(seen.done - seen.wins), law.success - low, 0.0 - low
-        counts.reward_sum[run, pair] = sum_with_wins(total, wins, losses, hit, miss)
-        if squares.size > 0:
-            squares[run, pair] = sum_with_wins(squares[run, pair], wins, losses, hit * hit, miss * miss)
-    else:
-        n, inner = np.int64(seen.done), mean - low
-        counts.reward_sum[run, pair] = repeated_sum(total, inner, n)
-        if squares.size > 0:
-            squares[run, pair] = repeated_sum(squares[run, pair], inner * inner, n)
+        return sum_with_wins(total, wins, losses, hit * hit, miss * miss)
+    after: float = repeated_sum(total, (mean - low) * (mean - low), np.int64(seen.done))
+    return after
 
 
 @device_function
@@ -388,8 +413,12 @@ def settle_log(law: RewardLaw, counts: DeviceCounts, packed: PackedRuns, run: in
             pair = s * n_actions + np.int64(act[s])
             visits, total = counts.visits[run, pair], sum_before(counts, packed, run, s, pair)
             mean = mean_before(law, packed, pair)
+            seen = Settled(run, s, done, wins)
             counts.visits[run, pair] = np.uint32(visits + done)
-            write_sums(law, counts, packed, Settled(run, s, pair, done, wins), total, mean, low)
+            counts.reward_sum[run, pair] = settled_sum(law, packed, seen, total, mean, low)
+            if counts.reward_squares.size > 0:
+                squares = counts.reward_squares[run, pair]
+                counts.reward_squares[run, pair] = settled_squares(law, packed, seen, squares, mean, low)
 
 
 @inlined
@@ -426,10 +455,12 @@ def settle_runs(
         plans = status == NEEDS_PLAN and not (due and passed + 1 == curves.checkpoints.size)
         if plans and x == 0:
             slot = cuda.atomic.add(todo.n, 0, 1)  # asked for early
-        settle_log(law, counts, packed, run, low)
-        cuda.syncthreads()
+        if due or status == NEEDS_SETTLING or len(packed.by_plans) == 0:
+            settle_log(law, counts, packed, run, low)
+            cuda.syncthreads()
+            if x == 0:
+                packed.logged[run] = 0
         if x == 0:
-            packed.logged[run] = 0
             if status == NEEDS_SETTLING:
                 runs.status[run] = RUNNING
             if due:

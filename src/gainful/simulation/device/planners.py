@@ -40,6 +40,7 @@ from gainful.simulation.device.kl_scal_plus import (
     new_kl_space,
     plan_kl_scal_plus,
 )
+from gainful.simulation.device.packed import PackedRuns
 from gainful.simulation.device.runs import DeviceCounts, DeviceEpisodes, DeviceRows, DeviceRuns
 from gainful.simulation.device.scal_plus import (
     BERNSTEIN,
@@ -48,14 +49,15 @@ from gainful.simulation.device.scal_plus import (
     SHARP,
     UNROLLED,
     DevicePlanConstants,
-    FarSpace,
     PlacedRows,
+    PlanWork,
     placed_rows,
     plan_scal_plus,
     row_pitch,
     space_size,
 )
 from gainful.simulation.device.teams import TodoList, plan_fixed
+from gainful.simulation.transition_table import RewardLaw
 
 ON_DEVICE = "SCALPlus, KLSCALPlus, UCRL2, UCRL2B, Fixed, and these on cells (CSCALPlus, CKLSCALPlus, Discretized)"
 """The agents that run on a GPU, for messages."""
@@ -85,6 +87,9 @@ class PlannedRuns:
     """(R, S) what the next plan starts from."""
     memory: Any
     """What else a planner keeps of each run: `DevicePlanner.new_memory`."""
+    packed: PackedRuns
+    law: RewardLaw
+    """Packed runs, and the law of their rewards."""
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -128,6 +133,10 @@ class DevicePlanner:
         """What runs keep from plan to plan besides values."""
         return ()
 
+    def adds_logs(self, width: int) -> bool:  # noqa: ARG002
+        """Whether the logs of packed runs are added to agents' counts by the kernel that plans."""
+        return False
+
     def prepared(self, many: PlannedRuns) -> PreparedLaunch:
         """A function that plans for the runs of the list."""
         raise NotImplementedError
@@ -161,21 +170,39 @@ class ScalPlusPlanner(DevicePlanner):
         """By action, then by state."""
         return placed_rows(rows, self.agent.n_actions)
 
+    @property
+    def kind(self) -> int:
+        """The kind of bonus."""
+        return {"sharp": SHARP, "bernstein": BERNSTEIN}.get(self.agent.bonus, PAPERS)
+
+    def block_sizes(self, width: int) -> tuple[int, int]:
+        """Numbers of 8 bytes and words of 4 that a block takes."""
+        n_pairs = self.agent.n_states * self.agent.n_actions
+        return space_size(self.agent.n_states, n_pairs, self.kind), n_pairs * row_pitch(width)
+
+    def adds_logs(self, width: int) -> bool:
+        """If the vectors of a block fit shared memory."""
+        numbers, words = self.block_sizes(width)
+        return 8 * numbers + 4 * words <= most_shared()
+
     def prepared(self, many: PlannedRuns) -> PreparedLaunch:
         """A function that plans for the runs of the list."""
-        agent = self.agent
-        kind = {"sharp": SHARP, "bernstein": BERNSTEIN}.get(agent.bonus, PAPERS)
+        agent, kind, near = self.agent, self.kind, self.adds_logs(many.width)
         n_pairs = agent.n_states * agent.n_actions
-        numbers = space_size(agent.n_states, n_pairs, kind)
-        n_words = n_pairs * row_pitch(many.width)
-        shared = 8 * numbers + 4 * n_words
+        numbers, words = self.block_sizes(many.width)
         threads = min(SCAL_PLUS_THREADS, WARP * -(-agent.n_states // WARP))
-        team = Team(threads, 0 if shared <= most_shared() else numbers + n_words)
-        n_far = 0 if shared <= most_shared() else team.blocks
-        far = FarSpace(cuda.device_array((n_far, numbers), np.float64), cuda.device_array((n_far, n_words), np.uint32))
+        team = Team(threads, 0 if near else numbers + words)
+        n_far = 0 if near else team.blocks
+        work = PlanWork(
+            cuda.device_array((n_far, numbers), np.float64),
+            cuda.device_array((n_far, words), np.uint32),
+            many.packed,
+            many.law,
+        )
         constants = DevicePlanConstants(
             kind=(0,) * kind,
-            far=(0,) * (n_far > 0),
+            far=(0,) * (not near),
+            logs=many.packed.by_plans,
             tiny=(0,) * (agent.reward_range < TINY_REWARDS),
             quarters=(0,) * (int(many.rows.fours.size) // n_pairs),
             width=(0,) * (many.width if many.width <= UNROLLED else 0),
@@ -188,8 +215,8 @@ class ScalPlusPlanner(DevicePlanner):
             reward_range=agent.reward_range,
             reward_min=agent.reward_min,
         )
-        where = team.where(many.n_runs, 0 if n_far else shared)
-        return plan_scal_plus.prepared(where, *many.arguments, far, constants, at_once=True)
+        where = team.where(many.n_runs, 8 * numbers + 4 * words if near else 0)
+        return plan_scal_plus.prepared(where, *many.arguments, work, constants, at_once=True)
 
 
 class ExtendedPlanner(DevicePlanner):

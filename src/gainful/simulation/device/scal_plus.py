@@ -23,6 +23,15 @@ from gainful.planning.estimated import EstimatedMDP, counted_values
 from gainful.planning.rounding import counts_slack
 from gainful.planning.scopt_on_counts import damped
 from gainful.planning.truncation import ceiling_of, truncate
+from gainful.simulation.device.packed import (
+    PackedRuns,
+    Settled,
+    card_place,
+    mean_before,
+    real_place,
+    settled_sum,
+    word_of_log,
+)
 from gainful.simulation.device.runs import MOST_HALF, DeviceCounts, DeviceEpisodes, DeviceRows, DeviceRuns
 from gainful.simulation.device.teams import (
     SWEEPS_PER_LAUNCH,
@@ -32,6 +41,7 @@ from gainful.simulation.device.teams import (
     record_episode,
     take,
 )
+from gainful.simulation.transition_table import RewardLaw
 
 PAPERS, SHARP, BERNSTEIN = 0, 1, 2
 """Kinds of bonus."""
@@ -108,11 +118,15 @@ def row_pitch(width: int) -> int:
     return 4 * quarters(width) + 1
 
 
-class FarSpace(NamedTuple):
-    """The vectors of all blocks, and their counts and visits, where they do not fit shared memory; else empty."""
+class PlanWork(NamedTuple):
+    """What else the plans of SCAL+ need."""
 
     numbers: Any
     counts: Any
+    """The vectors of all blocks, and their counts and visits, where they do not fit shared memory; else empty."""
+    packed: PackedRuns
+    law: RewardLaw
+    """Logs that are added to the agents' counts before plans are made, and the law of their rewards."""
 
 
 def space_size(n_states: int, n_pairs: int, kind: int) -> int:
@@ -142,6 +156,8 @@ class DevicePlanConstants(NamedTuple):
     """Of length `PAPERS`, `SHARP` or `BERNSTEIN`."""
     far: tuple[int, ...]
     """Not empty if the vectors of a block do not fit shared memory."""
+    logs: tuple[int, ...]
+    """Not empty if there are logs to be added before plans are made; the vectors of a block are then shared."""
     tiny: tuple[int, ...]
     """Not empty if rewards are so small that `quotient` cannot divide by inverses."""
     quarters: tuple[int, ...]
@@ -430,8 +446,75 @@ def stage_pairs(c: DevicePlanConstants, counts: DeviceCounts, run: int, space: T
 
 
 @device_function
+def count_steps(c: DevicePlanConstants, packed: PackedRuns, run: int, space: TeamSpace, act: Any, done: Any) -> None:
+    """Add the transitions of a log to the counts of a block; done[s] counts steps, and rewards of 1 from bit 16 on."""
+    n, team, pitch = np.uint32(packed.logged[run]), np.uint32(cuda.blockDim.x), packed.layout.pitch
+    if len(c.width) > 0:
+        pitch = np.uint32(len(c.width) | 1)  # the same, known to the compiler
+    i = np.uint32(cuda.threadIdx.x)
+    while i * np.uint32(4) < n:
+        word, j = word_of_log(packed, run, n, i)
+        while j > 0:
+            entry, steps = np.uint32(word & np.uint64(MOST_HALF)), np.uint32(1)
+            if len(packed.wins) > 0:
+                steps = np.uint32(1 + ((entry & np.uint32(1)) << np.uint32(16)))
+                entry >>= np.uint32(1)
+            s = np.uint32(entry) // pitch
+            place = np.uint64(act[s]) * np.uint64(space.v.size) + np.uint64(s)
+            at = place * pitch_of(c, space) + np.uint64(np.uint32(entry) - s * pitch)
+            cuda.atomic.add(space.counts, np.int64(at), np.uint32(1))
+            cuda.atomic.add(done, np.int64(s), steps)
+            word >>= np.uint64(16)
+            j = np.uint32(j - np.uint32(1))
+        i = np.uint32(i + team)
+
+
+@device_function
+def add_log(
+    c: DevicePlanConstants, rows: PlacedRows, counts: DeviceCounts, work: PlanWork, run: int, space: TeamSpace
+) -> None:
+    """Add the log of a run to the counts of a block, and give its agent what has changed.
+
+    Until plans begin, w has room for the steps of each state, and the inverses of visits for its action.
+    """
+    words, packed = cuda.shared.array(0, uint32), work.packed
+    n_states, n_pairs, width = space.v.size, space.rewards.size, row_width(c, rows)
+    done, first = words[2 * n_states : 3 * n_states], 4 * n_states + 2 * n_pairs
+    act = words[first : first + n_states]
+    for s in range(cuda.threadIdx.x, n_states, cuda.blockDim.x):
+        done[s], act[s] = 0, packed.halves[card_place(packed, run, s)] & (packed.layout.one - np.uint32(1))
+    cuda.syncthreads()
+    count_steps(c, packed, run, space, act, done)
+    cuda.syncthreads()
+    for s in range(cuda.threadIdx.x, n_states, cuda.blockDim.x):
+        n = np.uint32(done[s] & np.uint32(MOST_HALF))
+        if n > 0:
+            pair, place = s * (n_pairs // n_states) + np.int64(act[s]), np.int64(act[s]) * n_states + s
+            seen, at = Settled(run, s, n, np.uint32(done[s] >> np.uint32(16))), visits_at(c, space, place)
+            visits, total = np.uint32(space.counts[at] + n), space.rewards[place]
+            if len(packed.sums) > 0:
+                total = packed.reals[real_place(packed, run, s)]
+            total = settled_sum(work.law, packed, seen, total, mean_before(work.law, packed, pair), c.reward_min)
+            space.counts[at], counts.visits[run, pair] = visits, visits
+            space.rewards[place], counts.reward_sum[run, pair] = total, total
+            at = np.uint64(place) * pitch_of(c, space)
+            for j in range(width):
+                counts.seen[run, pair * np.int64(width) + np.int64(j)] = space.counts[at]
+                at += np.uint64(1)
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        packed.logged[run] = 0
+
+
+@device_function
 def write_rewards(
-    c: DevicePlanConstants, rows: PlacedRows, counts: DeviceCounts, run: int, t: int, space: TeamSpace
+    c: DevicePlanConstants,
+    rows: PlacedRows,
+    counts: DeviceCounts,
+    work: PlanWork,
+    run: int,
+    t: int,
+    space: TeamSpace,
 ) -> tuple[bool, float, float]:
     """r̂ of every pair; whether every bonus is so wide that the plan ignores the data, and what rounding depends on.
 
@@ -439,6 +522,8 @@ def write_rewards(
     """
     stage_pairs(c, counts, run, space)
     stage_counts(c, rows, counts, run, space)
+    if len(c.logs) > 0 and work.packed.logged[run] > 0:
+        add_log(c, rows, counts, work, run, space)
     log_term = log_at(c.paper, t)
     n_pairs, width = np.uint64(space.rewards.size), row_width(c, rows)
     k, wide = np.uint64(cuda.threadIdx.x), True
@@ -481,10 +566,10 @@ def plan_scal_plus(
     counts: DeviceCounts,
     episodes: DeviceEpisodes,
     values: Any,
-    far: FarSpace,
+    work: PlanWork,
     c: DevicePlanConstants,
 ) -> None:
-    """Plan the next episode of each run of the list; the vectors of a block are in `far` if they are not shared."""
+    """Plan the next episode of each run of the list; the vectors of a block are in `work` if they are not shared."""
     near, words = cuda.shared.array(0, float64), cuda.shared.array(0, uint32)
     parts = cuda.shared.array(PARTS, float64)
     x, team = cuda.threadIdx.x, cuda.blockDim.x
@@ -492,7 +577,7 @@ def plan_scal_plus(
     n_levels = n_pairs if len(c.kind) == BERNSTEIN else 0
     if len(c.far) > 0:
         at = cuda.blockIdx.x
-        space = team_space(far.numbers[at], far.counts[at], parts, n_states, n_pairs, n_levels)
+        space = team_space(work.numbers[at], work.counts[at], parts, n_states, n_pairs, n_levels)
     else:
         first = 2 * (2 * n_states + 2 * n_pairs + n_levels)
         n_words = row_pitch(rows.next_state.size // n_pairs) * n_pairs
@@ -510,7 +595,7 @@ def plan_scal_plus(
         while s < n_states:
             space.v[s] = values[run, s]
             s += team
-        vacuous, max_reward, support = write_rewards(c, rows, counts, run, t, space)
+        vacuous, max_reward, support = write_rewards(c, rows, counts, work, run, t, space)
         scale = max_reward, support, sweeps_made
         target = c.reward_range / math.sqrt(t)
         done, low, high, slack, finished = sweeps(c, rows, space, target, scale, counts.act[run])

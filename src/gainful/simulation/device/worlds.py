@@ -92,6 +92,7 @@ class SteppingRuns:
     counts: DeviceCounts
     curves: DeviceCurves
     rule: StepRule
+    law: RewardLaw
     todo: TodoList
     packed: PackedRuns | None
     """None if runs are not packed."""
@@ -110,10 +111,10 @@ class SteppingRuns:
         """Steps that give agents what they count themselves."""
         return RoundOfSteps((self.listing(self.todo),), (steps,))
 
-    def round_of_logs(self, packed: PackedRuns, law: RewardLaw, steps: PreparedLaunch, plan: LogPlan) -> RoundOfSteps:
+    def round_of_logs(self, packed: PackedRuns, steps: PreparedLaunch, plan: LogPlan) -> RoundOfSteps:
         """Steps that packed runs log: settle them before plans are made, and deal the new policies."""
         blocks = min(self.n_runs, DEALING_BLOCKS)
-        arguments = law, self.runs, self.counts, self.curves, packed, self.todo, self.rule.low
+        arguments = self.law, self.runs, self.counts, self.curves, packed, self.todo, self.rule.low
         settle = settle_runs.prepared((blocks, SETTLING_BLOCK, plan.counting_bytes), *arguments, at_once=True)
         deal = deal_runs.prepared((blocks, SETTLING_BLOCK), self.todo, self.runs, self.counts, packed)
         return RoundOfSteps((self.listing(packed.waiting), settle), (deal, steps))
@@ -139,6 +140,8 @@ class DeviceWorld:
     gain: float
     gaps: NDArray[np.float64]
     """(pairs,) from which expected regret counts; empty if there are none."""
+    law: RewardLaw
+    """Of finite MDPs."""
 
     def check_fit(self, agent: Any) -> None:
         """Raise an error unless the agent fits this environment."""
@@ -227,15 +230,14 @@ class TabularWorld(DeviceWorld):
 
     def prepared_steps(self, many: SteppingRuns) -> RoundOfSteps:
         """Steps that count in shared memory if it is large enough, and the policy draws no actions."""
-        law = on_device(self.law)
-        plan = self._log_plan
+        law, plan = many.law, self._log_plan
         if many.packed is not None and plan is not None:
             world, size = self._packed_world, plan.run_bytes
             fits = (most_shared() - world.words.nbytes) // size
             grid = grid_for(many.n_runs, even_block(many.n_runs, fits, multiprocessors()))
             where = (*grid, world.words.nbytes + grid[1] * size)
             arrays = on_device(world), law, many.runs, many.counts, many.curves, many.packed, many.rule, many.todo.n
-            return many.round_of_logs(many.packed, law, step_packed.prepared(where, *arrays), plan)
+            return many.round_of_logs(many.packed, step_packed.prepared(where, *arrays), plan)
         table, block = device_table(self.table), self._block
         arguments = table, law, many.runs, many.counts, many.curves, many.rule, many.todo.n
         if block and many.rule.cumulative.size == 0:
@@ -260,7 +262,7 @@ class PointWorld(DeviceWorld):
         self.partition, self.own_units = agent.partition, uses_user_units(agent)
         self.n_states, self.n_actions, self.dim = self.partition.n_cells, env.n_actions, env.dim
         self.width = self.n_states
-        self.gaps = np.zeros(0)
+        self.gaps, self.law = np.zeros(0), NO_LAW
         self.gain, self.gain_source = known_gain(env, None)
 
     def check_fit(self, agent: PartitionedAgent) -> None:
@@ -323,7 +325,7 @@ class PointWorld(DeviceWorld):
             where = (*grid, grid[1] * plan.run_bytes)
             arrays = world, many.runs, many.counts, many.curves, many.packed, many.rule, many.todo.n
             steps = step_packed_points.prepared(where, *arrays)
-            return many.round_of_logs(many.packed, on_device(NO_LAW), steps, plan)
+            return many.round_of_logs(many.packed, steps, plan)
         shape = many.n_runs, self.n_states
         far = Walk(
             act=device_zeros(shape, np.uint32),
