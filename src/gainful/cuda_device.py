@@ -232,8 +232,8 @@ def device_zeros(shape: Any, dtype: Any) -> Any:
 
 
 @device_kernel()
-def list_where(status: Any, least: int, found: Any, n_found: Any) -> None:
-    """List the positions at which `status` is at least `least`, in any order; `n_found[0]`, 0 before, is their number.
+def list_where(status: Any, least: int, most: int, found: Any, n_found: Any) -> None:
+    """List where `status` is from `least` to `most`, in any order; `n_found[0]`, 0 before, is the number of places.
 
     A block counts its own first, so that blocks and not threads wait for the common counter.
     """
@@ -242,7 +242,7 @@ def list_where(status: Any, least: int, found: Any, n_found: Any) -> None:
     if x == 0:
         here[0] = 0
     cuda.syncthreads()
-    rank, mine = np.int64(0), i < status.size and status[i] >= least
+    rank, mine = np.int64(0), i < status.size and least <= status[i] <= most
     if mine:
         rank = cuda.atomic.add(here, 0, 1)
     cuda.syncthreads()

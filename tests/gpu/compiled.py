@@ -17,6 +17,9 @@ import numpy as np
 
 CAPABILITY = (9, 0)
 """Of the GPU that kernels are compiled for: an H100 or H200."""
+READ_TOGETHER = {"bellman_sweep", "incumbents", "policy_residual"}
+"""Kernels in which four threads read a row together, and exchange numbers so many times, as halves, for each row:"""
+EXCHANGES = 17
 GPU = SimpleNamespace(
     id=0,
     name="a GPU that is not there",
@@ -24,6 +27,19 @@ GPU = SimpleNamespace(
     MULTIPROCESSOR_COUNT=132,
     MAX_SHARED_MEMORY_PER_BLOCK_OPTIN=232_448,
 )
+
+
+class ArrayHere(np.ndarray[Any, Any]):
+    """What stands for an array on the GPU."""
+
+    def copy_to_host(self) -> np.ndarray[Any, Any]:
+        """The array itself."""
+        return self
+
+
+def array_here(shape: Any, dtype: Any = np.float64) -> ArrayHere:
+    """An array of zeros that stands for one on the GPU."""
+    return np.zeros(shape, dtype).view(ArrayHere)
 
 
 def has_compiler() -> bool:
@@ -52,9 +68,12 @@ def believe_in_a_gpu() -> None:
         kinds = tuple(typeof(argument) for argument in arguments)
         code, _ = cuda.compile_ptx(kernel.__wrapped__, kinds, cc=CAPABILITY)
         assert ".visible .entry" in code
+        if kernel.__name__ in READ_TOGETHER:  # a compiler may not make two loops of one, for different threads
+            assert 0 < code.count("shfl.sync.idx") <= EXCHANGES * code.count("bar.warp.sync")
         print(kernel.__name__)
 
-    def prepared(kernel: DeviceKernel, _where: Any, *arguments: Any) -> Any:
+    def prepared(kernel: DeviceKernel, _where: Any, *arguments: Any, at_once: bool = False) -> Any:
+        del at_once
         compile_for(kernel, *arguments)
         return lambda: None
 
@@ -64,7 +83,7 @@ def believe_in_a_gpu() -> None:
     for module in (cuda, cuda.dispatcher):
         module.get_current_device = lambda: GPU
     cuda.is_available = lambda: True
-    cuda.device_array = np.zeros
+    cuda.device_array = array_here
     cuda.to_device = lambda array: array
     cuda_device.device_zeros = np.zeros
     DeviceKernel.prepared, DeviceKernel.__getitem__ = prepared, launch  # type: ignore[assignment, method-assign]
@@ -104,11 +123,16 @@ def compile_planners() -> None:
     mdp = models()[0]
     sweeper = DeviceSweeper(mdp, np.zeros(mdp.n_states))
     model, v, w, act, one = sweeper.model, sweeper.v, sweeper.w, sweeper.act, np.zeros(1)
-    vectors, partial, stats = sweeper.new_vectors(3), np.zeros((4, 8)), np.zeros(5)
-    kernels.bellman_sweep[1, 1](model, v, w, act, partial)
-    kernels.gather_stats[1, 1](partial, v, w, 1.0, stats)
+    vectors, partial, stats = sweeper.new_vectors(3), np.zeros((4, 8)), np.zeros(6)
+    kernels.survey[1, 1](model, act, partial)
+    out, known = kernels.GreedyVectors(w, act, v), np.zeros(2)
+    contested = kernels.ContestedStates(act, np.zeros(1, np.int64))
+    kernels.incumbents[1, 1](model, v, out, known, contested, partial)
+    kernels.bellman_sweep[1, 1](model, v, out, known, contested, partial)
+    kernels.gather_stats[1, 1](partial, 0, contested, v, w, 1.0, stats)
     kernels.damped_step[1, 1](v, w, 1.0, stats)
-    kernels.shifted[1, 1](w, one, v)
+    kernels.shifted[1, 1](w, v)
+    kernels.keep_vectors[1, 1](v, act, w, act)
     kernels.policy_residual[1, 1](model, act, v, w, partial)
     kernels.note_difference[1, 1](vectors, one, 0)
     kernels.products[1, 1](vectors.changes, vectors.f, 0, 1, np.zeros((2, 3, 8)))

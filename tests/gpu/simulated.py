@@ -20,8 +20,11 @@ import numpy as np
 
 import gainful as gf
 from gainful.experiments.spec import read_spec
+from gainful.planning.bellman import sparse_model, sweep
 
 FIELDS = ("step", "gain", "gain_low", "gain_high", "span", "sweeps")
+SWEEPS = 12
+"""Sweeps that are compared one by one."""
 CURVES = ("rewards", "regret", "pseudo_regret", "expected_regret")
 
 
@@ -87,9 +90,24 @@ def simulated(cases: list[Case], folder: Path) -> list[dict[str, Any]]:
     return [dict(np.load(folder / f"{i}.npz")) for i in range(len(cases))]
 
 
+def rows_of_all_lengths(n_states: int, n_actions: int, longest: int) -> gf.MDP:
+    """A model whose rows have 0 to `longest` next states, state 0 first; a state may lack any action but the last."""
+    rng = np.random.default_rng(1)
+    lengths = rng.integers(0, longest + 1, size=(n_states, n_actions))
+    lengths[::3, 0], lengths[:, -1] = 0, rng.integers(1, longest + 1, size=n_states)
+    n = int(lengths.sum())
+    row, p = np.repeat(np.arange(lengths.size), lengths.reshape(-1)), rng.random(n) + 0.01
+    place = np.arange(n) - np.repeat(np.cumsum(lengths) - lengths.reshape(-1), lengths.reshape(-1))
+    p /= np.bincount(row, p, lengths.size)[row]
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    next_states = np.where(place == 0, 0, 1 + (7 * row + place) % (n_states - 1))
+    return gf.MDP.from_rows(indptr, next_states, p, rng.random((n_states, n_actions)))
+
+
 def models() -> list[gf.MDP]:
     """Small models for planners."""
-    return [made("garnet", '{"n_states": 7, "n_actions": 3, "branching": 3}'), made("riverswim", '{"n_states": 5}')]
+    garnet = made("garnet", '{"n_states": 7, "n_actions": 3, "branching": 3}')
+    return [garnet, made("riverswim", '{"n_states": 5}'), rows_of_all_lengths(11, 3, 11)]
 
 
 def plans(**where: Any) -> dict[str, Any]:
@@ -101,6 +119,30 @@ def plans(**where: Any) -> dict[str, Any]:
         found[f"{i} bias"], found[f"{i} actions"] = by_sweeps.bias, by_sweeps.actions
         solved = gf.solve(mdp, precision=1e-6, **where)
         found[f"{i} solved"], found[f"{i} policy"] = np.array(solved.gain_bounds), solved.actions
+    return found
+
+
+def sweeps_there(n: int) -> dict[str, Any]:
+    """Lv, actions, ranges and contested states of the first sweeps of value iteration, on the GPU."""
+    from gainful.planning.device.sweeper import DeviceSweeper  # numba-cuda is an extra
+
+    sweeper, found = DeviceSweeper(models()[-1], None), {}
+    for i in range(n):
+        found[f"{i} range"] = np.array(sweeper.bellman())
+        found[f"{i} w"], found[f"{i} act"] = sweeper.w.copy_to_host(), sweeper.act.copy_to_host()
+        found[f"{i} contested"] = np.array(sweeper.contested)
+        sweeper.advance()
+    return found
+
+
+def sweeps_here(n: int) -> dict[str, Any]:
+    """The same on the CPU, where every row is read."""
+    mdp, found = models()[-1], {}
+    v, w, act = np.zeros(mdp.n_states), np.zeros(mdp.n_states), np.zeros(mdp.n_states, np.int64)
+    for i in range(n):
+        found[f"{i} range"] = np.array(sweep(sparse_model(mdp), v, np.uint64(0), np.uint64(v.size), w, act))
+        found[f"{i} w"], found[f"{i} act"] = w.copy(), act.copy()
+        v = w - w[0]
     return found
 
 
@@ -124,6 +166,7 @@ def main(folder: Path) -> None:
         if not json.loads((folder / "cases.json").read_text()):
             there: dict[str, Any] = plans(device="cuda")
             np.savez(folder / "plans.npz", **there)
+            np.savez(folder / "sweeps.npz", **sweeps_there(SWEEPS))
             gf.run_experiment(read_spec(SPEC), folder / "experiment", jobs=1, device="cuda")
         for i, case in enumerate(json.loads((folder / "cases.json").read_text())):
             arrays: dict[str, Any] = arrays_of(Case(**case).runs(device="cuda"))

@@ -14,6 +14,7 @@ from gainful.cli.main import run as command_line
 from gainful.experiments.spec import read_spec
 from gainful.experiments.store import Store
 from gainful.experiments.wire_format import unpack
+from tests.gpu.simulated import rows_of_all_lengths
 
 numba_cuda = pytest.importorskip("numba_cuda", reason="numba-cuda is an extra")
 
@@ -89,6 +90,27 @@ def test_cells_have_the_traces_of_the_cpu() -> None:
     there = gf.simulate_many(make, env, 10**4, range(16), device="cuda")
     here = gf.simulate_many(make, env, 10**4, range(16))
     assert sum(np.array_equal(a.rewards, b.rewards) for a, b in zip(there, here, strict=True)) >= 14
+
+
+@pytest.mark.parametrize(("n_actions", "longest"), [(1, 3), (5, 40), (256, 7)])
+def test_sweeps_over_rows_of_all_lengths_have_the_bits_of_the_cpu(n_actions: int, longest: int) -> None:
+    mdp = rows_of_all_lengths(3000, n_actions, longest)
+    there, here = (gf.relative_value_iteration(mdp, device=where) for where in ("cuda", "cpu"))
+    assert (there.gain_bounds, there.sweeps) == (here.gain_bounds, here.sweeps)
+    np.testing.assert_array_equal(there.bias, here.bias)
+    np.testing.assert_array_equal(there.actions, here.actions)
+
+
+def test_large_arrays_come_back_from_the_card_as_they_were() -> None:
+    from gainful.planning.device.transfer import WORTH_THREADS, downloaded, uploaded
+
+    numbers = np.random.default_rng(0).integers(0, 2**31, size=WORTH_THREADS // 4 + 1)
+    for _ in range(2):  # the second time through the buffers of the first
+        whole, short = uploaded((numbers.astype(np.float64), np.float64), (numbers, np.uint32))
+        np.testing.assert_array_equal(whole.copy_to_host(), numbers)
+        np.testing.assert_array_equal(short.copy_to_host(), numbers)
+        for found in downloaded((whole, np.float64), (short, np.int64)):
+            np.testing.assert_array_equal(found, numbers)
 
 
 def test_planners_have_the_bits_of_the_cpu() -> None:

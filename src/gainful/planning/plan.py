@@ -266,11 +266,15 @@ def make_plan(
     stochastic: NDArray[np.float64] | None = None,
     augmented: NDArray[np.float64] | None = None,
     details: dict[str, Any] | None = None,
+    own_values: bool = False,
 ) -> Plan:
-    """A Plan from internal numbers (gain per step, already widened for rounding): the one place units are applied."""
+    """A Plan from internal numbers (gain per step, already widened for rounding): the one place units are applied.
+
+    `own_values` says that nobody else uses the values, so that no copy is made of those that are pinned already.
+    """
     units = mdp.units
     bounds = units.gain_bounds(low, high)
-    bias = units.amount(values - values[0])
+    bias = units.amount(values if own_values and values[0] == 0.0 else values - values[0])
     for array in (bias, actions, stochastic, augmented):
         if array is not None:
             array.flags.writeable = False

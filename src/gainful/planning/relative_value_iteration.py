@@ -115,17 +115,17 @@ def relative_value_iteration(
     checked_damping(damping)
     positive_cap("max_sweeps", max_sweeps)
     v = start_vector(mdp, start_values)
-    unit, largest = roundoff(longest_row(mdp)), reward_scale(mdp)
-    batch = sweeps_per_batch(mdp.n_transitions)
     sweep_on: Any
     if checked_device(device, mdp.n_transitions >= WORTH_A_GPU) == "cuda":
         from gainful.planning.device.sweeper import DeviceSweeper  # numba-cuda is an extra
 
-        on_device = DeviceSweeper(mdp, v)
-        v, act, sweep_on, batch = on_device.host_values, on_device.host_actions, on_device.damped, BATCH_THERE
+        there = DeviceSweeper(mdp, None if start_values is None else v)
+        sweep_on, vectors, batch = there.damped, there.vectors, BATCH_THERE
+        unit, largest = roundoff(there.max_support), there.max_reward
     else:
         w, act = np.empty(mdp.n_states), np.zeros(mdp.n_states, dtype=np.int64)
-        sweep_on = partial(damped_sweeps, sparse_model(mdp), v, w, act)
+        sweep_on, vectors = partial(damped_sweeps, sparse_model(mdp), v, w, act), lambda: (v, act)
+        unit, largest, batch = roundoff(longest_row(mdp)), reward_scale(mdp), sweeps_per_batch(mdp.n_transitions)
     done = 0
     while True:
         sweeps, low, high, slack, met = sweep_on(
@@ -134,14 +134,16 @@ def relative_value_iteration(
         done += sweeps
         plan = None
         if met or done >= max_sweeps or not high - low > 2 * slack:
+            values, actions = vectors()
             plan = make_plan(
                 mdp,
                 low=low - slack,
                 high=high + slack,
-                values=v,
-                actions=act,
+                values=values,
+                actions=actions,
                 sweeps=done,
                 method="relative value iteration",
+                own_values=True,
             )
         if met:
             assert plan is not None

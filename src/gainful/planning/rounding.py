@@ -22,8 +22,12 @@ ROWS_AT_ONCE = 1 << 16
 
 def reward_scale(mdp: MDP) -> float:
     """The largest internal reward of a pair or of a transition: means of transitions are rounded relative to these."""
-    largest = _largest(mdp.pair_rewards)
-    return largest if mdp.entry_rewards is None else max(largest, _largest(mdp.entry_rewards))
+    return max(_largest(mdp.pair_rewards), transition_reward_scale(mdp))
+
+
+def transition_reward_scale(mdp: MDP) -> float:
+    """The largest internal reward of a transition, 0 if rewards belong to pairs."""
+    return 0.0 if mdp.entry_rewards is None else _largest(mdp.entry_rewards)
 
 
 def _largest(rewards: NDArray[np.float64]) -> float:
@@ -49,6 +53,15 @@ def rounding_slack(max_support: int, max_value: float, max_reward: float) -> flo
     which sum to 1 only up to Γ+2 roundings. Infinite beyond `LARGEST_VALUE`, where sums may overflow.
     """
     return roundoff(max_support) * (max_value + max_reward + UNDERFLOW) if max_value <= LARGEST_VALUE else np.inf
+
+
+def elimination_margin(slack: float, size: float, sweeps: int, risen: float) -> float:
+    """What rounding may add to a pair that `bellman.lazy_sweep` has not read for some sweeps.
+
+    That of both values compared, `slack` each, and of the sum `risen` of the rises of v, |v| ≤ `size`, in that many
+    sweeps.
+    """
+    return 4 * slack + 2 * UNIT_ROUNDOFF * (sweeps + 2) * (abs(risen) + size)
 
 
 @inlined

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
@@ -31,7 +32,7 @@ from gainful.planning.mixing import SlowSearch, is_local, is_narrow
 from gainful.planning.plan import Plan, make_plan
 from gainful.planning.policy_iteration import EXACT_UP_TO, HowardSearch
 from gainful.planning.relative_value_iteration import damped_sweeps
-from gainful.planning.relaxation import relaxation
+from gainful.planning.relaxation import Relaxation, relaxation
 from gainful.planning.rounding import roundoff
 from gainful.planning.sweeper import THREADS_FROM_TRANSITIONS, Sweeper
 from gainful.progress import SearchProgress, shown_search
@@ -135,8 +136,9 @@ def solve(
     if checked_device(device, mdp.n_transitions >= WORTH_A_GPU) == "cuda":
         from gainful.planning.device.solve import solve_on_device  # numba-cuda is an extra
 
+        start = None if start_values is None else v
         with shown_search(progress, precision) as tell:
-            return solve_on_device(mdp, v, target, precision, positive_cap("max_sweeps", max_sweeps), tell)
+            return solve_on_device(mdp, start, target, precision, positive_cap("max_sweeps", max_sweeps), tell)
     with Sweeper(mdp, threads) as sweeper, shown_search(progress, precision) as tell:
         search = SolveSearch(mdp, sweeper, target, precision, positive_cap("max_sweeps", max_sweeps))
         search.tell = tell
@@ -165,7 +167,7 @@ class SolveSearch:
         self.v: Any = np.zeros(mdp.n_states)
         self.best: Any
         self.actions: Any
-        self.best, self.actions = self.v, lowest_allowed(mdp)
+        self.best, self.actions = self.v, self.first_actions()
         self.bounds = (-np.inf, np.inf)  # at best, rounding included
         self.stage = "value iteration"
         self.structure: Structure | None = None
@@ -174,13 +176,23 @@ class SolveSearch:
         self.local: bool | None = None
         self.narrow: bool | None = None
         self.damped_values: Any = None  # where damped value iteration stopped
-        self.slow = SlowSearch("solve", mdp, target, known=lambda: relaxation(mdp, self.greedy(), DAMPING_WHEN_SLOW))
+        itself = weakref.ref(self)  # what a search holds on a GPU is returned when the search ends
+
+        def known() -> Relaxation | None:
+            search = itself()
+            return None if search is None else relaxation(mdp, search.greedy(), DAMPING_WHEN_SLOW)
+
+        self.slow = SlowSearch("solve", mdp, target, known=known)
         self.tell: Callable[[int, float], None] | None = None
 
     @property
     def width(self) -> float:
         """The width of the best bracket."""
         return self.bounds[1] - self.bounds[0]
+
+    def first_actions(self) -> Any:
+        """(S,) the lowest allowed action of each state."""
+        return lowest_allowed(self.mdp)
 
     def next(self) -> NDArray[np.float64]:
         """Lv of the current v, pinned."""

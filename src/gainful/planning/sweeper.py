@@ -25,7 +25,7 @@ from gainful.planning.bellman import (
     sweep,
 )
 from gainful.planning.dense import DenseModel, dense_lazy_sweep, dense_policy_sweep
-from gainful.planning.rounding import UNIT_ROUNDOFF, longest_row, reward_scale, rounding_slack
+from gainful.planning.rounding import elimination_margin, longest_row, reward_scale, rounding_slack
 
 THREADS_FROM_TRANSITIONS = 1_000_000
 """Below this a sweep is so short that handing half of it to a thread costs more than it saves."""
@@ -98,9 +98,8 @@ class Sweeper:
         self._size = float(np.abs(v).max())
         self._largest = max(self._largest, self._size)
         self.sweeps += 1
-        # rounding of both values compared, and of the sum `risen`
-        margin = 4 * rounding_slack(self.max_support, self._largest, self.max_reward)
-        margin += 2 * UNIT_ROUNDOFF * (self.sweeps + 2) * (abs(self._risen) + self._largest)
+        slack = rounding_slack(self.max_support, self._largest, self.max_reward)
+        margin = elimination_margin(slack, self._largest, self.sweeps, self._risen)
         known = Elimination(self._keys, self._runner_up, self._risen, margin)
         w, act = self.w, self.act
         if self._dense is not None:

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from gainful.mdp.model import MDP
 from gainful.planning.anderson import DAMPING, MEMORY, PERIOD, combination
+from gainful.planning.device.kernels import AndersonVectors
 from gainful.planning.device.sweeper import DeviceSweeper
+from gainful.planning.device.transfer import downloaded
 from gainful.planning.plan import Plan, make_plan
 from gainful.planning.solve import (
     DAMPED_SWEEPS,
@@ -27,7 +29,7 @@ from gainful.planning.solve import (
 
 def solve_on_device(
     mdp: MDP,
-    start: NDArray[np.float64],
+    start: NDArray[np.float64] | None,
     target: float,
     precision: float,
     max_sweeps: int,
@@ -58,47 +60,50 @@ class DeviceSearch(SolveSearch):
     damped_values: Any
 
     def __init__(self, mdp: MDP, sweeper: DeviceSweeper, target: float, precision: float, max_sweeps: int) -> None:
-        super().__init__(mdp, sweeper, target, precision, max_sweeps)
         self.there = sweeper
-        self.v, self.best, self.actions = sweeper.v, sweeper.copy(sweeper.v), sweeper.copy(sweeper.act)
-        self._vectors = sweeper.new_vectors(0)
+        super().__init__(mdp, sweeper, target, precision, max_sweeps)
+        self.v, self.best = sweeper.v, sweeper.copy(sweeper.v)
+        self._vectors: AndersonVectors | None = None  # as large as several models of few transitions
 
-    def look(self, v: Any) -> bool:
-        """One Bellman sweep at v; keep it as the best if its bracket is the narrowest; whether it is narrow enough."""
-        low, high = self.there.bellman(v)
-        self.v = v
+    def look_there(self, damping: float = 1.0) -> bool:
+        """One Bellman sweep; keep v as the best if its bracket is the narrowest; whether it is narrow enough."""
+        low, high = self.there.bellman(damping)
         return self.judge(low, high, self.there.slack)
+
+    def first_actions(self) -> Any:
+        """(S,) the lowest allowed action of each state."""
+        return self.there.copy(self.there.act)
 
     def keep_best(self) -> None:
         """Keep the present v as the best one."""
-        self.best.copy_to_device(self.v)
-        self.actions.copy_to_device(self.there.act)
+        self.there.keep(self.best, self.actions)
 
     def plan(self) -> Plan:
         """The plan at the best v."""
         low, high = self.bounds
-        actions = self.actions.copy_to_host().astype(np.int64)
+        values, actions = downloaded((self.best, np.float64), (self.actions, np.int64))
         return make_plan(
             self.mdp,
             low=low,
             high=high,
-            values=self.best.copy_to_host(),
+            values=values,
             actions=actions,
             sweeps=self.sweeps,
             method=self.stage,
+            own_values=True,
         )
 
     def value_iteration_there(self) -> Plan | None:
         """Plain value iteration for as long as it contracts fast, or still changes the policy."""
         widths: list[float] = []
-        unchanged, v = 0, self.there.v
-        while not self.look(v):
+        unchanged = 0
+        while not self.look_there():
             widths.append(self.width)
             unchanged = 0 if self.there.changed else unchanged + 1
             settled = unchanged >= 3 * PATIENCE or len(widths) > 3 * PATIENCE
             if len(widths) > PATIENCE and settled and self.is_slow(widths):
                 return None
-            v = self.there.pinned(self.there.w, v)
+            self.there.advance()
         return self.plan()
 
     def greedy(self) -> NDArray[np.int64]:
@@ -108,14 +113,13 @@ class DeviceSearch(SolveSearch):
     def policy_rounds(self, most: int) -> Plan | None:
         """Inexact policy iteration, see `SolveSearch.policy_rounds`."""
         self.stage = "accelerated policy iteration"
-        if self._vectors.moves.shape[0] == 0:
-            self._vectors = self.there.new_vectors(MEMORY)
+        vectors = self._vectors = self._vectors or self.there.new_vectors(MEMORY)
         idle, width, end = 0, self.width, self.sweeps + most
         while idle < IDLE_ROUNDS and self.sweeps < end:
             tolerance = max(0.1 * width, 0.4 * self.target)
             before = self.width
-            self.sweeps += self._evaluate(tolerance)
-            if self.look(self.there.v):
+            self.sweeps += self._evaluate(vectors, tolerance)
+            if self.look_there():
                 return self.plan()
             low, high = self.range_of_last
             width = high - low
@@ -127,18 +131,18 @@ class DeviceSearch(SolveSearch):
         self.range_of_last = low, high
         return super().judge(low, high, slack)
 
-    def _evaluate(self, tolerance: float) -> int:
+    def _evaluate(self, a: AndersonVectors, tolerance: float) -> int:
         """What `evaluate_by_anderson` does, from Lv of the present v on; the best vector seen is left in v."""
-        there, a = self.there, self._vectors
+        there = self.there
         there.pinned(there.w, a.h)
-        best, best_width, stored = there.v, math.inf, 0
+        best_width, stored = math.inf, 0
         gram = np.zeros((MEMORY, MEMORY))
         for sweep in range(1, EVALUATION_SWEEPS + 1):
             low, high, mean = there.residual(a)
             width = high - low
             if width < best_width:
                 best_width = width
-                best.copy_to_device(a.h)
+                there.replace(a.h)
             if width <= tolerance or not width <= 1e3 * best_width:
                 return sweep
             j = stored % MEMORY if sweep > 1 else -1
@@ -156,14 +160,14 @@ class DeviceSearch(SolveSearch):
     def damped(self, sweeps: int) -> Plan | None:
         """Damped value iteration, from the best v on, or from where it stopped the last time."""
         self.stage = "damped value iteration"
-        there, v = self.there, self.there.v
-        v.copy_to_device(self.best if self.damped_values is None else self.damped_values)
+        there = self.there
+        there.replace(self.best if self.damped_values is None else self.damped_values)
         for _ in range(sweeps):
-            if self.look(v):
+            if self.look_there(DAMPING_WHEN_SLOW):
                 return self.plan()
-            there.damped_move(v, DAMPING_WHEN_SLOW)
+            there.damped_move(DAMPING_WHEN_SLOW)
         if self.damped_values is None:
-            self.damped_values = there.copy(v)
+            self.damped_values = there.copy(there.v)
         else:
-            self.damped_values.copy_to_device(v)
+            self.damped_values.copy_to_device(there.v)
         return None

@@ -2,55 +2,113 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gainful.cuda_device import SIMULATED, DeviceKernel, cuda, multiprocessors, require_device
+from gainful.cuda_device import SIMULATED, DeviceKernel, cuda, device_zeros, multiprocessors, require_device
 from gainful.errors import DeviceError
 from gainful.mdp.model import MDP
 from gainful.planning.anderson import MEMORY
-from gainful.planning.arguments import lowest_allowed
 from gainful.planning.bellman import SparseModel, StoppingRule, sparse_model
 from gainful.planning.device.kernels import (
     CHANGED,
+    CONTESTED,
     HIGH,
     LARGEST,
+    LONGEST_ROW,
     LOW,
+    PIN,
+    REWARD_SCALE,
     SWEEP_BLOCK,
     TOTAL,
     AndersonVectors,
+    ContestedStates,
+    GreedyVectors,
     anderson_step,
     bellman_sweep,
     damped_step,
     gather_stats,
+    incumbents,
+    keep_vectors,
     note_difference,
     policy_residual,
     products,
     shifted,
+    survey,
 )
-from gainful.planning.device.upload import Uploader
-from gainful.planning.rounding import is_narrow, longest_row, reward_scale, rounding_slack, slack_at
+from gainful.planning.device.transfer import downloaded, uploaded
+from gainful.planning.rounding import (
+    UNIT_ROUNDOFF,
+    elimination_margin,
+    is_narrow,
+    rounding_slack,
+    slack_at,
+    transition_reward_scale,
+)
 
 BLOCKS_OF_EACH = 8
-"""Blocks that sweep on each multiprocessor."""
+"""Blocks of operations on vectors for each multiprocessor."""
+SWEEPING_BLOCKS_OF_EACH = 32
+"""Blocks of a Bellman sweep for each multiprocessor: several times what it holds, so that all of them end together."""
+LAZY_THERE_UP_TO = 0.5
+"""The fraction of states that were contested up to which a GPU reads the incumbents' rows before the others."""
+SHORT_INDEX = 2**32
+"""Transitions below which the beginnings of rows are 32-bit numbers on the GPU: half the bytes."""
 
 
-def _uploaded(model: SparseModel) -> SparseModel:
+def model_on_device(model: SparseModel) -> SparseModel:
     """A model on the GPU."""
-    uploader = Uploader()
-    arrays = model.indptr, model.indices, model.probabilities, model.rewards
-    indptr, indices, probabilities, rewards = (uploader.uploaded(array) for array in arrays)
-    uploader.close()
+    indptr, indices, probabilities, rewards = uploaded(
+        (model.indptr, np.uint32 if model.indices.size < SHORT_INDEX else np.uint64),
+        (model.indices, np.uint32),
+        (model.probabilities, np.float64),
+        (model.rewards, np.float64),
+    )
     return SparseModel(indptr, indices, probabilities, rewards, model.n_actions)
 
 
-class DeviceSweeper:
-    """Bellman sweeps of one MDP on a GPU; `w` and `act` hold the last one's Lv and greedy actions."""
+class RisingValues:
+    """How far v has risen in known steps since all rows were read: what proves that most of them need not be read."""
 
-    def __init__(self, mdp: MDP, v: NDArray[np.float64]) -> None:
+    def __init__(self, n_states: int) -> None:
+        self._n_states, self._few, self.sweeps = n_states, True, 0
+        self._since, self._risen, self._size = 0, 0.0, 0.0
+        self._rise, self._reach = 0.0, 0.0
+        self.stepped = False
+        """Whether all that has happened to v since the last sweep is the step that this sweep was told of."""
+
+    def before(self, max_support: int, max_reward: float) -> tuple[float, float]:
+        """Before a sweep: the rise so far and the margin for rounding, which is infinite if all rows must be read."""
+        known, self.stepped = self.stepped and self._few, False
+        self._since, self._risen, self._size = self._since + 1, self._risen + self._rise, max(self._size, self._reach)
+        slack = rounding_slack(max_support, self._size, max_reward)
+        margin = elimination_margin(slack, self._size, self._since, self._risen)
+        if known and margin < math.inf:
+            return self._risen, margin
+        self._since, self._risen, self._size = 0, 0.0, 0.0
+        return 0.0, math.inf
+
+    def after(self, stats: NDArray[np.float64], damping: float) -> None:
+        """After a sweep: the step v + τ(w - v) - pin would change v by τ·low - pin to τ·high - pin."""
+        low, high, pin, largest = (float(stats[i]) for i in (LOW, HIGH, PIN, LARGEST))
+        down, up = damping * low - pin, damping * high - pin
+        room = 16 * UNIT_ROUNDOFF * (abs(low) + abs(high) + abs(pin) + largest)  # rounding, of the step and of this
+        self._rise, self._reach = max(up, 0.0) + room, largest + max(abs(down), abs(up)) + room
+        self._size, self.sweeps = max(self._size, largest), self.sweeps + 1
+        self._few = bool(stats[CONTESTED] <= LAZY_THERE_UP_TO * self._n_states)
+
+
+class DeviceSweeper:
+    """Bellman sweeps of one MDP on a GPU; `w` and `act` hold the last one's Lv and greedy actions.
+
+    `v` begins as `start`, or as zeros.
+    """
+
+    def __init__(self, mdp: MDP, start: NDArray[np.float64] | None) -> None:
         require_device()
         if mdp.n_actions > SWEEP_BLOCK:
             raise DeviceError(
@@ -60,22 +118,33 @@ class DeviceSweeper:
                 expected=f"at most {SWEEP_BLOCK} actions",
                 hint="leave device out",
             )
-        self.n_states, self.max_reward = mdp.n_states, reward_scale(mdp)
-        self.max_support = longest_row(mdp)
-        self.model = _uploaded(sparse_model(mdp))
+        self.n_states, self.model = mdp.n_states, model_on_device(sparse_model(mdp))
         self.blocks = 2 if SIMULATED else multiprocessors() * BLOCKS_OF_EACH
-        self.v = cuda.to_device(v)
-        self.w = cuda.device_array(mdp.n_states, np.float64)
-        self.act = cuda.to_device(lowest_allowed(mdp).astype(np.uint32))
+        self.v = device_zeros(mdp.n_states, np.float64) if start is None else uploaded((start, np.float64))[0]
+        vectors = [cuda.device_array(mdp.n_states, kind) for kind in (np.float64, np.uint32, np.float64, np.uint32)]
+        self.w, self.act, runner_up, contested = vectors
+        self._out = GreedyVectors(self.w, self.act, runner_up)
+        self._contested = ContestedStates(contested, device_zeros(1, np.int64))
         self._partial = cuda.device_array((4, self.blocks), np.float64)
-        self._stats = cuda.device_array(5, np.float64)
-        self._pin, self._mean = cuda.device_array(1, np.float64), cuda.device_array(1, np.float64)
-        self._gamma = cuda.device_array(MEMORY, np.float64)
+        self._mean, self._gamma = cuda.device_array(1, np.float64), cuda.device_array(MEMORY, np.float64)
         self._sums = cuda.device_array((2, MEMORY, self.blocks), np.float64)
         self._prepared: dict[tuple[Any, ...], Callable[[], None]] = {}
-        self.slack, self.changed = 0.0, True
-        self.host_values, self.host_actions = v, np.zeros(mdp.n_states, dtype=np.int64)
-        """What `damped` leaves on the CPU when it returns."""
+        self.max_support, self.max_reward = self._surveyed(mdp)
+        most, states_of_a_block = multiprocessors() * SWEEPING_BLOCKS_OF_EACH, SWEEP_BLOCK // mdp.n_actions
+        self._lazy_blocks, self._full_blocks = (
+            min(most, -(-mdp.n_states // n)) for n in (SWEEP_BLOCK, states_of_a_block)
+        )
+        self._ranges = cuda.device_array((4, self._lazy_blocks + self._full_blocks), np.float64)
+        self._known, self._stats = cuda.device_array(2, np.float64), cuda.device_array(6, np.float64)
+        self.largest, self.slack, self.changed, self.contested = 0.0, 0.0, True, 0
+        """Of the last sweep: max|v|, rounding, whether an action has changed, how many states had all rows read."""
+        self._history = RisingValues(mdp.n_states)
+
+    def _surveyed(self, mdp: MDP) -> tuple[int, float]:
+        """What `longest_row` and `reward_scale` are; `act` becomes what `lowest_allowed` is."""
+        self._launch(survey, self.model, self.act, self._partial)
+        found = self._partial.copy_to_host()
+        return int(found[LONGEST_ROW].max()), max(float(found[REWARD_SCALE].max()), transition_reward_scale(mdp))
 
     def _launch(self, kernel: DeviceKernel, *arguments: Any, blocks: int = 0) -> None:
         """Launch a kernel; with the same arrays and numbers a second time, without looking them up."""
@@ -84,42 +153,63 @@ class DeviceSweeper:
             self._prepared[key] = kernel.prepared((blocks or self.blocks, SWEEP_BLOCK), *arguments)
         self._prepared[key]()
 
-    def bellman(self, v: Any, damping: float = 1.0) -> tuple[float, float]:
-        """Set w = Lv and act to its greedy actions; return the range of Lv - v."""
-        self._launch(bellman_sweep, self.model, v, self.w, self.act, self._partial)
-        self._launch(gather_stats, self._partial, v, self.w, damping, self._stats, blocks=1)
+    def bellman(self, damping: float = 1.0) -> tuple[float, float]:
+        """Set w = Lv and act to its greedy actions; return the range of Lv - v.
+
+        What `advance` or `damped_move` did to v since the last sweep is known, and pairs proven not to be the best are
+        passed over (`bellman.lazy_sweep`); after any other change of v all rows are read.
+        """
+        risen, margin = self._history.before(self.max_support, self.max_reward)
+        self._known.copy_to_device(np.array([risen, margin]))
+        first, sweep = self._lazy_blocks, (self.model, self.v, self._out, self._known, self._contested, self._ranges)
+        if margin < math.inf:
+            first = 0
+            self._launch(incumbents, *sweep, blocks=self._lazy_blocks)
+        self._launch(bellman_sweep, *sweep, blocks=self._full_blocks)
+        self._launch(gather_stats, self._ranges, first, self._contested, self.v, self.w, damping, self._stats, blocks=1)
         stats = self._stats.copy_to_host()
+        self._history.after(stats, damping)
         self.largest, self.changed = float(stats[LARGEST]), bool(stats[CHANGED])
+        self.contested = int(stats[CONTESTED]) if margin < math.inf else self.n_states
         self.slack = rounding_slack(self.max_support, self.largest, self.max_reward)
         return float(stats[LOW]), float(stats[HIGH])
 
     def damped(self, rule: StoppingRule) -> tuple[int, float, float, float, bool]:
-        """What `damped_sweeps` does, from `v` on."""
+        """What `damped_sweeps` does, from `v` on, or from where it stopped."""
         done = 0
         while True:
-            low, high = self.bellman(self.v, rule.damping)
+            if self._history.sweeps:
+                self.damped_move(rule.damping)
+            low, high = self.bellman(rule.damping)
             done += 1
             slack = slack_at(rule.roundoff, self.largest, rule.max_reward)
             met = is_narrow(low, high, slack, rule.target)
             if met or done == rule.max_sweeps or not high - low > 2.0 * slack:
-                break
-            self._launch(damped_step, self.v, self.w, rule.damping, self._stats)
-        if met or not high - low > 2.0 * slack:
-            self.take_home()
-        else:  # the caller may go on: v is that of the last test, which has still to move
-            self.take_home()
-            self._launch(damped_step, self.v, self.w, rule.damping, self._stats)
-        return done, low, high, slack, met
+                return done, low, high, slack, met
 
-    def damped_move(self, v: Any, damping: float) -> None:
-        """V ← v + τ(w - v), pinned, after a sweep at v."""
-        self._launch(gather_stats, self._partial, v, self.w, damping, self._stats, blocks=1)
-        self._launch(damped_step, v, self.w, damping, self._stats)
+    def damped_move(self, damping: float) -> None:
+        """V ← v + τ(w - v), pinned, after a sweep with this damping."""
+        self._launch(damped_step, self.v, self.w, damping, self._stats)
+        self._history.stepped = True
 
-    def take_home(self) -> None:
-        """Copy v and the greedy actions to the CPU."""
-        self.host_values[:] = self.v.copy_to_host()
-        self.host_actions[:] = self.act.copy_to_host()
+    def advance(self) -> None:
+        """V ← w, pinned, after a sweep at v."""
+        self.pinned(self.w, self.v)
+        self._history.stepped = True
+
+    def vectors(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The last v and its greedy actions, in the CPU's memory."""
+        values, actions = downloaded((self.v, np.float64), (self.act, np.int64))
+        return values, actions
+
+    def keep(self, best: Any, actions: Any) -> None:
+        """Copy v and its greedy actions to `best` and `actions`."""
+        self._launch(keep_vectors, self.v, self.act, best, actions)
+
+    def replace(self, vector: Any) -> None:
+        """V ← another vector."""
+        self.v.copy_to_device(vector)
+        self._history.stepped = False
 
     def copy(self, vector: Any) -> Any:
         """Another vector with the same numbers."""
@@ -127,11 +217,9 @@ class DeviceSweeper:
         found.copy_to_device(vector)
         return found
 
-    def pinned(self, vector: Any, out: Any) -> Any:
-        """Out = vector less its first number."""
-        self._pin.copy_to_device(vector[:1])
-        self._launch(shifted, vector, self._pin, out)
-        return out
+    def pinned(self, vector: Any, out: Any) -> None:
+        """Out = vector less its first number; another array than `vector`."""
+        self._launch(shifted, vector, out)
 
     def new_vectors(self, memory: int) -> AndersonVectors:
         """Vectors for `evaluate_policy`."""
@@ -160,4 +248,3 @@ class DeviceSweeper:
         if gamma.size:
             self._gamma.copy_to_device(np.concatenate([gamma, np.zeros(MEMORY - gamma.size)]))
         self._launch(anderson_step, a, self._gamma, int(gamma.size), damping)
-        self.pinned(a.h, a.h)

@@ -16,6 +16,7 @@ from gainful._compiled import inlined
 from gainful.cuda_device import SIMULATED, cuda, device_function, device_kernel, device_zeros
 from gainful.simulation.device.runs import (
     MOST_HALF,
+    NEEDS_BOTH,
     NEEDS_PLAN,
     NEEDS_SETTLING,
     RUNNING,
@@ -449,34 +450,30 @@ def settle_runs(
     """
     i, x = cuda.blockIdx.x, cuda.threadIdx.x
     while i < packed.waiting.n[0]:
-        run, slot = packed.waiting.run[i], 0
-        passed, status = np.int64(runs.passed[run]), runs.status[run]
+        run = packed.waiting.run[i]
+        passed, plans = np.int64(runs.passed[run]), runs.status[run] == NEEDS_BOTH
         due = runs.step[run] == curves.checkpoints[passed]
-        plans = status == NEEDS_PLAN and not (due and passed + 1 == curves.checkpoints.size)
-        if plans and x == 0:
-            slot = cuda.atomic.add(todo.n, 0, 1)  # asked for early
-        if due or status == NEEDS_SETTLING or len(packed.by_plans) == 0:
-            settle_log(law, counts, packed, run, low)
-            cuda.syncthreads()
-            if x == 0:
-                packed.logged[run] = 0
+        settle_log(law, counts, packed, run, low)
+        cuda.syncthreads()
         if x == 0:
-            if status == NEEDS_SETTLING:
-                runs.status[run] = RUNNING
+            packed.logged[run], runs.status[run] = 0, NEEDS_PLAN if plans else RUNNING
             if due:
                 note_checkpoint(law, runs, counts, curves, packed, run, passed)
-            if plans:
-                todo.run[slot] = run
+            if runs.status[run] == NEEDS_PLAN:
+                todo.run[cuda.atomic.add(todo.n, 0, 1)] = run
         i += cuda.gridDim.x
 
 
 @inlined
-def note_launch(runs: DeviceRuns, curves: DeviceCurves, run: int, t: Any, n_logged: Any, over: bool) -> None:
-    """Note where a run is at the end of a launch, and whether `settle_runs` has to look at it."""
+def note_launch(
+    runs: DeviceRuns, curves: DeviceCurves, packed: PackedRuns, run: int, t: Any, n_logged: Any, over: bool
+) -> None:
+    """Note where a run is at the end of a launch, and what it waits for."""
+    due = t == curves.checkpoints[np.int64(runs.passed[run])]
     runs.step[run] = t
     if over:
-        runs.status[run] = NEEDS_PLAN
-    elif n_logged >= MOST_LOGGED // 2 or t == curves.checkpoints[np.int64(runs.passed[run])]:
+        runs.status[run] = NEEDS_BOTH if due or len(packed.by_plans) == 0 else NEEDS_PLAN
+    elif due or n_logged >= MOST_LOGGED // 2:
         runs.status[run] = NEEDS_SETTLING
 
 

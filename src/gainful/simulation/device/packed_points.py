@@ -87,6 +87,6 @@ def step_packed_points(
             runs.point[run, i] = x[i]
         close_log(packed, run, k, word)
         runs.state[run], runs.earned[run] = cell, earned
-        note_launch(runs, curves, run, t, k, over)
+        note_launch(runs, curves, packed, run, t, k, over)
     cuda.syncthreads()
     copy_words(words, np.uint64(0), n_words, packed.words, first)

@@ -127,6 +127,6 @@ def step_packed(
             earned += np.float64(won) * law.success
         close_log(packed, run, i, word)
         runs.state[run], runs.earned[run] = np.uint32(state), earned
-        note_launch(runs, curves, run, t + np.int64(i) - np.int64(n_logged), i, over)
+        note_launch(runs, curves, packed, run, t + np.int64(i) - np.int64(n_logged), i, over)
     cuda.syncthreads()
     copy_words(words, table_words, n_words, packed.words, first)

@@ -67,8 +67,7 @@ BLOCKS_EACH, THREADS_EACH = 32, 2048
 FAR_NUMBERS = 1 << 28
 """Numbers that all blocks have together where their vectors do not fit shared memory."""
 TINY_REWARDS = 1e-100
-"""Rewards below which sums of values are divided in the usual way. With a range of rewards from here on, a difference
-of values is 0 or far above `LEAST_DIVIDED`: values are sums of bonuses, each at least 2⁻³² of the range or 0."""
+"""Ranges of rewards below which values are divided in the usual way: they could be less than `LEAST_DIVIDED`."""
 EVI_DAMPING = 0.9
 """The damping of `extended_value_iteration`."""
 

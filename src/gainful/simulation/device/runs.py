@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from gainful.cuda_device import cuda
 from gainful.simulation.transition_table import TransitionTable
 
-RUNNING, FINISHED, PLAN_FAILED, NEEDS_PLAN, NEEDS_SETTLING = 0, 1, 2, 3, 4
-"""What a run waits for: steps, nothing, nothing (its last plan cannot be made to its precision), a plan, and that what
-it has logged is added to what its agent knows. The last two are listed before plans are made."""
+RUNNING, FINISHED, PLAN_FAILED, NEEDS_PLAN, NEEDS_SETTLING, NEEDS_BOTH = 0, 1, 2, 3, 4, 5
+"""What a run waits for: steps, nothing, nothing (its last plan cannot be made to its precision), a plan, that what it
+has logged is added to what its agent knows, and that before a plan."""
 MOST_HALF = 0xFFFF
 """The largest number of 16 bits."""
 EVERY_LIMIT = np.uint32(0xFFFFFFFF)

@@ -47,7 +47,7 @@ PAPERS, SHARP, BERNSTEIN = 0, 1, 2
 """Kinds of bonus."""
 SCAL_PLUS_REGISTERS, SCAL_PLUS_THREADS = 96, 128
 """Registers of a thread that plans, and threads of a plan at most: more of them wait for each other longer."""
-IN_FLIGHT, PAIRS_IN_FLIGHT = 25, 7
+COUNTS_IN_FLIGHT, PAIRS_IN_FLIGHT = 25, 7
 """Counts, and pairs, that a thread asks for before it waits for the first."""
 UNROLLED = 32
 """The longest row whose expected value is computed without a loop, and the most actions with the like."""
@@ -410,14 +410,14 @@ def stage_counts(c: DevicePlanConstants, rows: PlacedRows, counts: DeviceCounts,
     """Copy an agent's counts, which are by pair, then by rank; many numbers are on their way at a time."""
     seen = counts.seen[run]
     n, team, width = np.uint32(seen.size), np.uint32(cuda.blockDim.x), row_width(c, rows)
-    held, last = cuda.local.array(IN_FLIGHT, uint32), np.uint32(n - np.uint32(1))
+    held, last = cuda.local.array(COUNTS_IN_FLIGHT, uint32), np.uint32(n - np.uint32(1))
     i = np.uint32(cuda.threadIdx.x)
     while i < n:  # beyond the end the last is copied again
-        for j in range(IN_FLIGHT):
+        for j in range(COUNTS_IN_FLIGHT):
             held[j] = seen[min(np.uint32(i + np.uint32(j) * team), last)]
-        for j in range(IN_FLIGHT):
+        for j in range(COUNTS_IN_FLIGHT):
             stage(c, space, min(np.uint32(i + np.uint32(j) * team), last), width, held[j])
-        i = np.uint32(i + np.uint32(IN_FLIGHT) * team)
+        i = np.uint32(i + np.uint32(COUNTS_IN_FLIGHT) * team)
 
 
 @inlined

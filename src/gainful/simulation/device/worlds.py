@@ -39,7 +39,9 @@ from gainful.simulation.device.packed_points import step_packed_points
 from gainful.simulation.device.packed_tables import PackedTable, packed_table, step_packed
 from gainful.simulation.device.points import MOST_AXES, MOST_FEW, PointWorldArrays, Walk, step_points
 from gainful.simulation.device.runs import (
+    NEEDS_BOTH,
     NEEDS_PLAN,
+    NEEDS_SETTLING,
     DeviceCounts,
     DeviceCurves,
     DeviceRows,
@@ -80,7 +82,7 @@ class RoundOfSteps(NamedTuple):
     """Functions to be called one after the other, before runs are planned for and after."""
 
     before: tuple[PreparedLaunch, ...]
-    """The first lists runs."""
+    """The first ones list runs."""
     after: tuple[PreparedLaunch, ...]
 
 
@@ -102,22 +104,25 @@ class SteppingRuns:
         """R."""
         return int(self.runs.state.size)
 
-    def listing(self, todo: TodoList) -> PreparedLaunch:
-        """A function that lists the runs that have to be planned for or settled."""
-        where = grid_for(self.n_runs, LISTING_BLOCK)
-        return list_where.prepared(where, self.runs.status, NEEDS_PLAN, *todo)
+    def listing(self, todo: TodoList, least: int, most: int) -> PreparedLaunch:
+        """A function that lists the runs whose status is from `least` to `most`."""
+        return list_where.prepared(grid_for(self.n_runs, LISTING_BLOCK), self.runs.status, least, most, *todo)
 
     def round_of_steps(self, steps: PreparedLaunch) -> RoundOfSteps:
         """Steps that give agents what they count themselves."""
-        return RoundOfSteps((self.listing(self.todo),), (steps,))
+        return RoundOfSteps((self.listing(self.todo, NEEDS_PLAN, NEEDS_PLAN),), (steps,))
 
     def round_of_logs(self, packed: PackedRuns, steps: PreparedLaunch, plan: LogPlan) -> RoundOfSteps:
         """Steps that packed runs log: settle them before plans are made, and deal the new policies."""
         blocks = min(self.n_runs, DEALING_BLOCKS)
+        lists = (
+            self.listing(self.todo, NEEDS_PLAN, NEEDS_PLAN),
+            self.listing(packed.waiting, NEEDS_SETTLING, NEEDS_BOTH),
+        )
         arguments = self.law, self.runs, self.counts, self.curves, packed, self.todo, self.rule.low
         settle = settle_runs.prepared((blocks, SETTLING_BLOCK, plan.counting_bytes), *arguments, at_once=True)
         deal = deal_runs.prepared((blocks, SETTLING_BLOCK), self.todo, self.runs, self.counts, packed)
-        return RoundOfSteps((self.listing(packed.waiting), settle), (deal, steps))
+        return RoundOfSteps((*lists, settle), (deal, steps))
 
 
 def even_block(n_runs: int, most: int, n_multiprocessors: int) -> int:
