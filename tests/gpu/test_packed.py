@@ -34,6 +34,13 @@ def test_the_cards_of_a_run_begin_where_its_sums_end(n_sums: int, wins: bool) ->
     assert plan.n_entries == 7 * 3 * (1 + wins)
 
 
+def test_the_state_of_every_entry_is_its_quotient() -> None:
+    entries = np.arange(1 << 16, dtype=np.uint64)
+    for width in [*range(1, 130), 1000, 30_000, 65_535]:
+        layout = LogPlan(1, width, 2, 0, False).layout()
+        np.testing.assert_array_equal((entries * layout.inverse) >> np.uint64(32), entries // np.uint64(layout.pitch))
+
+
 def test_entries_of_the_log_have_sixteen_bits() -> None:
     assert LogPlan(200, 8, 4, 0, False).fits(SHARED)
     assert not LogPlan(7282, 8, 4, 0, False).fits(1 << 30)  # 7,282 * 9 entries

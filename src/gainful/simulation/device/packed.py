@@ -63,6 +63,8 @@ class PackedLayout(NamedTuple):
     """Executions that are dealt at a time, at most; the others wait in `DeviceCounts.left`."""
     pitch: Any
     """From the entries of one state in the log to those of the next."""
+    inverse: Any
+    """⌊2³²/pitch⌋ + 1, for `state_of_entry`."""
 
 
 class PackedRuns(NamedTuple):
@@ -142,6 +144,7 @@ class LogPlan(NamedTuple):
             one=np.uint32(one),
             most=np.uint32(most),
             pitch=np.uint32(self.pitch),
+            inverse=np.uint64((1 << 32) // self.pitch + 1),
         )
 
 
@@ -279,6 +282,12 @@ def close_log(packed: PackedRuns, run: int, n: Any, word: Any) -> None:
     packed.logged[run] = n
     if n % np.uint32(_ENTRIES) > 0:
         packed.log[run, n // np.uint32(_ENTRIES)] = word
+
+
+@inlined
+def state_of_entry(layout: PackedLayout, entry: Any) -> Any:
+    """Entry // pitch, exact for 16 bits: a product takes less than a division."""
+    return np.uint32((np.uint64(entry) * layout.inverse) >> np.uint64(32))
 
 
 @inlined

@@ -30,6 +30,7 @@ from gainful.simulation.device.packed import (
     mean_before,
     real_place,
     settled_sum,
+    state_of_entry,
     word_of_log,
 )
 from gainful.simulation.device.runs import MOST_HALF, DeviceCounts, DeviceEpisodes, DeviceRows, DeviceRuns
@@ -70,6 +71,9 @@ class TeamSpace(NamedTuple):
     """(pairs * pitch,) transitions seen, by place, then by rank; the last of each pair are its visits."""
     parts: Any
     """(PARTS,) for `together`."""
+    pitch: Any
+    """From one row of counts to the next."""
+    n_actions: Any
 
 
 class PlacedRows(NamedTuple):
@@ -85,6 +89,8 @@ class PlacedRows(NamedTuple):
     """(pairs,) of the agent."""
     first: Any
     """(1,) where the row of a model of one pair begins: at 0."""
+    width: Any
+    n_actions: Any
 
 
 def placed_rows(rows: DeviceRows, n_actions: int) -> PlacedRows:
@@ -103,6 +109,8 @@ def placed_rows(rows: DeviceRows, n_actions: int) -> PlacedRows:
         np.ascontiguousarray(fours).reshape(-1),
         rows.allowed[order].copy(),
         np.zeros(1, dtype=np.int64),
+        np.uint32(lists.shape[1]),
+        np.uint32(n_actions),
     )
 
 
@@ -135,9 +143,9 @@ def space_size(n_states: int, n_pairs: int, kind: int) -> int:
 
 
 @inlined
-def team_space(numbers: Any, words: Any, parts: Any, n_states: int, n_pairs: int, n_levels: int) -> TeamSpace:
+def team_space(numbers: Any, words: Any, parts: Any, n_states: int, n_levels: int, rows: PlacedRows) -> TeamSpace:
     """Divide an array of `space_size` numbers; the words are for counts."""
-    first = 2 * n_states
+    first, n_pairs = 2 * n_states, rows.length.size
     return TeamSpace(
         numbers[:n_states],
         numbers[n_states:first],
@@ -146,6 +154,8 @@ def team_space(numbers: Any, words: Any, parts: Any, n_states: int, n_pairs: int
         numbers[first + 2 * n_pairs : first + 2 * n_pairs + n_levels],
         words,
         parts,
+        np.uint64(row_pitch(rows.width)),
+        rows.n_actions,
     )
 
 
@@ -178,7 +188,7 @@ class DevicePlanConstants(NamedTuple):
 @inlined
 def count_of_actions(c: DevicePlanConstants, space: TeamSpace) -> Any:
     """A, a constant to the compiler if it is small."""
-    return np.uint32(len(c.actions)) if len(c.actions) > 0 else np.uint32(space.rewards.size // space.v.size)
+    return np.uint32(len(c.actions)) if len(c.actions) > 0 else np.uint32(space.n_actions)
 
 
 @inlined
@@ -221,15 +231,13 @@ def reward_with_bonus(c: DevicePlanConstants, n: Any, reward_sum: float, b: floa
 @inlined
 def row_width(c: DevicePlanConstants, rows: PlacedRows) -> Any:
     """The length of a padded row, a constant to the compiler if it is short."""
-    return np.uint32(len(c.width)) if len(c.width) > 0 else np.uint32(rows.next_state.size // rows.length.size)
+    return np.uint32(len(c.width)) if len(c.width) > 0 else np.uint32(rows.width)
 
 
 @inlined
 def pitch_of(c: DevicePlanConstants, space: TeamSpace) -> Any:
     """From one row of counts to the next, a constant to the compiler if rows are short."""
-    if len(c.width) > 0:
-        return np.uint64(row_pitch(len(c.width)))
-    return np.uint64(space.counts.size // space.rewards.size)
+    return np.uint64(row_pitch(len(c.width))) if len(c.width) > 0 else np.uint64(space.pitch)
 
 
 @inlined
@@ -241,7 +249,7 @@ def visits_at(c: DevicePlanConstants, space: TeamSpace, k: Any) -> Any:
 @inlined
 def pair_model(c: DevicePlanConstants, rows: PlacedRows, space: TeamSpace, k: int) -> EstimatedMDP:
     """The pair at place k of the estimated MDP, as pair 0 of a model of its own."""
-    one, width = slice(k, k + 1), rows.next_state.size // rows.length.size
+    one, width = slice(k, k + 1), np.int64(rows.width)
     at, last = k * np.int64(pitch_of(c, space)), np.int64(visits_at(c, space, k))
     return EstimatedMDP(
         rows.first,
@@ -405,27 +413,31 @@ def span_by_team(v: Any, parts: Any) -> float:
     return high - low
 
 
+@inlined
+def further_entry(rank: Any, pair: Any, width: Any) -> Any:
+    """The rank and the pair of an entry, where the rank may have left its row by less than a row."""
+    if rank >= width:
+        rank, pair = np.uint32(rank - width), np.uint32(pair + np.uint32(1))
+    return rank, pair
+
+
 @device_function
 def stage_counts(c: DevicePlanConstants, rows: PlacedRows, counts: DeviceCounts, run: int, space: TeamSpace) -> None:
     """Copy an agent's counts, which are by pair, then by rank; many numbers are on their way at a time."""
-    seen = counts.seen[run]
-    n, team, width = np.uint32(seen.size), np.uint32(cuda.blockDim.x), row_width(c, rows)
+    seen, width, pitch = counts.seen[run], row_width(c, rows), pitch_of(c, space)
+    n, team = np.uint32(seen.size), np.uint32(cuda.blockDim.x)
     held, last = cuda.local.array(COUNTS_IN_FLIGHT, uint32), np.uint32(n - np.uint32(1))
     i = np.uint32(cuda.threadIdx.x)
-    while i < n:  # beyond the end the last is copied again
+    pair, further = np.uint32(i // width), np.uint32(team // width)
+    rank, more = np.uint32(i - pair * width), np.uint32(team - further * width)
+    while i < n:
         for j in range(COUNTS_IN_FLIGHT):
             held[j] = seen[min(np.uint32(i + np.uint32(j) * team), last)]
         for j in range(COUNTS_IN_FLIGHT):
-            stage(c, space, min(np.uint32(i + np.uint32(j) * team), last), width, held[j])
+            if np.uint32(i + np.uint32(j) * team) < n:
+                space.counts[place_of(c, space, pair) * pitch + np.uint64(rank)] = held[j]
+            rank, pair = further_entry(np.uint32(rank + more), np.uint32(pair + further), width)
         i = np.uint32(i + np.uint32(COUNTS_IN_FLIGHT) * team)
-
-
-@inlined
-def stage(c: DevicePlanConstants, space: TeamSpace, i: Any, width: Any, count: Any) -> None:
-    """Put down entry i of an agent's counts."""
-    pair = np.uint32(i) // width
-    rank = np.uint64(np.uint32(i) - pair * width)
-    space.counts[place_of(c, space, pair) * pitch_of(c, space) + rank] = count
 
 
 @device_function
@@ -448,9 +460,7 @@ def stage_pairs(c: DevicePlanConstants, counts: DeviceCounts, run: int, space: T
 @device_function
 def count_steps(c: DevicePlanConstants, packed: PackedRuns, run: int, space: TeamSpace, act: Any, done: Any) -> None:
     """Add the transitions of a log to the counts of a block; done[s] counts steps, and rewards of 1 from bit 16 on."""
-    n, team, pitch = np.uint32(packed.logged[run]), np.uint32(cuda.blockDim.x), packed.layout.pitch
-    if len(c.width) > 0:
-        pitch = np.uint32(len(c.width) | 1)  # the same, known to the compiler
+    n, team = np.uint32(packed.logged[run]), np.uint32(cuda.blockDim.x)
     i = np.uint32(cuda.threadIdx.x)
     while i * np.uint32(4) < n:
         word, j = word_of_log(packed, run, n, i)
@@ -459,9 +469,9 @@ def count_steps(c: DevicePlanConstants, packed: PackedRuns, run: int, space: Tea
             if len(packed.wins) > 0:
                 steps = np.uint32(1 + ((entry & np.uint32(1)) << np.uint32(16)))
                 entry >>= np.uint32(1)
-            s = np.uint32(entry) // pitch
+            s = state_of_entry(packed.layout, entry)
             place = np.uint64(act[s]) * np.uint64(space.v.size) + np.uint64(s)
-            at = place * pitch_of(c, space) + np.uint64(np.uint32(entry) - s * pitch)
+            at = place * pitch_of(c, space) + np.uint64(np.uint32(entry) - s * packed.layout.pitch)
             cuda.atomic.add(space.counts, np.int64(at), np.uint32(1))
             cuda.atomic.add(done, np.int64(s), steps)
             word >>= np.uint64(16)
@@ -577,11 +587,11 @@ def plan_scal_plus(
     n_levels = n_pairs if len(c.kind) == BERNSTEIN else 0
     if len(c.far) > 0:
         at = cuda.blockIdx.x
-        space = team_space(work.numbers[at], work.counts[at], parts, n_states, n_pairs, n_levels)
+        space = team_space(work.numbers[at], work.counts[at], parts, n_states, n_levels, rows)
     else:
         first = 2 * (2 * n_states + 2 * n_pairs + n_levels)
-        n_words = row_pitch(rows.next_state.size // n_pairs) * n_pairs
-        space = team_space(near, words[first : first + n_words], parts, n_states, n_pairs, n_levels)
+        n_words = np.int64(row_pitch(rows.width)) * n_pairs
+        space = team_space(near, words[first : first + n_words], parts, n_states, n_levels, rows)
     for j in range(x, space.counts.size, team):
         space.counts[j] = 0  # beyond the ends of rows it stays so
     i, n_todo = cuda.blockIdx.x, todo.n[0]
