@@ -2,7 +2,8 @@
 
 Of each state a packed run has a *card*, 16 bits with the action of the policy and how often it may still be executed.
 What happens goes to a log in global memory, 16 bits a step. `settle_runs` adds the log to the agent's counts when the
-episode ends, a checkpoint is reached or the log is half full, and `deal_runs` deals the cards of the next policy.
+episode ends, a checkpoint is reached or the log is half full; at the end of an episode SCAL+'s plans do that themselves
+(`scal_plus.add_log`). `deal_runs` deals the cards of the next policy.
 """
 
 from __future__ import annotations
