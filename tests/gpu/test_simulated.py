@@ -56,9 +56,9 @@ def test_a_repeated_sum_has_the_roundings_of_a_loop() -> None:
         *rng.random((20, 2)),
     ]:
         expected = float(total)
-        for _ in range(1000):
+        for n in range(1, 1001):
             expected += float(amount)
-        assert repeated_sum(float(total), float(amount), 1000) == expected
+            assert repeated_sum(float(total), float(amount), n) == expected
 
 
 def check(cases: list[Case], folder: Path) -> None:

@@ -46,7 +46,8 @@ SETTLING_REGISTERS = 64
 """Registers of a thread that settles."""
 IN_FLIGHT = 8
 """Words that a thread asks for before it waits for the first."""
-_ENTRIES = 4  # of a word of the log
+ENTRIES = 4
+"""Steps in a word of the log."""
 
 
 class PackedLayout(NamedTuple):
@@ -155,7 +156,7 @@ def new_packed_runs(n_runs: int, plan: LogPlan) -> PackedRuns:
     memory = device_zeros(n_runs * int(layout.words), np.uint32)
     halves = memory.view(np.uint16)
     reals = memory.view(np.float64) if plan.n_sums else device_zeros(0, np.float64)
-    log = cuda.device_array((n_runs, MOST_LOGGED // _ENTRIES), np.uint64)
+    log = cuda.device_array((n_runs, MOST_LOGGED // ENTRIES), np.uint64)
     waiting = TodoList(cuda.device_array(n_runs, np.int64), device_zeros(1, np.int64))
     return PackedRuns(
         sums=(0,) * plan.n_sums,
@@ -258,7 +259,7 @@ def deal_runs(todo: TodoList, runs: DeviceRuns, counts: DeviceCounts, packed: Pa
 def open_log(packed: PackedRuns, run: int) -> tuple[Any, Any]:
     """How many steps of a run are in the log, and its last word."""
     n = np.uint32(packed.logged[run])
-    return n, packed.log[run, n // np.uint32(_ENTRIES)] if n % np.uint32(_ENTRIES) > 0 else np.uint64(0)
+    return n, packed.log[run, n // np.uint32(ENTRIES)] if n % np.uint32(ENTRIES) > 0 else np.uint64(0)
 
 
 @inlined
@@ -272,8 +273,8 @@ def steps_to_log(runs: DeviceRuns, curves: DeviceCurves, rule: StepRule, run: in
 def logged(packed: PackedRuns, run: int, n: Any, word: Any, entry: Any) -> Any:
     """Log entry number n of a run; returns the word that is not yet full."""
     word = (word >> np.uint64(16)) | (np.uint64(entry) << np.uint64(48))
-    if n % np.uint32(_ENTRIES) == np.uint32(_ENTRIES - 1):
-        packed.log[run, n // np.uint32(_ENTRIES)] = word
+    if n % np.uint32(ENTRIES) == np.uint32(ENTRIES - 1):
+        packed.log[run, n // np.uint32(ENTRIES)] = word
     return word
 
 
@@ -281,8 +282,8 @@ def logged(packed: PackedRuns, run: int, n: Any, word: Any, entry: Any) -> Any:
 def close_log(packed: PackedRuns, run: int, n: Any, word: Any) -> None:
     """Note that the log has n entries, the last of them in a word that may not be full."""
     packed.logged[run] = n
-    if n % np.uint32(_ENTRIES) > 0:
-        packed.log[run, n // np.uint32(_ENTRIES)] = word
+    if n % np.uint32(ENTRIES) > 0:
+        packed.log[run, n // np.uint32(ENTRIES)] = word
 
 
 @inlined
@@ -294,10 +295,10 @@ def state_of_entry(layout: PackedLayout, entry: Any) -> Any:
 @inlined
 def word_of_log(packed: PackedRuns, run: int, n: Any, i: Any) -> tuple[Any, Any]:
     """Word i of a log of n entries, from its first entry on in the low bits, and how many entries it has."""
-    word, rest = packed.log[run, i], np.uint32(n - i * np.uint32(_ENTRIES))
-    if rest < _ENTRIES:  # not full
-        return word >> np.uint64(16) * np.uint64(np.uint32(_ENTRIES) - rest), rest
-    return word, np.uint32(_ENTRIES)
+    word, rest = packed.log[run, i], np.uint32(n - i * np.uint32(ENTRIES))
+    if rest < ENTRIES:  # not full
+        return word >> np.uint64(16) * np.uint64(np.uint32(ENTRIES) - rest), rest
+    return word, np.uint32(ENTRIES)
 
 
 @device_function
@@ -311,7 +312,7 @@ def count_log(packed: PackedRuns, run: int, found: Any, n_found: Any) -> None:
         i = np.uint32(i + team)
     cuda.syncthreads()
     i = np.uint32(cuda.threadIdx.x)
-    while i * np.uint32(_ENTRIES) < n:
+    while i * np.uint32(ENTRIES) < n:
         word, j = word_of_log(packed, run, n, i)
         while j > 0:
             cuda.atomic.add(found, np.int64(word & np.uint64(MOST_HALF)), np.uint32(1))

@@ -24,6 +24,7 @@ from gainful.planning.rounding import counts_slack
 from gainful.planning.scopt_on_counts import damped
 from gainful.planning.truncation import ceiling_of, truncate
 from gainful.simulation.device.packed import (
+    ENTRIES,
     PackedRuns,
     Settled,
     card_place,
@@ -462,7 +463,7 @@ def count_steps(c: DevicePlanConstants, packed: PackedRuns, run: int, space: Tea
     """Add the transitions of a log to the counts of a block; done[s] counts steps, and rewards of 1 from bit 16 on."""
     n, team = np.uint32(packed.logged[run]), np.uint32(cuda.blockDim.x)
     i = np.uint32(cuda.threadIdx.x)
-    while i * np.uint32(4) < n:
+    while i * np.uint32(ENTRIES) < n:
         word, j = word_of_log(packed, run, n, i)
         while j > 0:
             entry, steps = np.uint32(word & np.uint64(MOST_HALF)), np.uint32(1)
@@ -489,6 +490,7 @@ def add_log(
     """
     words, packed = cuda.shared.array(0, uint32), work.packed
     n_states, n_pairs, width = space.v.size, space.rewards.size, row_width(c, rows)
+    n_actions = np.int64(count_of_actions(c, space))
     done, first = words[2 * n_states : 3 * n_states], 4 * n_states + 2 * n_pairs
     act = words[first : first + n_states]
     for s in range(cuda.threadIdx.x, n_states, cuda.blockDim.x):
@@ -499,7 +501,7 @@ def add_log(
     for s in range(cuda.threadIdx.x, n_states, cuda.blockDim.x):
         n = np.uint32(done[s] & np.uint32(MOST_HALF))
         if n > 0:
-            pair, place = s * (n_pairs // n_states) + np.int64(act[s]), np.int64(act[s]) * n_states + s
+            pair, place = s * n_actions + np.int64(act[s]), np.int64(act[s]) * n_states + s
             seen, at = Settled(run, s, n, np.uint32(done[s] >> np.uint32(16))), visits_at(c, space, place)
             visits, total = np.uint32(space.counts[at] + n), space.rewards[place]
             if len(packed.sums) > 0:
