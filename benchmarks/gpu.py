@@ -269,7 +269,7 @@ def against_cpu(name: str, mdp: gf.MDP, window: int, precision: float, threads: 
         "states": mdp.n_states,
         "window": window,
         "transitions": mdp.n_transitions,
-        "gpu": round(seconds, 2),
+        "gpu": round(seconds, 3),
         "gpu_sweeps": there.sweeps,
         "cpu": round(on_the_cpu, 2),
         "cpu_sweeps": here.sweeps,

@@ -288,22 +288,28 @@ def together(low: float, high: float, parts: Any, half: int) -> tuple[float, flo
     """
     x, at, n_warps = np.uint32(cuda.threadIdx.x), np.uint32(2 * MOST_WARPS * half), np.uint32(MOST_WARPS)
     warp, last = x // np.uint32(WARP), np.uint32(cuda.blockDim.x - 1) // np.uint32(WARP)
-    lane, offset = x % np.uint32(WARP), WARP // 2
     if WARP == 1:
         parts[at + warp], parts[at + n_warps + warp] = low, high
-    else:  # the first half of a warp looks for the least, the other half for the largest, which is the least of -high
-        upper = lane >= np.uint32(WARP // 2)
-        sent, kept = (low, -high) if upper else (-high, low)
-        kept = lesser(kept, cuda.shfl_xor_sync(EVERY_LANE, sent, offset))
+        cuda.syncthreads()
+        for i in range(last + 1):
+            low, high = lesser(low, parts[at + i]), larger(high, parts[at + n_warps + i])
+        return low, high
+    # the first half of a warp looks for the least, the other half for the largest, which is the least of -high
+    lane, offset = x % np.uint32(WARP), WARP // 4
+    upper = lane >= np.uint32(WARP // 2)
+    sent, kept = (low, -high) if upper else (-high, low)
+    kept = lesser(kept, cuda.shfl_xor_sync(EVERY_LANE, sent, WARP // 2))
+    while offset > 0:
+        kept = lesser(kept, cuda.shfl_xor_sync(EVERY_LANE, kept, offset))
         offset //= 2
-        while offset > 0:
-            kept = lesser(kept, cuda.shfl_xor_sync(EVERY_LANE, kept, offset))
-            offset //= 2
-        if lane % np.uint32(WARP // 2) == 0:
-            parts[at + warp + (n_warps if upper else np.uint32(0))] = -kept if upper else kept
+    if lane % np.uint32(WARP // 2) == 0:
+        parts[at + warp + (n_warps if upper else np.uint32(0))] = kept
     cuda.syncthreads()
-    end = at + last
-    while at <= end:
-        low, high = lesser(low, parts[at]), larger(high, parts[at + n_warps])
-        at = np.uint32(at + np.uint32(1))
-    return low, high
+    # then eight of its threads for the least of all warps, and eight for the largest, without a loop
+    kept, offset = parts[at + lane % np.uint32(2 * MOST_WARPS)], MOST_WARPS // 2
+    kept = kept if lane % n_warps <= last else np.inf
+    while offset > 0:
+        kept = lesser(kept, cuda.shfl_xor_sync(EVERY_LANE, kept, offset))
+        offset //= 2
+    other = cuda.shfl_xor_sync(EVERY_LANE, kept, MOST_WARPS)
+    return (kept, -other) if lane % np.uint32(2 * MOST_WARPS) < n_warps else (other, -kept)

@@ -104,6 +104,7 @@ def compile_simulation() -> None:
         Case("riverswim", "KLSCALPlus", 10, (1,), bernoulli, {**span, "reward_bound": "variance"}),
         Case("riverswim", "Fixed", 10, (1,), {}, {}),
         Case("garnet", "SCALPlus", 10, (1,), packed, span),
+        Case("garnet", "Fixed", 10, (1,), packed, {"policy": [0] * 200}),
         Case("garnet", "SCALPlus", 10, (1,), wide, {**span, "bonus": "sharp"}),
         Case("lqg", "CSCALPlus", 10, (1,), {}, {"span": 2.0}, cells=20),
         Case("lqg", "Fixed", 10, (1,), {}, {}, cells=20),
@@ -127,6 +128,7 @@ def compile_planners() -> None:
     kernels.survey[1, 1](model, act, partial)
     out, known = kernels.GreedyVectors(w, act, v), np.zeros(2)
     contested = kernels.ContestedStates(act, np.zeros(1, np.int64))
+    kernels.sweep_of_zeros[1, 1](model, out, partial)
     kernels.incumbents[1, 1](model, v, out, known, contested, partial)
     kernels.bellman_sweep[1, 1](model, v, out, known, contested, partial)
     kernels.gather_stats[1, 1](partial, 0, contested, v, w, 1.0, stats)

@@ -219,6 +219,31 @@ def report(low: float, high: float, largest: float, changed: int, partial: Any, 
 
 
 @device_kernel()
+def sweep_of_zeros(model: SparseModel, out: GreedyVectors, partial: Any) -> None:
+    """Set w = Lv and act to its greedy actions for v = 0: these are the rewards, and no row is read.
+
+    One thread a state. `partial` (4, ...) as in `bellman_sweep`.
+    """
+    parts = cuda.shared.array(PARTS, float64)
+    low, high, changed = np.inf, -np.inf, 0
+    s, n_actions = np.uint64(cuda.grid(1)), np.uint64(model.n_actions)
+    while s < out.w.size:
+        best, second, action = -np.inf, -np.inf, np.uint32(0)
+        for a in range(np.uint32(model.n_actions)):
+            _, length, reward = row_of(model, s * n_actions + np.uint64(a))
+            value = reward + 0.0 if length > 0 else -np.inf  # + 0.0: what is added to a reward of -0.0, too
+            second = max(second, min(value, best))
+            if value > best:
+                best, action = value, np.uint32(a)
+        if out.act[s] != action:
+            changed = 1
+        out.w[s], out.act[s], out.runner_up[s] = best, action, second
+        low, high = min(low, best), max(high, best)
+        s += np.uint64(cuda.gridsize(1))
+    report(low, high, 0.0, changed, partial, partial.shape[1] - cuda.gridDim.x + cuda.blockIdx.x, parts)
+
+
+@device_kernel()
 def incumbents(
     model: SparseModel, v: Any, out: GreedyVectors, known: Any, contested: ContestedStates, partial: Any
 ) -> None:

@@ -39,6 +39,7 @@ from gainful.planning.device.kernels import (
     products,
     shifted,
     survey,
+    sweep_of_zeros,
 )
 from gainful.planning.device.transfer import downloaded, uploaded
 from gainful.planning.rounding import (
@@ -138,7 +139,7 @@ class DeviceSweeper:
         self._known, self._stats = cuda.device_array(2, np.float64), cuda.device_array(6, np.float64)
         self.largest, self.slack, self.changed, self.contested = 0.0, 0.0, True, 0
         """Of the last sweep: max|v|, rounding, whether an action has changed, how many states had all rows read."""
-        self._history = RisingValues(mdp.n_states)
+        self._history, self._zeros = RisingValues(mdp.n_states), start is None
 
     def _surveyed(self, mdp: MDP) -> tuple[int, float]:
         """What `longest_row` and `reward_scale` are; `act` becomes what `lowest_allowed` is."""
@@ -165,7 +166,11 @@ class DeviceSweeper:
         if margin < math.inf:
             first = 0
             self._launch(incumbents, *sweep, blocks=self._lazy_blocks)
-        self._launch(bellman_sweep, *sweep, blocks=self._full_blocks)
+        if self._zeros:
+            self._launch(sweep_of_zeros, self.model, self._out, self._ranges, blocks=self._full_blocks)
+        else:
+            self._launch(bellman_sweep, *sweep, blocks=self._full_blocks)
+        self._zeros = False
         self._launch(gather_stats, self._ranges, first, self._contested, self.v, self.w, damping, self._stats, blocks=1)
         stats = self._stats.copy_to_host()
         self._history.after(stats, damping)
@@ -209,7 +214,7 @@ class DeviceSweeper:
     def replace(self, vector: Any) -> None:
         """V ← another vector."""
         self.v.copy_to_device(vector)
-        self._history.stepped = False
+        self._history.stepped = self._zeros = False
 
     def copy(self, vector: Any) -> Any:
         """Another vector with the same numbers."""

@@ -2,7 +2,7 @@
 
 A GPU copies memory that the operating system may not move several times as fast as other memory. Each thread has two
 buffers of it, and fills or empties one while the GPU copies the other. They are made once and kept with the GPU's
-context: at most 96 MiB, two of `PART_BYTES` for each of `TRANSFER_THREADS`.
+context: at most 64 MiB, two of `PART_BYTES` for each of `TRANSFER_THREADS`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from gainful.machine import available_cores
 
 PART_BYTES = 4 << 20
 """Bytes of a part: copying them takes many times as long as asking for it."""
-TRANSFER_THREADS = 12
-"""Threads that copy parts, at most."""
+TRANSFER_THREADS = 8
+"""Threads that copy parts, at most: fewer do not keep the GPU busy, and more wait for each other."""
 WORTH_THREADS = 32 << 20
 """Bytes of arrays from which on threads copy them."""
 KEPT_BUFFERS = "gainful: buffers of transfers"

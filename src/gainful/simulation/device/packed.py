@@ -2,8 +2,8 @@
 
 Of each state a packed run has a *card*, 16 bits with the action of the policy and how often it may still be executed.
 What happens goes to a log in global memory, 16 bits a step. `settle_runs` adds the log to the agent's counts when the
-episode ends, a checkpoint is reached or the log is half full; at the end of an episode SCAL+'s plans do that themselves
-(`scal_plus.add_log`). `deal_runs` deals the cards of the next policy.
+episode ends, a checkpoint is reached or the log is nearly full, and `deal_runs` deals the cards of the next policy.
+SCAL+'s plans do both themselves at the end of an episode.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ from gainful.simulation.device.teams import TodoList
 from gainful.simulation.repeated_sum import repeated_sum
 from gainful.simulation.transition_table import RewardLaw
 
-MOST_LOGGED = 16 if SIMULATED else 1 << 14
+MOST_LOGGED = 16 if SIMULATED else 1 << 15
 """Steps that the log of a run holds; few in the simulator, so that its short runs fill it too."""
+NEARLY_FULL = MOST_LOGGED * 3 // 4
+"""Steps from which on a log is settled at the end of a launch: the next one could have to stop early."""
 MOST_ACTIONS = 64
 """Actions that cards can have: six bits, which leave ten for executions."""
 SETTLING_BLOCK = 2 if SIMULATED else 64
@@ -89,7 +91,7 @@ class PackedRuns(NamedTuple):
     waiting: TodoList
     """The runs to settle."""
     by_plans: tuple[int, ...]
-    """Not empty if the kernel that plans adds the logs of the runs that it plans for itself."""
+    """Not empty if the kernel that plans adds logs and deals cards itself, for the runs that it plans for."""
 
 
 class LogPlan(NamedTuple):
@@ -233,24 +235,40 @@ def valid_card(counts: DeviceCounts, layout: PackedLayout, run: int, state: Any,
     return card
 
 
+@inlined
+def card_place(packed: PackedRuns, run: int, s: Any) -> Any:
+    """Where the card of state s is among the half words."""
+    return np.uint64(2) * np.uint64(run) * packed.layout.words + packed.layout.cards + np.uint64(s)
+
+
+@inlined
+def real_place(packed: PackedRuns, run: int, s: Any) -> Any:
+    """Where the sum of rewards of state s is among the real numbers."""
+    return np.uint64(run) * packed.layout.words // np.uint64(2) + np.uint64(s)
+
+
+@inlined
+def deal_card(counts: DeviceCounts, packed: PackedRuns, run: int, s: int, n_actions: int) -> None:
+    """Deal the card of state s for a new plan, and give the run the sums of rewards that it goes on from."""
+    action = np.uint32(counts.act[run, s])
+    packed.halves[card_place(packed, run, s)] = action + dealt(counts, packed.layout, run, s) * packed.layout.one
+    pair = s * n_actions + np.int64(action)
+    if len(packed.sums) > 0:
+        packed.reals[real_place(packed, run, s)] = counts.reward_sum[run, pair]
+    if len(packed.sums) > 1:
+        packed.reals[real_place(packed, run, s) + packed.layout.squares] = counts.reward_squares[run, pair]
+
+
 @device_kernel()
 def deal_runs(todo: TodoList, runs: DeviceRuns, counts: DeviceCounts, packed: PackedRuns) -> None:
     """Deal the cards of every run of the list that has a new plan: a block of threads for each."""
-    at, n_states, n_actions = packed.layout, counts.act.shape[1], counts.visits.shape[1] // counts.act.shape[1]
+    n_states, n_actions = counts.act.shape[1], counts.visits.shape[1] // counts.act.shape[1]
     i = cuda.blockIdx.x
     while i < todo.n[0]:
         run = todo.run[i]
-        words = np.uint64(run) * at.words
-        reals, cards = words // np.uint64(2), np.uint64(2) * words + at.cards
         s = cuda.threadIdx.x if runs.status[run] == RUNNING else n_states
         while s < n_states:
-            action, here = np.uint32(counts.act[run, s]), np.uint64(s)
-            packed.halves[cards + here] = np.uint32(action + dealt(counts, at, run, s) * at.one)
-            pair = s * n_actions + np.int64(action)
-            if len(packed.sums) > 0:
-                packed.reals[reals + here] = counts.reward_sum[run, pair]
-            if len(packed.sums) > 1:
-                packed.reals[reals + at.squares + here] = counts.reward_squares[run, pair]
+            deal_card(counts, packed, run, s, n_actions)
             s += cuda.blockDim.x
         i += cuda.gridDim.x
 
@@ -358,18 +376,6 @@ def executions(packed: PackedRuns, found: Any, s: Any) -> tuple[Any, Any]:
 
 
 @inlined
-def card_place(packed: PackedRuns, run: int, s: Any) -> Any:
-    """Where the card of state s is among the half words."""
-    return np.uint64(2) * np.uint64(run) * packed.layout.words + packed.layout.cards + np.uint64(s)
-
-
-@inlined
-def real_place(packed: PackedRuns, run: int, s: Any) -> Any:
-    """Where the sum of rewards of state s is among the real numbers."""
-    return np.uint64(run) * packed.layout.words // np.uint64(2) + np.uint64(s)
-
-
-@inlined
 def sum_before(counts: DeviceCounts, packed: PackedRuns, run: int, s: Any, pair: Any) -> float:
     """The sum of the rewards of a pair: the agent's, or the packed run's, which is already that after the steps."""
     total: float = packed.reals[real_place(packed, run, s)] if len(packed.sums) > 0 else counts.reward_sum[run, pair]
@@ -415,11 +421,14 @@ def settle_log(law: RewardLaw, counts: DeviceCounts, packed: PackedRuns, run: in
     n_found = np.uint32(n_states) * packed.layout.pitch * np.uint32(1 + len(packed.wins))
     found = cuda.shared.array(0, uint32)
     act = found[np.int64(n_found) : np.int64(n_found) + n_states]
-    for s in range(cuda.threadIdx.x, n_states, cuda.blockDim.x):
+    s = np.int64(cuda.threadIdx.x)
+    while s < n_states:
         act[s] = packed.halves[card_place(packed, run, s)] & (packed.layout.one - np.uint32(1))
+        s += cuda.blockDim.x
     count_log(packed, run, found, n_found)
     settle_transitions(counts, packed, run, found, act)
-    for s in range(cuda.threadIdx.x, n_states, cuda.blockDim.x):
+    s = np.int64(cuda.threadIdx.x)
+    while s < n_states:
         done, wins = executions(packed, found, s)
         if done > 0:
             pair = s * n_actions + np.int64(act[s])
@@ -431,6 +440,7 @@ def settle_log(law: RewardLaw, counts: DeviceCounts, packed: PackedRuns, run: in
             if counts.reward_squares.size > 0:
                 squares = counts.reward_squares[run, pair]
                 counts.reward_squares[run, pair] = settled_squares(law, packed, seen, squares, mean, low)
+        s += cuda.blockDim.x
 
 
 @inlined
@@ -484,7 +494,7 @@ def note_launch(
     runs.step[run] = t
     if over:
         runs.status[run] = NEEDS_BOTH if due or len(packed.by_plans) == 0 else NEEDS_PLAN
-    elif due or n_logged >= MOST_LOGGED // 2:
+    elif due or n_logged >= NEARLY_FULL:
         runs.status[run] = NEEDS_SETTLING
 
 

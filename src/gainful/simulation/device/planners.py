@@ -51,6 +51,7 @@ from gainful.simulation.device.scal_plus import (
     DevicePlanConstants,
     PlacedRows,
     PlanWork,
+    are_paired,
     placed_rows,
     plan_scal_plus,
     row_pitch,
@@ -195,6 +196,7 @@ class ScalPlusPlanner(DevicePlanner):
         work = PlanWork(
             cuda.device_array((n_far, numbers), np.float64),
             cuda.device_array((n_far, words), np.uint32),
+            many.counts.seen.view(np.uint64) if are_paired(many.width) else many.counts.seen,
             many.packed,
             many.law,
         )
@@ -206,6 +208,7 @@ class ScalPlusPlanner(DevicePlanner):
             quarters=(0,) * (int(many.rows.fours.size) // n_pairs),
             width=(0,) * (many.width if many.width <= UNROLLED else 0),
             actions=(0,) * (agent.n_actions if agent.n_actions <= UNROLLED else 0),
+            paired=(0,) * are_paired(many.width),
             paper=agent.constants,
             sharp=sharp_constants(agent),
             bernstein=BernsteinConstants(agent.n_states, agent.delta, agent.bonus_scale, agent.reward_range),

@@ -10,7 +10,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import float64, uint32
+from numba import float64, uint32, uint64
 from numpy.typing import NDArray
 
 from gainful._compiled import inlined
@@ -28,6 +28,7 @@ from gainful.simulation.device.packed import (
     PackedRuns,
     Settled,
     card_place,
+    deal_card,
     mean_before,
     real_place,
     settled_sum,
@@ -49,8 +50,8 @@ PAPERS, SHARP, BERNSTEIN = 0, 1, 2
 """Kinds of bonus."""
 SCAL_PLUS_REGISTERS, SCAL_PLUS_THREADS = 96, 128
 """Registers of a thread that plans, and threads of a plan at most: more of them wait for each other longer."""
-COUNTS_IN_FLIGHT, PAIRS_IN_FLIGHT = 25, 7
-"""Counts, and pairs, that a thread asks for before it waits for the first."""
+WORDS_IN_FLIGHT, PAIRS_IN_FLIGHT = 13, 7
+"""Words of counts, and pairs, that a thread asks for before it waits for the first."""
 UNROLLED = 32
 """The longest row whose expected value is computed without a loop, and the most actions with the like."""
 
@@ -72,6 +73,8 @@ class TeamSpace(NamedTuple):
     """(pairs * pitch,) transitions seen, by place, then by rank; the last of each pair are its visits."""
     parts: Any
     """(PARTS,) for `together`."""
+    full: Any
+    """(1,) whether a thread has found a row all of whose next states were seen."""
     pitch: Any
     """From one row of counts to the next."""
     n_actions: Any
@@ -88,6 +91,8 @@ class PlacedRows(NamedTuple):
     """(ranks / 4 * pairs,) four next states of 16 bits in a word, by rank, then by place; empty if rows are long."""
     allowed: Any
     """(pairs,) of the agent."""
+    homes: Any
+    """(pairs * width,) where each counter of an agent is in the memory of a block; of paired ones, the first."""
     first: Any
     """(1,) where the row of a model of one pair begins: at 0."""
     width: Any
@@ -99,20 +104,29 @@ def placed_rows(rows: DeviceRows, n_actions: int) -> PlacedRows:
     n_pairs = rows.length.size
     order = np.arange(n_pairs).reshape(-1, n_actions).T.reshape(-1)
     lists = rows.next_state.reshape(-1, int(rows.stride)).T[order]
+    width = lists.shape[1]
     fours: NDArray[np.uint64] = np.zeros((0, n_pairs), dtype=np.uint64)
-    if lists.dtype == np.uint16 and lists.shape[1] <= UNROLLED:
-        padded = np.zeros((n_pairs, 4 * quarters(lists.shape[1])), dtype=np.uint16)
-        padded[:, : lists.shape[1]] = lists
+    if lists.dtype == np.uint16 and width <= UNROLLED:
+        padded = np.zeros((n_pairs, 4 * quarters(width)), dtype=np.uint16)
+        padded[:, :width] = lists
         fours = padded.view(np.uint64).T
+    homes = (np.argsort(order) * row_pitch(width))[:, None] + np.arange(0, width, 2 if are_paired(width) else 1)
     return PlacedRows(
         rows.length[order],
         np.ascontiguousarray(lists).reshape(-1),
         np.ascontiguousarray(fours).reshape(-1),
         rows.allowed[order].copy(),
+        homes.reshape(-1).astype(np.uint16 if homes.max() <= MOST_HALF else np.uint32),
         np.zeros(1, dtype=np.int64),
-        np.uint32(lists.shape[1]),
+        np.uint32(width),
         np.uint32(n_actions),
     )
+
+
+@inlined
+def are_paired(width: int) -> bool:
+    """Whether two counters of a row, side by side, are read as one word of 8 bytes."""
+    return width % 2 == 0
 
 
 @inlined
@@ -133,6 +147,8 @@ class PlanWork(NamedTuple):
     numbers: Any
     counts: Any
     """The vectors of all blocks, and their counts and visits, where they do not fit shared memory; else empty."""
+    seen: Any
+    """The agents' counts, two of them in a word if they are paired."""
     packed: PackedRuns
     law: RewardLaw
     """Logs that are added to the agents' counts before plans are made, and the law of their rewards."""
@@ -144,7 +160,9 @@ def space_size(n_states: int, n_pairs: int, kind: int) -> int:
 
 
 @inlined
-def team_space(numbers: Any, words: Any, parts: Any, n_states: int, n_levels: int, rows: PlacedRows) -> TeamSpace:
+def team_space(
+    numbers: Any, words: Any, parts: Any, full: Any, n_states: int, n_levels: int, rows: PlacedRows
+) -> TeamSpace:
     """Divide an array of `space_size` numbers; the words are for counts."""
     first, n_pairs = 2 * n_states, rows.length.size
     return TeamSpace(
@@ -155,6 +173,7 @@ def team_space(numbers: Any, words: Any, parts: Any, n_states: int, n_levels: in
         numbers[first + 2 * n_pairs : first + 2 * n_pairs + n_levels],
         words,
         parts,
+        full,
         np.uint64(row_pitch(rows.width)),
         rows.n_actions,
     )
@@ -168,7 +187,8 @@ class DevicePlanConstants(NamedTuple):
     far: tuple[int, ...]
     """Not empty if the vectors of a block do not fit shared memory."""
     logs: tuple[int, ...]
-    """Not empty if there are logs to be added before plans are made; the vectors of a block are then shared."""
+    """Not empty if there are logs to be added before plans are made, and cards to be dealt after them; the vectors of a
+    block are then shared."""
     tiny: tuple[int, ...]
     """Not empty if rewards are so small that `quotient` cannot divide by inverses."""
     quarters: tuple[int, ...]
@@ -177,6 +197,8 @@ class DevicePlanConstants(NamedTuple):
     """As long as the longest row, so that dividing by its length is cheap; empty if rows are long."""
     actions: tuple[int, ...]
     """As long as there are actions, so that dividing by their number is cheap; empty if they are many."""
+    paired: tuple[int, ...]
+    """Not empty if two counts of an agent are read as one word."""
     paper: BonusConstants
     sharp: SharpConstants
     bernstein: BernsteinConstants
@@ -414,31 +436,21 @@ def span_by_team(v: Any, parts: Any) -> float:
     return high - low
 
 
-@inlined
-def further_entry(rank: Any, pair: Any, width: Any) -> Any:
-    """The rank and the pair of an entry, where the rank may have left its row by less than a row."""
-    if rank >= width:
-        rank, pair = np.uint32(rank - width), np.uint32(pair + np.uint32(1))
-    return rank, pair
-
-
 @device_function
-def stage_counts(c: DevicePlanConstants, rows: PlacedRows, counts: DeviceCounts, run: int, space: TeamSpace) -> None:
-    """Copy an agent's counts, which are by pair, then by rank; many numbers are on their way at a time."""
-    seen, width, pitch = counts.seen[run], row_width(c, rows), pitch_of(c, space)
-    n, team = np.uint32(seen.size), np.uint32(cuda.blockDim.x)
-    held, last = cuda.local.array(COUNTS_IN_FLIGHT, uint32), np.uint32(n - np.uint32(1))
+def stage_counts(c: DevicePlanConstants, rows: PlacedRows, seen: Any, space: TeamSpace) -> None:
+    """Copy an agent's counts, words of one or of two of them; many words are on their way at a time."""
+    n, team = np.uint32(rows.homes.size), np.uint32(cuda.blockDim.x)
+    held, last = cuda.local.array(WORDS_IN_FLIGHT, uint64), np.uint32(n - np.uint32(1))
     i = np.uint32(cuda.threadIdx.x)
-    pair, further = np.uint32(i // width), np.uint32(team // width)
-    rank, more = np.uint32(i - pair * width), np.uint32(team - further * width)
-    while i < n:
-        for j in range(COUNTS_IN_FLIGHT):
+    while i < n:  # beyond the end, the last word is copied again
+        for j in range(WORDS_IN_FLIGHT):
             held[j] = seen[min(np.uint32(i + np.uint32(j) * team), last)]
-        for j in range(COUNTS_IN_FLIGHT):
-            if np.uint32(i + np.uint32(j) * team) < n:
-                space.counts[place_of(c, space, pair) * pitch + np.uint64(rank)] = held[j]
-            rank, pair = further_entry(np.uint32(rank + more), np.uint32(pair + further), width)
-        i = np.uint32(i + np.uint32(COUNTS_IN_FLIGHT) * team)
+        for j in range(WORDS_IN_FLIGHT):
+            home = np.uint64(rows.homes[min(np.uint32(i + np.uint32(j) * team), last)])
+            space.counts[home] = np.uint32(held[j])
+            if len(c.paired) > 0:
+                space.counts[home + np.uint64(1)] = np.uint32(held[j] >> np.uint64(32))
+        i = np.uint32(i + np.uint32(WORDS_IN_FLIGHT) * team)
 
 
 @device_function
@@ -480,39 +492,50 @@ def count_steps(c: DevicePlanConstants, packed: PackedRuns, run: int, space: Tea
         i = np.uint32(i + team)
 
 
-@device_function
-def add_log(
-    c: DevicePlanConstants, rows: PlacedRows, counts: DeviceCounts, work: PlanWork, run: int, space: TeamSpace
+@inlined
+def give_back(
+    c: DevicePlanConstants, counts: DeviceCounts, work: PlanWork, seen: Settled, action: Any, space: TeamSpace
 ) -> None:
+    """Give an agent what was logged about a state and its action: its counts in the block have the log already."""
+    run, s, packed, n_states = seen.run, seen.s, work.packed, space.v.size
+    pair = s * np.int64(count_of_actions(c, space)) + np.int64(action)
+    place = np.int64(action) * n_states + s
+    at = visits_at(c, space, place)
+    visits, total = np.uint32(space.counts[at] + seen.done), space.rewards[place]
+    if len(packed.sums) > 0:
+        total = packed.reals[real_place(packed, run, s)]
+    total = settled_sum(work.law, packed, seen, total, mean_before(work.law, packed, pair), c.reward_min)
+    space.counts[at], counts.visits[run, pair] = visits, visits
+    space.rewards[place], counts.reward_sum[run, pair] = total, total
+    width = np.int64(counts.seen.shape[1] // counts.visits.shape[1]) if len(c.width) == 0 else np.int64(len(c.width))
+    at = np.uint64(place) * pitch_of(c, space)
+    for j in range(width):
+        counts.seen[run, pair * width + np.int64(j)] = space.counts[at]
+        at += np.uint64(1)
+
+
+@device_function
+def add_log(c: DevicePlanConstants, counts: DeviceCounts, work: PlanWork, run: int, space: TeamSpace) -> None:
     """Add the log of a run to the counts of a block, and give its agent what has changed.
 
     Until plans begin, w has room for the steps of each state, and the inverses of visits for its action.
     """
-    words, packed = cuda.shared.array(0, uint32), work.packed
-    n_states, n_pairs, width = space.v.size, space.rewards.size, row_width(c, rows)
-    n_actions = np.int64(count_of_actions(c, space))
+    words, packed, n_states, n_pairs = cuda.shared.array(0, uint32), work.packed, space.v.size, space.rewards.size
     done, first = words[2 * n_states : 3 * n_states], 4 * n_states + 2 * n_pairs
     act = words[first : first + n_states]
-    for s in range(cuda.threadIdx.x, n_states, cuda.blockDim.x):
+    team, s = np.int64(cuda.blockDim.x), np.int64(cuda.threadIdx.x)
+    while s < n_states:
         done[s], act[s] = 0, packed.halves[card_place(packed, run, s)] & (packed.layout.one - np.uint32(1))
+        s += team
     cuda.syncthreads()
     count_steps(c, packed, run, space, act, done)
     cuda.syncthreads()
-    for s in range(cuda.threadIdx.x, n_states, cuda.blockDim.x):
+    s = np.int64(cuda.threadIdx.x)
+    while s < n_states:
         n = np.uint32(done[s] & np.uint32(MOST_HALF))
         if n > 0:
-            pair, place = s * n_actions + np.int64(act[s]), np.int64(act[s]) * n_states + s
-            seen, at = Settled(run, s, n, np.uint32(done[s] >> np.uint32(16))), visits_at(c, space, place)
-            visits, total = np.uint32(space.counts[at] + n), space.rewards[place]
-            if len(packed.sums) > 0:
-                total = packed.reals[real_place(packed, run, s)]
-            total = settled_sum(work.law, packed, seen, total, mean_before(work.law, packed, pair), c.reward_min)
-            space.counts[at], counts.visits[run, pair] = visits, visits
-            space.rewards[place], counts.reward_sum[run, pair] = total, total
-            at = np.uint64(place) * pitch_of(c, space)
-            for j in range(width):
-                counts.seen[run, pair * np.int64(width) + np.int64(j)] = space.counts[at]
-                at += np.uint64(1)
+            give_back(c, counts, work, Settled(run, s, n, np.uint32(done[s] >> np.uint32(16))), act[s], space)
+        s += team
     cuda.syncthreads()
     if cuda.threadIdx.x == 0:
         packed.logged[run] = 0
@@ -533,13 +556,15 @@ def write_rewards(
     That is the largest |r̂| of an allowed pair and the longest row seen.
     """
     stage_pairs(c, counts, run, space)
-    stage_counts(c, rows, counts, run, space)
+    stage_counts(c, rows, work.seen[run], space)
     if len(c.logs) > 0 and work.packed.logged[run] > 0:
-        add_log(c, rows, counts, work, run, space)
+        add_log(c, counts, work, run, space)
     log_term = log_at(c.paper, t)
     n_pairs, width = np.uint64(space.rewards.size), row_width(c, rows)
     k, wide = np.uint64(cuda.threadIdx.x), True
     max_reward, support = 0.0, 0.0
+    if cuda.threadIdx.x == 0:
+        space.full[0] = 0
     cuda.syncthreads()
     while k < n_pairs:
         allowed, at = rows.allowed[k], k * pitch_of(c, space)
@@ -557,12 +582,14 @@ def write_rewards(
             max_reward = larger(max_reward, abs(reward))
             if wide:  # once a bonus is not, none of the others matters
                 wide = ignores_data(c, n, b, level)
-        if support < width:  # no row is longer
+        if space.full[0] == 0:  # no row is longer than a full one, and most rows are full most of the time
             length = 0
             for _ in range(width):
                 length += space.counts[at] > 0
                 at += np.uint64(1)
             support = larger(support, np.float64(length))
+            if length == width:
+                space.full[0] = 1
         k += np.uint64(cuda.blockDim.x)
     vacuous = cuda.syncthreads_and(np.int32(wide)) != 0
     _, max_reward = together(0.0, max_reward, space.parts, 0)
@@ -583,19 +610,21 @@ def plan_scal_plus(
 ) -> None:
     """Plan the next episode of each run of the list; the vectors of a block are in `work` if they are not shared."""
     near, words = cuda.shared.array(0, float64), cuda.shared.array(0, uint32)
-    parts = cuda.shared.array(PARTS, float64)
+    parts, full = cuda.shared.array(PARTS, float64), cuda.shared.array(1, uint32)
     x, team = cuda.threadIdx.x, cuda.blockDim.x
     n_states, n_pairs = values.shape[1], rows.length.size
     n_levels = n_pairs if len(c.kind) == BERNSTEIN else 0
     if len(c.far) > 0:
         at = cuda.blockIdx.x
-        space = team_space(work.numbers[at], work.counts[at], parts, n_states, n_levels, rows)
+        space = team_space(work.numbers[at], work.counts[at], parts, full, n_states, n_levels, rows)
     else:
         first = 2 * (2 * n_states + 2 * n_pairs + n_levels)
         n_words = np.int64(row_pitch(rows.width)) * n_pairs
-        space = team_space(near, words[first : first + n_words], parts, n_states, n_levels, rows)
-    for j in range(x, space.counts.size, team):
-        space.counts[j] = 0  # beyond the ends of rows it stays so
+        space = team_space(near, words[first : first + n_words], parts, full, n_states, n_levels, rows)
+    i = x
+    while i < space.counts.size:
+        space.counts[i] = 0  # beyond the ends of rows it stays so
+        i += team
     i, n_todo = cuda.blockIdx.x, todo.n[0]
     run = todo.run[min(i, todo.run.size - 1)]
     while i < n_todo:
@@ -617,6 +646,8 @@ def plan_scal_plus(
         while s < n_states:
             if met:
                 take(counts, run, s, int(counts.act[run, s]), n_pairs // n_states)
+                if len(c.logs) > 0:
+                    deal_card(counts, work.packed, run, s, n_pairs // n_states)
             values[run, s] = space.v[s]
             s += team
         if x == 0:

@@ -113,7 +113,7 @@ class SteppingRuns:
         return RoundOfSteps((self.listing(self.todo, NEEDS_PLAN, NEEDS_PLAN),), (steps,))
 
     def round_of_logs(self, packed: PackedRuns, steps: PreparedLaunch, plan: LogPlan) -> RoundOfSteps:
-        """Steps that packed runs log: settle them before plans are made, and deal the new policies."""
+        """Steps that packed runs log: settle them before plans are made, and deal the new policies, if plans do not."""
         blocks = min(self.n_runs, DEALING_BLOCKS)
         lists = (
             self.listing(self.todo, NEEDS_PLAN, NEEDS_PLAN),
@@ -121,6 +121,8 @@ class SteppingRuns:
         )
         arguments = self.law, self.runs, self.counts, self.curves, packed, self.todo, self.rule.low
         settle = settle_runs.prepared((blocks, SETTLING_BLOCK, plan.counting_bytes), *arguments, at_once=True)
+        if packed.by_plans:
+            return RoundOfSteps((*lists, settle), (steps,))
         deal = deal_runs.prepared((blocks, SETTLING_BLOCK), self.todo, self.runs, self.counts, packed)
         return RoundOfSteps((*lists, settle), (deal, steps))
 
