@@ -257,11 +257,11 @@ def timed(function: Callable[..., gf.Plan], mdp: gf.MDP, **options: Any) -> tupl
 
 
 def against_cpu(name: str, mdp: gf.MDP, window: int, precision: float, threads: int | None = None) -> Row:
-    """A planner on the GPU, the better of two times, and on the CPU, with its own number of threads or this one."""
+    """A planner on the GPU, the best of five times, and on the CPU, with its own number of threads or this one."""
     from gainful.machine import available_cores
 
     function, chosen = getattr(gf, name), {} if threads is None else {"threads": threads}
-    plans = [timed(function, mdp, precision=precision, device="cuda") for _ in range(2)]
+    plans = [timed(function, mdp, precision=precision, device="cuda") for _ in range(5)]
     there, seconds = min(plans, key=lambda found: found[1])
     here, on_the_cpu = timed(function, mdp, precision=precision, **chosen)
     row: Row = {

@@ -9,7 +9,7 @@ pytest.importorskip("numba_cuda", reason="numba-cuda is an extra")
 
 from gainful.simulation.device.packed import MOST_ACTIONS, MOST_LOGGED, LogPlan
 from gainful.simulation.device.runs import rows_of
-from gainful.simulation.device.scal_plus import placed_rows, row_pitch
+from gainful.simulation.device.scal_plus_space import placed_rows, row_pitch
 from gainful.simulation.device.worlds import even_block
 
 SHARED = 232_448

@@ -249,7 +249,8 @@ def incumbents(
 ) -> None:
     """Set w = Lv where the incumbent is proven to be the best (`bellman.lazy_sweep`), and list the other states.
 
-    One thread a state. `partial` (4, blocks) has the range of Lv - v and max|v| of these states, for each block.
+    Of these, w is the incumbent's value. One thread a state. `partial` (4, blocks) has the range of Lv - v and max|v|
+    where the incumbent is the best, for each block.
     """
     here = cuda.shared.array(2, int64)
     parts = cuda.shared.array(PARTS, float64)
@@ -262,8 +263,9 @@ def incumbents(
             begin, length, value = row_of(model, s * model.n_actions + np.uint64(out.act[s]))
         value += shared_dot(model, v, begin, length)
         if s < n_states:
+            out.w[s] = value
             if out.runner_up[s] + known[RISEN] + known[MARGIN] < value:
-                out.w[s], gap = value, value - v[s]
+                gap = value - v[s]
                 low, high, largest = min(low, gap), max(high, gap), max(largest, abs(v[s]))
             else:
                 listed = 1
@@ -285,8 +287,8 @@ def bellman_sweep(
 ) -> None:
     """Set w = Lv and act to its greedy actions, ties to the lowest, in the contested states: `bellman.sweep`.
 
-    One thread a pair. All states are contested if nothing is known. `partial` (4, ...) has the range of Lv - v, max|v|
-    and whether an action has changed, for each block, in its last columns.
+    One thread a pair. All states are contested if nothing is known; else w has the values of the incumbents. `partial`
+    (4, ...) has the range of Lv - v, max|v| and whether an action has changed, for each block, in its last columns.
     """
     q = cuda.shared.array(TWO_ROUNDS, float64)
     parts = cuda.shared.array(PARTS, float64)
@@ -298,11 +300,15 @@ def bellman_sweep(
     first = np.uint64(cuda.blockIdx.x) * np.uint64(per)
     while first < n:
         i, begin, length, value = first + np.uint64(row), np.uint64(0), np.uint32(0), 0.0
+        exists = False
         if row < per and i < n:
-            s = i if every else np.uint64(contested.states[i])
-            begin, length, value = row_of(model, s * model.n_actions + np.uint64(x - row * n_actions))
+            s, a = i if every else np.uint64(contested.states[i]), np.uint32(x - row * n_actions)
+            begin, length, value = row_of(model, s * model.n_actions + np.uint64(a))
+            exists = length > 0
+            if not every and a == out.act[s]:  # the row has been read
+                length, value = np.uint32(0), out.w[s]
         value += shared_dot(model, v, begin, length)
-        q[at + x] = value if length > 0 else -np.inf
+        q[at + x] = value if exists else -np.inf
         cuda.syncthreads()
         i = first + np.uint64(x)
         if x < per and i < n:

@@ -55,7 +55,7 @@ BLOCKS_OF_EACH = 8
 """Blocks of operations on vectors for each multiprocessor."""
 SWEEPING_BLOCKS_OF_EACH = 32
 """Blocks of a Bellman sweep for each multiprocessor: several times what it holds, so that all of them end together."""
-LAZY_THERE_UP_TO = 0.5
+LAZY_THERE_UP_TO = 0.75
 """The fraction of states that were contested up to which a GPU reads the incumbents' rows before the others."""
 SHORT_INDEX = 2**32
 """Transitions below which the beginnings of rows are 32-bit numbers on the GPU: half the bytes."""

@@ -42,18 +42,17 @@ from gainful.simulation.device.kl_scal_plus import (
 )
 from gainful.simulation.device.packed import PackedRuns
 from gainful.simulation.device.runs import DeviceCounts, DeviceEpisodes, DeviceRows, DeviceRuns
-from gainful.simulation.device.scal_plus import (
+from gainful.simulation.device.scal_plus import SCAL_PLUS_THREADS, plan_scal_plus
+from gainful.simulation.device.scal_plus_counts import PlanWork
+from gainful.simulation.device.scal_plus_space import (
     BERNSTEIN,
     PAPERS,
-    SCAL_PLUS_THREADS,
     SHARP,
     UNROLLED,
     DevicePlanConstants,
     PlacedRows,
-    PlanWork,
     are_paired,
     placed_rows,
-    plan_scal_plus,
     row_pitch,
     space_size,
 )
