@@ -21,21 +21,21 @@ def block(name: str, columns: list[str], cells: Callable[[Row], list[str]]) -> s
 def speed() -> str:
     def cells(row: Row) -> list[str]:
         rate = row["runs"] * row["steps"] / row["seconds"] / 1e9
-        shown = f"{rate:.0f}" if rate >= 15 else f"{rate:.1f}"
-        return [row["what"], f"{row['runs']:,}", power(row["steps"]), f"{row['seconds']:.1f}", f"{shown} · 10⁹"]
+        return [row["what"], f"{row['runs']:,}", power(row["steps"]), f"{row['seconds']:.1f}", f"{rate:.3g} · 10⁹"]
 
     return block("gpu_speed", ["", "runs", "steps each", "seconds", "steps per second"], cells)
 
 
 def profile() -> str:
+    every = ("listing", "planning", "dealing", "stepping", "settling")
+    kinds = [name for name in every if any(row.get(name) for row in recorded("gpu_profile")["values"]["rows"])]
+
     def cells(row: Row) -> list[str]:
         rate = row["runs"] * row["steps"] / row["stepping"] / 1e9
-        kinds = ("listing", "planning", "dealing", "stepping", "settling")
         times = [f"{row[name]:.2f} s" if row.get(name) else "" for name in kinds]
         return [row["what"], f"{row['runs']:,}", power(row["steps"]), *times, f"{rate:.3g} · 10⁹"]
 
-    times = ["listing", "planning", "dealing", "stepping", "settling"]
-    columns = ["", "runs", "steps each", *times, "steps per second of stepping"]
+    columns = ["", "runs", "steps each", *kinds, "steps per second of stepping"]
     return block("gpu_profile", columns, cells)
 
 
@@ -49,7 +49,7 @@ def planners() -> Callable[[Row], list[str]]:
         return [
             f"`{row['planner']}`, {power(row['states'])} states, next states {places}",
             f"{row['transitions'] / 1e8:.3g} · 10⁸",
-            f"{row['gpu']:.2f} s, {row['gpu_sweeps']} sweeps",
+            f"{row['gpu']:.3g} s, {row['gpu_sweeps']} sweeps",
             f"{row['cpu']:.1f} s, {row['cpu_sweeps']} sweeps of {each:,.0f} ms ({threads})",
             f"{row['cpu'] / row['gpu']:.0f}",
             "the same bits" if row["same_bits"] else "other bits",

@@ -43,6 +43,15 @@ def test_value_iteration_in_batches_of_one_sweep_never_moved(monkeypatch: pytest
     assert gf.scopt(mdp, 10.0).gain == pytest.approx(7203 / 16805, rel=0, abs=1e-8)
 
 
+def test_every_batch_of_relative_value_iteration_repeated_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    mdp = gf.environments.riverswim(6)
+    whole = gf.relative_value_iteration(mdp)
+    monkeypatch.setattr(batches, "RESUMED_TRANSITIONS", 1)
+    in_parts = gf.relative_value_iteration(mdp)
+    assert (in_parts.sweeps, in_parts.gain_bounds) == (whole.sweeps, whole.gain_bounds)
+    np.testing.assert_array_equal(in_parts.bias, whole.bias)
+
+
 def test_differences_too_small_to_square_crashed_the_acceleration() -> None:
     mdp = gf.MDP.from_rows(
         np.arange(9), [2, 5, 7, 6, 4, 0, 7, 1], np.ones(8), np.array([0.0, 1, 1, 1, 1, 0, 1, 1])[:, None]

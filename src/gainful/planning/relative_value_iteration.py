@@ -21,7 +21,7 @@ from gainful.planning.arguments import (
     precision_error,
     start_vector,
 )
-from gainful.planning.batches import sweeps_per_batch
+from gainful.planning.batches import resumed_sweeps
 from gainful.planning.bellman import Floats, Ints, SparseModel, StoppingRule, sparse_model, sweep
 from gainful.planning.plan import Plan, make_plan
 from gainful.planning.policy_iteration import EXACT_UP_TO, policy_iteration
@@ -33,17 +33,21 @@ BATCH_THERE = 1024
 
 @kernel
 def damped_sweeps(
-    model: SparseModel, v: Floats, w: Floats, act: Ints, rule: StoppingRule
+    model: SparseModel, v: Floats, w: Floats, act: Ints, rule: StoppingRule, resumes: bool
 ) -> tuple[int, float, float, float, bool]:
     """Sweep until the range of Lv - v plus twice the rounding slack is at most the target; v is that of the last test.
 
     Returns the sweeps made, the range, the slack and whether the target was met. The loop also stops where nothing but
-    rounding is left.
+    rounding is left. It begins with a sweep at v, or, if it resumes, with the step from v to which w = Lv leads.
     """
     n = v.size
     damping, target, unit, max_reward, max_sweeps = rule
     done = 0
     while True:
+        if resumes or done > 0:
+            pin = v[0] + damping * (w[0] - v[0])
+            for s in range(n):
+                v[s] += damping * (w[s] - v[s]) - pin
         low, high = sweep(model, v, np.uint64(0), np.uint64(n), w, act)
         done += 1
         largest = 0.0
@@ -54,9 +58,6 @@ def damped_sweeps(
             return done, low, high, slack, True
         if done == max_sweeps or not high - low > 2.0 * slack:
             return done, low, high, slack, False
-        pin = v[0] + damping * (w[0] - v[0])
-        for s in range(n):
-            v[s] += damping * (w[s] - v[s]) - pin
 
 
 def relative_value_iteration(
@@ -125,12 +126,11 @@ def relative_value_iteration(
     else:
         w, act = np.empty(mdp.n_states), np.zeros(mdp.n_states, dtype=np.int64)
         sweep_on, vectors = partial(damped_sweeps, sparse_model(mdp), v, w, act), lambda: (v, act)
-        unit, largest, batch = roundoff(longest_row(mdp)), reward_scale(mdp), sweeps_per_batch(mdp.n_transitions)
+        unit, largest, batch = roundoff(longest_row(mdp)), reward_scale(mdp), resumed_sweeps(mdp.n_transitions)
     done = 0
     while True:
-        sweeps, low, high, slack, met = sweep_on(
-            StoppingRule(damping, target, unit, largest, min(batch, max_sweeps - done))
-        )
+        rule = StoppingRule(damping, target, unit, largest, min(batch, max_sweeps - done))
+        sweeps, low, high, slack, met = sweep_on(rule, done > 0)
         done += sweeps
         plan = None
         if met or done >= max_sweeps or not high - low > 2 * slack:

@@ -396,7 +396,7 @@ class SolveSearch:
         while self.sweeps < end:
             number = min(batch, end - self.sweeps)
             rule = StoppingRule(DAMPING_WHEN_SLOW, self.target, unit, self.sweeper.max_reward, number)
-            done, low, high, slack, met = damped_sweeps(model, v, w, act, rule)
+            done, low, high, slack, met = damped_sweeps(model, v, w, act, rule, False)
             self.sweeps += done - 1
             if self.look(v.copy()):
                 return self.plan()

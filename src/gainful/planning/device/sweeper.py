@@ -76,7 +76,7 @@ class RisingValues:
     """How far v has risen in known steps since all rows were read: what proves that most of them need not be read."""
 
     def __init__(self, n_states: int) -> None:
-        self._n_states, self._few, self.sweeps = n_states, True, 0
+        self._n_states, self._few = n_states, True
         self._since, self._risen, self._size = 0, 0.0, 0.0
         self._rise, self._reach = 0.0, 0.0
         self.stepped = False
@@ -99,7 +99,7 @@ class RisingValues:
         down, up = damping * low - pin, damping * high - pin
         room = 16 * UNIT_ROUNDOFF * (abs(low) + abs(high) + abs(pin) + largest)  # rounding, of the step and of this
         self._rise, self._reach = max(up, 0.0) + room, largest + max(abs(down), abs(up)) + room
-        self._size, self.sweeps = max(self._size, largest), self.sweeps + 1
+        self._size = max(self._size, largest)
         self._few = bool(stats[CONTESTED] <= LAZY_THERE_UP_TO * self._n_states)
 
 
@@ -179,11 +179,11 @@ class DeviceSweeper:
         self.slack = rounding_slack(self.max_support, self.largest, self.max_reward)
         return float(stats[LOW]), float(stats[HIGH])
 
-    def damped(self, rule: StoppingRule) -> tuple[int, float, float, float, bool]:
-        """What `damped_sweeps` does, from `v` on, or from where it stopped."""
+    def damped(self, rule: StoppingRule, resumes: bool) -> tuple[int, float, float, float, bool]:
+        """What `damped_sweeps` does."""
         done = 0
         while True:
-            if self._history.sweeps:
+            if resumes or done > 0:
                 self.damped_move(rule.damping)
             low, high = self.bellman(rule.damping)
             done += 1
