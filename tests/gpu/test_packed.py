@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ pytest.importorskip("numba_cuda", reason="numba-cuda is an extra")
 
 from gainful.simulation.device.packed import MOST_ACTIONS, MOST_LOGGED, LogPlan
 from gainful.simulation.device.runs import rows_of
-from gainful.simulation.device.scal_plus_space import placed_rows, row_pitch
+from gainful.simulation.device.scal_plus_space import are_paired, placed_rows, row_pitch
 from gainful.simulation.device.worlds import even_block
 
 SHARED = 232_448
@@ -71,6 +73,23 @@ def test_places_are_by_action_then_by_state() -> None:
     assert rows.allowed.tolist() == [True, True, False, True]
     assert rows.next_state.reshape(4, 3).tolist() == [[0, 1, 0], [0, 1, 1], [1, 0, 0], [0, 0, 0]]
     assert rows.fours.view(np.uint16).reshape(4, 4)[:, :3].tolist() == rows.next_state.reshape(4, 3).tolist()
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 8, 11, 12])
+def test_every_counter_of_an_agent_has_a_home_in_the_row_of_its_place(width: int) -> None:
+    n_states, n_actions = 5, 3
+    indices = np.tile(np.arange(width, dtype=np.uint32), n_states * n_actions)
+    rows = rows_of(np.full(n_states * n_actions, width), indices, np.ones((n_states, n_actions), dtype=bool))
+    homes = placed_rows(rows, n_actions).homes.astype(np.int64)
+    counts: np.ndarray[Any, Any] = np.arange(1, n_states * n_actions * width + 1, dtype=np.uint32)
+    words = counts.view(np.uint64) if are_paired(width) else counts  # as a block reads them
+    block = np.zeros(n_states * n_actions * row_pitch(width), dtype=np.uint64)
+    block[homes] = words & np.uint64(0xFFFFFFFF)
+    if are_paired(width):
+        block[homes + 1] = words >> np.uint64(32)
+    by_place = block.reshape(n_actions, n_states, row_pitch(width))
+    np.testing.assert_array_equal(by_place[:, :, :width].transpose(1, 0, 2).reshape(-1), counts)
+    assert not by_place[:, :, width:].any()
 
 
 def test_rows_of_counts_begin_in_different_banks() -> None:
