@@ -47,6 +47,8 @@ PARTS = 4 * MOST_WARPS
 EVERY_LANE = 0xFFFFFFFF
 MOST_SHARED = (8 if SIMULATED else 48) * 1024
 """Bytes of shared memory that a block can have on every GPU without asking for them."""
+OWN_SHARED = 0 if SIMULATED else 1024
+"""Bytes of these that a kernel may have in arrays of its own, at most; the others are given to it at its launch."""
 
 LEAST_DIVIDED = 1e-250
 """The least number but 0 that `quotient` divides."""
@@ -85,10 +87,10 @@ def multiprocessors() -> int:
 
 
 def most_shared() -> int:
-    """Bytes of shared memory that a block of the present GPU can have; a kernel asks for more than `MOST_SHARED`."""
+    """Bytes of shared memory that a block of the present GPU can be given; kernels ask for more than `MOST_SHARED`."""
     if SIMULATED:
         return MOST_SHARED
-    return max(MOST_SHARED, int(cuda.get_current_device().MAX_SHARED_MEMORY_PER_BLOCK_OPTIN))
+    return max(MOST_SHARED, int(cuda.get_current_device().MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)) - OWN_SHARED
 
 
 class _Exact:
@@ -138,7 +140,7 @@ def _linked_as_compiled(library: Any) -> Any:
 
 def _ask_for_shared_memory(code: Any, n_bytes: int) -> None:
     """Let a kernel have more shared memory than it may have unasked; Numba has no function for it."""
-    if n_bytes > MOST_SHARED:
+    if n_bytes > MOST_SHARED - OWN_SHARED:
         from numba.cuda.cudadrv.driver import binding, driver
 
         attribute = binding.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

@@ -7,6 +7,7 @@ PTX), and nothing runs. A process of its own: it lets Numba believe in a GPU, wh
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -64,17 +65,21 @@ def believe_in_a_gpu() -> None:
     from gainful import cuda_device
     from gainful.cuda_device import DeviceKernel, cuda
 
-    def compile_for(kernel: DeviceKernel, *arguments: Any) -> None:
+    def compile_for(kernel: DeviceKernel, *arguments: Any) -> str:
         kinds = tuple(typeof(argument) for argument in arguments)
         code, _ = cuda.compile_ptx(kernel.__wrapped__, kinds, cc=CAPABILITY)
         assert ".visible .entry" in code
         if kernel.__name__ in READ_TOGETHER:  # a compiler may not make two loops of one, for different threads
             assert 0 < code.count("shfl.sync.idx") <= EXCHANGES * code.count("bar.warp.sync")
         print(kernel.__name__)
+        return str(code)
 
-    def prepared(kernel: DeviceKernel, _where: Any, *arguments: Any, at_once: bool = False) -> Any:
+    def prepared(kernel: DeviceKernel, where: Any, *arguments: Any, at_once: bool = False) -> Any:
         del at_once
-        compile_for(kernel, *arguments)
+        code = compile_for(kernel, *arguments)
+        if len(where) > 2 and where[2] > 0:  # it is given shared memory besides its own
+            own = re.findall(r"\.shared .*\[(\d+)\];", code)
+            assert sum(map(int, own)) <= cuda_device.OWN_SHARED, kernel.__name__
         return lambda: None
 
     def launch(kernel: DeviceKernel, _where: Any) -> Any:
@@ -107,6 +112,7 @@ def compile_simulation() -> None:
         Case("garnet", "Fixed", 10, (1,), packed, {"policy": [0] * 200}),
         Case("garnet", "SCALPlus", 10, (1,), wide, {**span, "bonus": "sharp"}),
         Case("lqg", "CSCALPlus", 10, (1,), {}, {"span": 2.0}, cells=20),
+        Case("lqg", "CSCALPlus", 10, (1,), {}, {"span": 2.0}, cells=40),
         Case("lqg", "Fixed", 10, (1,), {}, {}, cells=20),
     ]:
         world, agent = case.world_and_agent()

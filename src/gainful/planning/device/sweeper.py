@@ -138,7 +138,7 @@ class DeviceSweeper:
         self._ranges = cuda.device_array((4, self._lazy_blocks + self._full_blocks), np.float64)
         self._known, self._stats = cuda.device_array(2, np.float64), cuda.device_array(6, np.float64)
         self.largest, self.slack, self.changed, self.contested = 0.0, 0.0, True, 0
-        """Of the last sweep: max|v|, rounding, whether an action has changed, how many states had all rows read."""
+        """Of the last sweep: max|v|, rounding, whether an action has changed, how many states were contested."""
         self._history, self._zeros = RisingValues(mdp.n_states), start is None
 
     def _surveyed(self, mdp: MDP) -> tuple[int, float]:

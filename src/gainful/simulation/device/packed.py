@@ -3,7 +3,7 @@
 Of each state a packed run has a *card*, 16 bits with the action of the policy and how often it may still be executed.
 What happens goes to a log in global memory, 16 bits a step. `settle_runs` adds the log to the agent's counts when the
 episode ends, a checkpoint is reached or the log is nearly full, and `deal_runs` deals the cards of the next policy.
-SCAL+'s plans do both themselves at the end of an episode.
+SCAL+'s plans do both themselves at the end of an episode, if the vectors of a plan fit shared memory.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class DevicePlanner:
         return ()
 
     def adds_logs(self, width: int) -> bool:  # noqa: ARG002
-        """Whether the logs of packed runs are added to agents' counts by the kernel that plans."""
+        """Whether the kernel that plans adds the logs of packed runs to agents' counts, and deals their cards."""
         return False
 
     def prepared(self, many: PlannedRuns) -> PreparedLaunch:

@@ -128,7 +128,8 @@ def plan_scal_plus(
 ) -> None:
     """Plan the next episode of each run of the list; the vectors of a block are in `work` if they are not shared."""
     near, words = cuda.shared.array(0, float64), cuda.shared.array(0, uint32)
-    parts, full = cuda.shared.array(PARTS, float64), cuda.shared.array(1, uint32)
+    parts = cuda.shared.array(PARTS, float64)
+    full = cuda.shared.array(1, uint32)  # in a line of its own: the simulator tells arrays apart by their lines
     x, team = cuda.threadIdx.x, cuda.blockDim.x
     n_states, n_pairs = values.shape[1], rows.length.size
     n_levels = n_pairs if len(c.kind) == BERNSTEIN else 0

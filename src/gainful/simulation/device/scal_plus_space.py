@@ -60,7 +60,7 @@ class PlacedRows(NamedTuple):
     allowed: Any
     """(pairs,) of the agent."""
     homes: Any
-    """(pairs * width,) where each counter of an agent is in the memory of a block; of paired ones, the first."""
+    """(words,) where the counter of each word of an agent is in the memory of a block; of two, the first."""
     first: Any
     """(1,) where the row of a model of one pair begins: at 0."""
     width: Any
