@@ -242,7 +242,8 @@ def compare(i: int, pool: Any, n: int, horizon: int) -> Row:
 def large_model(n_states: int, window: int) -> gf.MDP:
     """Four actions, eight next states each: anywhere, or among the next `window` states."""
     rng, n, width = np.random.default_rng(0), 4 * n_states, (window or n_states) // 8
-    to = np.arange(8) * width + rng.integers(0, width, size=(n, 8))
+    to = rng.integers(0, width, size=(n, 8), dtype=np.uint32)
+    to += np.arange(8, dtype=np.uint32) * np.uint32(width)
     if window:
         to = np.sort((to + np.repeat(np.arange(n_states), 4)[:, None]) % n_states, axis=1)
     p = rng.random((n, 8))
