@@ -173,12 +173,10 @@ def late_escape(x: Any, action: int, uniforms: Any, out: Any) -> float:
     return 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "message"),
-    [
-        (late_cheat, "reward 2.0 at step 42, expected a number in"),
-        pytest.param(late_escape, "to .nan. at step 42", marks=pytest.mark.slow),
-    ],
+    [(late_cheat, "reward 2.0 at step 42, expected a number in"), (late_escape, "to .nan. at step 42")],
 )
 def test_what_a_function_may_not_do_stops_the_run_and_spoils_nothing(function: Any, message: str) -> None:
     env = ContinuousEnvironment.from_function(function, dim=1, n_actions=1, start=0.5)
