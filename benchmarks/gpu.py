@@ -10,7 +10,7 @@ traces       how many runs have the rewards, the episodes and the plans of the C
 solve        `solve` against the CPU as a user gets it, 0.32 and 3.2·10⁸ transitions
 sweeps       the same for `relative_value_iteration`, 3.2·10⁸ transitions
 one_thread   `solve` against one thread of the CPU
-billion      `solve` with 10⁹ transitions: 12 GB on the GPU, and 40 GB on the CPU while the model is built
+billion      `solve` with 10⁹ transitions: 12 GB on the GPU, and 33 GB on the CPU while the model is built
 experiment   `run_experiment` with 1,000 seeds on the GPU, by this process and by Dask, against the local pool
 million      the million runs of the picture in docs/gpu.md; it writes docs/images/regret_of_a_million_runs.csv
 """

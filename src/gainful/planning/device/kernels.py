@@ -32,8 +32,9 @@ ROW_LANES = 4
 LOW, HIGH, LARGEST, CHANGED, CONTESTED, PIN = range(6)
 """What a sweep reports: the range of Lv - v, max|v|, whether an action has changed, the number of contested states, and
 where v is pinned next."""
-RISEN, MARGIN = range(2)
-"""What a sweep knows: how far v has risen since runners-up were noted, and what rounding may add; inf if it is new."""
+RISEN, MARGIN, AT_ZERO = range(3)
+"""What a sweep knows: how far v has risen since runners-up were noted, what rounding may add, inf if it is new, and
+whether v is 0."""
 TOTAL = LARGEST
 """What a sweep of one policy reports in that place: the sum of the residual."""
 LONGEST_ROW, REWARD_SCALE = range(2)
@@ -219,31 +220,6 @@ def report(low: float, high: float, largest: float, changed: int, partial: Any, 
 
 
 @device_kernel()
-def sweep_of_zeros(model: SparseModel, out: GreedyVectors, partial: Any) -> None:
-    """Set w = Lv and act to its greedy actions for v = 0: these are the rewards, and no row is read.
-
-    One thread a state. `partial` (4, ...) as in `bellman_sweep`.
-    """
-    parts = cuda.shared.array(PARTS, float64)
-    low, high, changed = np.inf, -np.inf, 0
-    s, n_actions = np.uint64(cuda.grid(1)), np.uint64(model.n_actions)
-    while s < out.w.size:
-        best, second, action = -np.inf, -np.inf, np.uint32(0)
-        for a in range(np.uint32(model.n_actions)):
-            _, length, reward = row_of(model, s * n_actions + np.uint64(a))
-            value = reward + 0.0 if length > 0 else -np.inf  # + 0.0: what is added to a reward of -0.0, too
-            second = max(second, min(value, best))
-            if value > best:
-                best, action = value, np.uint32(a)
-        if out.act[s] != action:
-            changed = 1
-        out.w[s], out.act[s], out.runner_up[s] = best, action, second
-        low, high = min(low, best), max(high, best)
-        s += np.uint64(cuda.gridsize(1))
-    report(low, high, 0.0, changed, partial, partial.shape[1] - cuda.gridDim.x + cuda.blockIdx.x, parts)
-
-
-@device_kernel()
 def incumbents(
     model: SparseModel, v: Any, out: GreedyVectors, known: Any, contested: ContestedStates, partial: Any
 ) -> None:
@@ -287,8 +263,9 @@ def bellman_sweep(
 ) -> None:
     """Set w = Lv and act to its greedy actions, ties to the lowest, in the contested states: `bellman.sweep`.
 
-    One thread a pair. All states are contested if nothing is known; else w has the values of the incumbents. `partial`
-    (4, ...) has the range of Lv - v, max|v| and whether an action has changed, for each block, in its last columns.
+    One thread a pair. All states are contested if nothing is known; else w has the values of the incumbents. At v = 0
+    values are rewards, and no row is read. `partial` (4, ...) has the range of Lv - v, max|v| and whether an action has
+    changed, for each block, in its last columns.
     """
     q = cuda.shared.array(TWO_ROUNDS, float64)
     parts = cuda.shared.array(PARTS, float64)
@@ -305,7 +282,9 @@ def bellman_sweep(
             s, a = i if every else np.uint64(contested.states[i]), np.uint32(x - row * n_actions)
             begin, length, value = row_of(model, s * model.n_actions + np.uint64(a))
             exists = length > 0
-            if not every and a == out.act[s]:  # the row has been read
+            if known[AT_ZERO] != 0.0:
+                length = np.uint32(0)
+            elif not every and a == out.act[s]:  # the row has been read
                 length, value = np.uint32(0), out.w[s]
         value += shared_dot(model, v, begin, length)
         q[at + x] = value if exists else -np.inf

@@ -39,7 +39,6 @@ from gainful.planning.device.kernels import (
     products,
     shifted,
     survey,
-    sweep_of_zeros,
 )
 from gainful.planning.device.transfer import downloaded, uploaded
 from gainful.planning.rounding import (
@@ -136,10 +135,10 @@ class DeviceSweeper:
             min(most, -(-mdp.n_states // n)) for n in (SWEEP_BLOCK, states_of_a_block)
         )
         self._ranges = cuda.device_array((4, self._lazy_blocks + self._full_blocks), np.float64)
-        self._known, self._stats = cuda.device_array(2, np.float64), cuda.device_array(6, np.float64)
+        self._known, self._stats = cuda.device_array(3, np.float64), cuda.device_array(6, np.float64)
         self.largest, self.slack, self.changed, self.contested = 0.0, 0.0, True, 0
         """Of the last sweep: max|v|, rounding, whether an action has changed, how many states were contested."""
-        self._history, self._zeros = RisingValues(mdp.n_states), start is None
+        self._history, self._at_zero = RisingValues(mdp.n_states), start is None
 
     def _surveyed(self, mdp: MDP) -> tuple[int, float]:
         """What `longest_row` and `reward_scale` are; `act` becomes what `lowest_allowed` is."""
@@ -161,16 +160,13 @@ class DeviceSweeper:
         passed over (`bellman.lazy_sweep`); after any other change of v all rows are read.
         """
         risen, margin = self._history.before(self.max_support, self.max_reward)
-        self._known.copy_to_device(np.array([risen, margin]))
+        self._known.copy_to_device(np.array([risen, margin, self._at_zero]))
+        self._at_zero = False
         first, sweep = self._lazy_blocks, (self.model, self.v, self._out, self._known, self._contested, self._ranges)
         if margin < math.inf:
             first = 0
             self._launch(incumbents, *sweep, blocks=self._lazy_blocks)
-        if self._zeros:
-            self._launch(sweep_of_zeros, self.model, self._out, self._ranges, blocks=self._full_blocks)
-        else:
-            self._launch(bellman_sweep, *sweep, blocks=self._full_blocks)
-        self._zeros = False
+        self._launch(bellman_sweep, *sweep, blocks=self._full_blocks)
         self._launch(gather_stats, self._ranges, first, self._contested, self.v, self.w, damping, self._stats, blocks=1)
         stats = self._stats.copy_to_host()
         self._history.after(stats, damping)
@@ -214,7 +210,7 @@ class DeviceSweeper:
     def replace(self, vector: Any) -> None:
         """V ← another vector."""
         self.v.copy_to_device(vector)
-        self._history.stepped = self._zeros = False
+        self._history.stepped = self._at_zero = False
 
     def copy(self, vector: Any) -> Any:
         """Another vector with the same numbers."""

@@ -28,6 +28,7 @@ from gainful.simulation.device.scal_plus_space import (
     ratio,
     row_pitch,
     row_width,
+    space_size,
     team_space,
     visits_at,
 )
@@ -137,7 +138,7 @@ def plan_scal_plus(
         at = cuda.blockIdx.x
         space = team_space(work.numbers[at], work.counts[at], parts, full, n_states, n_levels, rows)
     else:
-        first = 2 * (2 * n_states + 2 * n_pairs + n_levels)
+        first = 2 * space_size(n_states, n_pairs, len(c.kind))
         n_words = np.int64(row_pitch(rows.width)) * n_pairs
         space = team_space(near, words[first : first + n_words], parts, full, n_states, n_levels, rows)
     i = x

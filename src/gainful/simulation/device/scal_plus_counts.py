@@ -131,11 +131,10 @@ def give_back(
 def add_log(c: DevicePlanConstants, counts: DeviceCounts, work: PlanWork, run: int, space: TeamSpace) -> None:
     """Add the log of a run to the counts of a block, and give its agent what has changed.
 
-    Until plans begin, w has room for the steps of each state, and the inverses of visits for its action.
+    Until plans begin, w has room for the steps of each state and for its action, a word each.
     """
-    words, packed, n_states, n_pairs = cuda.shared.array(0, uint32), work.packed, space.v.size, space.rewards.size
-    done, first = words[2 * n_states : 3 * n_states], 4 * n_states + 2 * n_pairs
-    act = words[first : first + n_states]
+    words, packed, n_states = cuda.shared.array(0, uint32), work.packed, space.v.size
+    done, act = words[2 * n_states : 3 * n_states], words[3 * n_states : 4 * n_states]
     team, s = np.int64(cuda.blockDim.x), np.int64(cuda.threadIdx.x)
     while s < n_states:
         done[s], act[s] = 0, packed.halves[card_place(packed, run, s)] & (packed.layout.one - np.uint32(1))

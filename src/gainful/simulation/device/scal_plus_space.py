@@ -91,7 +91,6 @@ def placed_rows(rows: DeviceRows, n_actions: int) -> PlacedRows:
     )
 
 
-@inlined
 def are_paired(width: int) -> bool:
     """Whether two counters of a row, side by side, are read as one word of 8 bytes."""
     return width % 2 == 0
@@ -109,6 +108,7 @@ def row_pitch(width: int) -> int:
     return 4 * quarters(width) + 1
 
 
+@inlined
 def space_size(n_states: int, n_pairs: int, kind: int) -> int:
     """Numbers that the vectors of a block take."""
     return 2 * n_states + (3 if kind == BERNSTEIN else 2) * n_pairs
