@@ -83,10 +83,15 @@ def arrays_of(runs: list[gf.Run]) -> dict[str, Any]:
 
 def simulated(cases: list[Case], folder: Path) -> list[dict[str, Any]]:
     """The arrays of each case, made in the simulator by another process."""
+    return made_by("tests.gpu.simulated", cases, folder, {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"})
+
+
+def made_by(module: str, cases: list[Case], folder: Path, settings: dict[str, str]) -> list[dict[str, Any]]:
+    """The arrays of each case, made by a process that runs a module, with further environment variables."""
     (folder / "cases.json").write_text(json.dumps([asdict(case) for case in cases]))
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
-    root = Path(__file__).parents[2]
-    subprocess.run([sys.executable, "-m", "tests.gpu.simulated", str(folder)], check=True, env=environment, cwd=root)
+    command, root = [sys.executable, "-m", module, str(folder)], Path(__file__).parents[2]
+    done = subprocess.run(command, env={**os.environ, **settings}, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     return [dict(np.load(folder / f"{i}.npz")) for i in range(len(cases))]
 
 
@@ -144,6 +149,22 @@ def sweeps_here(n: int) -> dict[str, Any]:
         found[f"{i} w"], found[f"{i} act"] = w.copy(), act.copy()
         v = w - w[0]
     return found
+
+
+def check_plans(folder: Path) -> None:
+    """Plans and sweeps of another process are those of the CPU, to the bit; `solve` may get there another way."""
+    found, expected = dict(np.load(folder / "plans.npz")), plans()
+    for name, array in expected.items():
+        if name.endswith("solved"):  # another way to the same gain
+            assert max(found[name][0], array[0]) <= min(found[name][1], array[1])
+            assert np.ptp(found[name]) <= 1e-6
+        else:
+            np.testing.assert_array_equal(found[name], array, err_msg=name)
+    found, expected = dict(np.load(folder / "sweeps.npz")), sweeps_here(SWEEPS)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+    read = [int(found[f"{i} contested"]) for i in range(SWEEPS)]
+    assert read[0] == max(read) > 2 * min(read)  # later sweeps pass over rows
 
 
 SPEC = {

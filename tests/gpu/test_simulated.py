@@ -14,7 +14,7 @@ from gainful.experiments.store import Store
 from gainful.experiments.sweep import SilentWatcher
 from gainful.experiments.wire_format import unpack
 from gainful.simulation.repeated_sum import repeated_sum
-from tests.gpu.simulated import SPEC, SWEEPS, Case, arrays_of, plans, simulated, sweeps_here
+from tests.gpu.simulated import SPEC, Case, arrays_of, check_plans, simulated
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is an extra")
 SPAN = {"span": 7.0}
@@ -77,18 +77,7 @@ def test_the_simulator_gives_the_traces_of_the_cpu(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_simulator_plans_and_stores_what_the_cpu_does(tmp_path: Path) -> None:
     simulated([], tmp_path)
-    found, expected = dict(np.load(tmp_path / "plans.npz")), plans()
-    for name, array in expected.items():
-        if name.endswith("solved"):  # another way to the same gain
-            assert max(found[name][0], array[0]) <= min(found[name][1], array[1])
-            assert np.ptp(found[name]) <= 1e-6
-        else:
-            np.testing.assert_array_equal(found[name], array, err_msg=name)
-    found, expected = dict(np.load(tmp_path / "sweeps.npz")), sweeps_here(SWEEPS)
-    for name, array in expected.items():
-        np.testing.assert_array_equal(found[name], array, err_msg=name)
-    read = [int(found[f"{i} contested"]) for i in range(SWEEPS)]
-    assert read[0] == max(read) > 2 * min(read)  # later sweeps pass over rows
+    check_plans(tmp_path)
     gf.run_experiment(read_spec(SPEC), tmp_path / "here", jobs=1)
     there, here = (stored(tmp_path / name) for name in ("experiment", "here"))
     assert there.keys() == here.keys()

@@ -82,8 +82,6 @@ def write_rewards(
     n_pairs, width = np.uint64(space.rewards.size), row_width(c, rows)
     k, wide = np.uint64(cuda.threadIdx.x), True
     max_reward, support = 0.0, 0.0
-    if cuda.threadIdx.x == 0:
-        space.full[0] = 0
     cuda.syncthreads()
     while k < n_pairs:
         allowed, at = rows.allowed[k], k * pitch_of(c, space)
@@ -101,14 +99,12 @@ def write_rewards(
             max_reward = larger(max_reward, abs(reward))
             if wide:  # once a bonus is not, none of the others matters
                 wide = ignores_data(c, n, b, level)
-        if space.full[0] == 0:  # no row is longer than a full one, and most rows are full most of the time
+        if support < width:  # no row is longer than a full one, and most rows are full most of the time
             length = 0
             for _ in range(width):
                 length += space.counts[at] > 0
                 at += np.uint64(1)
             support = larger(support, np.float64(length))
-            if length == width:
-                space.full[0] = 1
         k += np.uint64(cuda.blockDim.x)
     vacuous = cuda.syncthreads_and(np.int32(wide)) != 0
     _, max_reward = together(0.0, max_reward, space.parts, 0)
@@ -130,17 +126,16 @@ def plan_scal_plus(
     """Plan the next episode of each run of the list; the vectors of a block are in `work` if they are not shared."""
     near, words = cuda.shared.array(0, float64), cuda.shared.array(0, uint32)
     parts = cuda.shared.array(PARTS, float64)
-    full = cuda.shared.array(1, uint32)  # in a line of its own: the simulator tells arrays apart by their lines
     x, team = cuda.threadIdx.x, cuda.blockDim.x
     n_states, n_pairs = values.shape[1], rows.length.size
     n_levels = n_pairs if len(c.kind) == BERNSTEIN else 0
     if len(c.far) > 0:
         at = cuda.blockIdx.x
-        space = team_space(work.numbers[at], work.counts[at], parts, full, n_states, n_levels, rows)
+        space = team_space(work.numbers[at], work.counts[at], parts, n_states, n_levels, rows)
     else:
         first = 2 * space_size(n_states, n_pairs, len(c.kind))
         n_words = np.int64(row_pitch(rows.width)) * n_pairs
-        space = team_space(near, words[first : first + n_words], parts, full, n_states, n_levels, rows)
+        space = team_space(near, words[first : first + n_words], parts, n_states, n_levels, rows)
     i = x
     while i < space.counts.size:
         space.counts[i] = 0  # beyond the ends of rows it stays so

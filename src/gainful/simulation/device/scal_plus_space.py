@@ -41,8 +41,6 @@ class TeamSpace(NamedTuple):
     """(pairs * pitch,) transitions seen, by place, then by rank; the last of each pair are its visits."""
     parts: Any
     """(PARTS,) for `together`."""
-    full: Any
-    """(1,) whether a thread has found a row all of whose next states were seen."""
     pitch: Any
     """From one row of counts to the next."""
     n_actions: Any
@@ -115,9 +113,7 @@ def space_size(n_states: int, n_pairs: int, kind: int) -> int:
 
 
 @inlined
-def team_space(
-    numbers: Any, words: Any, parts: Any, full: Any, n_states: int, n_levels: int, rows: PlacedRows
-) -> TeamSpace:
+def team_space(numbers: Any, words: Any, parts: Any, n_states: int, n_levels: int, rows: PlacedRows) -> TeamSpace:
     """Divide an array of `space_size` numbers; the words are for counts."""
     first, n_pairs = 2 * n_states, rows.length.size
     return TeamSpace(
@@ -128,7 +124,6 @@ def team_space(
         numbers[first + 2 * n_pairs : first + 2 * n_pairs + n_levels],
         words,
         parts,
-        full,
         np.uint64(row_pitch(rows.width)),
         rows.n_actions,
     )
