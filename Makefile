@@ -103,10 +103,10 @@ $(VENV)/.test-ready: $(VENV)/bin/python pyproject.toml
 	@$(PIP) install -e ".[dev]"
 	@touch $@ $(VENV)/.run-ready
 
-# NVIDIA's compiler: kernels for GPUs are compiled where there is none, too.
+# NVIDIA's compiler: an emulated GPU runs what it makes of kernels, where there is no GPU.
 $(VENV)/.test-all-ready: $(VENV)/.test-ready
 	@echo "installing the compiler for GPUs into $(VENV) (once)"
-	@$(PIP) install -e ".[cuda-compiler]" && touch $@ || echo "it could not be installed: the test that compiles kernels is skipped"
+	@$(PIP) install -e ".[cuda-compiler]" && touch $@ || echo "it could not be installed: tests on the emulated GPU are skipped"
 
 clean:
 	rm -rf $(VENV) .venv-floors .cache build dist docs/_build

@@ -1,4 +1,4 @@
-"""The tables of docs/gpu.md, made from the records of `benchmarks/gpu.py`; `benchmarks/tables.py` puts them there."""
+"""The tables of docs/gpu.md, from the records of `gpu.py` and `gpu_instructions.py`; `tables.py` puts them there."""
 
 from __future__ import annotations
 
@@ -37,6 +37,16 @@ def profile() -> str:
 
     columns = ["", "runs", "steps each", *kinds, "steps per second of stepping"]
     return block("gpu_profile", columns, cells)
+
+
+def instructions() -> str:
+    def cells(row: Row) -> list[str]:
+        counts = [f"{row['per_step']:,.0f}", f"{row['lanes']:.0f}", f"{row['per_plan']:,}", f"{row['sweeps']:.1f}"]
+        return [row["what"], f"{row['runs']:,}", power(row["steps"]), *counts]
+
+    heads = ["", "runs", "steps each", "of a thread per step", "threads active of 32", "of a warp per plan", "sweeps"]
+    rows = recorded("gpu_instructions_counts")["values"]
+    return f"{table(heads, [cells(row) for row in rows])}\n\n{origin('gpu_instructions_counts')}"
 
 
 def planners() -> Callable[[Row], list[str]]:

@@ -40,6 +40,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "gpu_million": gpu_tables.million,
         "gpu_speed": gpu_tables.speed,
         "gpu_profile": gpu_tables.profile,
+        "gpu_instructions_counts": gpu_tables.instructions,
         "gpu_solve": gpu_tables.solve,
         "gpu_one_thread": gpu_tables.one_thread,
         "gpu_sweeps": gpu_tables.sweeps,

@@ -233,3 +233,14 @@ def test_hardness_is_shown_and_in_the_json(gainful: Gainful) -> None:
     told = gainful("solve", "riverswim", "--hardness", "--json").data["hardness"]
     assert (told["ergodic"], told["slope"]) == (False, None)
     assert told["diameter"] == pytest.approx(14.722338, rel=0, abs=1e-6)
+
+
+def test_a_device_is_passed_on(gainful: Gainful) -> None:
+    small, wrong = (
+        gainful("solve", "riverswim", "--device", "auto", "--json"),
+        gainful("solve", "riverswim", "--device", "tpu"),
+    )
+    assert small.code == 0
+    assert small.data["gain"] == gf.solve(gf.environments.riverswim(6)).gain
+    assert wrong.code == 2
+    assert "device is 'tpu'" in wrong.error

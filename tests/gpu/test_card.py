@@ -191,3 +191,10 @@ def test_learn_shows_the_distribution_of_many_runs(capsys: pytest.CaptureFixture
     assert command_line([*words, "--runs", str(SEEDS), "--device", "cuda", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["device"], facts["runs"]) == ("cuda", SEEDS)
+
+
+def test_the_command_line_solves_on_the_card(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line(["solve", "garnet", "--device", "cuda", "--json"]) == 0
+    low, high = json.loads(capsys.readouterr().out)["gain_bounds"]
+    assert low <= gf.solve(gf.environments.garnet()).gain_bounds[1]
+    assert gf.solve(gf.environments.garnet()).gain_bounds[0] <= high

@@ -114,7 +114,14 @@ class Solution:
 
 
 def find_solution(
-    name: str, mdp: MDP, *, precision: float, span: float | None, diameter: bool | None, say: Callable[[str], None]
+    name: str,
+    mdp: MDP,
+    *,
+    precision: float,
+    span: float | None,
+    diameter: bool | None,
+    device: Any,
+    say: Callable[[str], None],
 ) -> Solution:
     """Solve `mdp`, under a span constraint if `span` is given; `say` is called with what is being done."""
     from gainful.mdp.structure import structure
@@ -126,7 +133,7 @@ def find_solution(
     say("solving")
     begin = perf_counter()
     try:
-        plan = solve(mdp, precision=precision)
+        plan = solve(mdp, precision=precision, device=device)
     except MultichainError as error:
         raise MultichainError(
             "the optimal gain depends on the initial state. Solve one class at a time, in Python: "

@@ -50,6 +50,15 @@ def solve(
     states_shown: Annotated[
         int, typer.Option("--max-states-shown", min=0, metavar="N", help="How many states of the policy to list.")
     ] = 20,
+    device: Annotated[
+        str,
+        typer.Option(
+            metavar="cpu|cuda|auto",
+            autocompletion=completion.devices,
+            help="Where to solve; cuda is an NVIDIA GPU (gainful[cuda]), auto the GPU for models of ten million "
+            "transitions or more, if there is one. ScOpt (--span) and the diameter are computed on the CPU.",
+        ),
+    ] = "cpu",
     rates: options.Rates = False,
     gymnasium: Annotated[
         bool, typer.Option("--gymnasium", help="Always read ENV as the id of a Gymnasium environment.")
@@ -102,7 +111,7 @@ def solve(
     with console.progress("loading") as say:
         mdp = read_source(source, settings or (), rates=rates, gymnasium=gymnasium, reward_model=reward_model)
         name = mdp.name or source
-        solution = find_solution(name, mdp, precision=width, span=bound, diameter=diameter, say=say)
+        solution = find_solution(name, mdp, precision=width, span=bound, diameter=diameter, device=device, say=say)
         found = sensitivity(mdp) if what_if else None
         difficulty = _hardness_of(mdp, say) if hard else None
     if as_json:
