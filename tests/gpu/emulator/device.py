@@ -148,8 +148,8 @@ def flattened(kind: Any, argument: Any) -> tuple[list[Any], list[np.ndarray[Any,
     return [float(argument) if isinstance(kind, types.Float) else int(argument)], []
 
 
-def memory_of(arrays: list[np.ndarray[Any, Any]], shared: np.ndarray[Any, Any], n_warps: int) -> Memory:
-    """All memory that a launch may use; arrays that share theirs are one range."""
+def memory_of(program: Program, arrays: list[np.ndarray[Any, Any]], shared: np.ndarray[Any, Any], n: int) -> Memory:
+    """All memory that a launch with n warps in a block may use; arrays that share theirs are one range."""
     ranges: list[list[int]] = []
     for array in sorted(arrays, key=lambda a: a.ctypes.data):
         if array.size == 0:
@@ -160,17 +160,17 @@ def memory_of(arrays: list[np.ndarray[Any, Any]], shared: np.ndarray[Any, Any], 
             ranges[-1][2] = min(ranges[-1][2], size)
         else:
             ranges.append([first, first + array.nbytes, size])
-    ranges.append([shared.ctypes.data, shared.ctypes.data + shared.nbytes, 1])
-    cells = np.cumsum([0, *((last - first) // size for first, last, size in ranges)])
+    ranges.append([shared.ctypes.data, shared.ctypes.data + shared.nbytes, program.shortest_shared()])
+    cells = np.cumsum([0, *(-(-(last - first) // size) for first, last, size in ranges)])
     columns = np.array(ranges, dtype=np.uint64)
     return Memory(
         first=columns[:, 0].copy(),
         last=columns[:, 1].copy(),
-        grain=columns[:, 2].astype(np.int64),
+        shift=np.log2(columns[:, 2]).astype(np.int64),
         cell=cells[:-1].astype(np.int64),
         marks=np.zeros((int(cells[-1]), 6), np.int64),
         clock=CLOCK,
-        warp_times=np.zeros(n_warps, np.int64),
+        warp_times=np.zeros(n, np.int64),
         reports=np.zeros((MOST_REPORTS, 6), np.int64),
     )
 
@@ -196,7 +196,7 @@ class EmulatedLaunch:
         places, size = shared_places(self._program, dynamic)
         self._shared = np.zeros(size + 16, np.uint8)
         self._shared = self._shared[-self._shared.ctypes.data % 16 :][:size]
-        self._memory = memory_of([a for _, arrays in parts for a in arrays], self._shared, n_warps)
+        self._memory = memory_of(self._program, [a for _, arrays in parts for a in arrays], self._shared, n_warps)
         values = starting_values(self._program, parameters)
         for name, place in places.items():
             if name in self._program.registers:

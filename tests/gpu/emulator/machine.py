@@ -27,7 +27,7 @@ from tests.gpu.emulator.memory import (
     loaded,
     store,
 )
-from tests.gpu.emulator.operations import Op, compiled, masked, result
+from tests.gpu.emulator.operations import Op, compiled, inlined, masked, result
 from tests.gpu.emulator.ptx import ALSO, GUARD, OP, TO, WIDTH, X, Y, Z
 
 LANES = 32
@@ -60,7 +60,7 @@ class Block(NamedTuple):
     """int64 (2,)."""
 
 
-@compiled
+@inlined
 def guarded(row: Any, registers: Any, lane: Any) -> Any:
     """Whether a thread executes an instruction."""
     guard = row[GUARD]
@@ -69,15 +69,16 @@ def guarded(row: Any, registers: Any, lane: Any) -> Any:
     return registers[guard - 1, lane] != 0 if guard > 0 else registers[-guard - 1, lane] == 0
 
 
-@compiled
-def access_memory(row: Any, block: Block, warp: int, lane: Any, at: int, memory: Memory) -> bool:
+@inlined
+def access_memory(row: Any, block: Block, registers: Any, warp: int, lane: Any, at: int, memory: Memory) -> bool:
     """A load, a store or an atomic addition of one thread; whether it was possible."""
-    registers, op, size = block.registers[warp], row[OP], max(1, row[WIDTH] // 8)
+    op, size = row[OP], max(1, row[WIDTH] // 8)
     address = registers[row[X], lane] + np.uint64(row[ALSO])
     how = READING if op == Op.LOAD else (WRITING if op == Op.STORE else ADDING)
-    thread = block.number[0] * block.threads + warp * LANES + np.int64(lane)
+    first = block.number[0] * block.threads
+    thread = first + warp * LANES + np.int64(lane)
     space, value = row[TO] if op == Op.STORE else row[Z], registers[row[Y], lane]
-    if not checked(memory, Access(how, space, address, size, at, thread, block.threads), value):
+    if not checked(memory, Access(how, space, address, size, at, thread, first, block.threads), value):
         return False
     if op == Op.STORE:
         store(address, size, value)
@@ -89,14 +90,14 @@ def access_memory(row: Any, block: Block, warp: int, lane: Any, at: int, memory:
     return True
 
 
-@compiled
+@inlined
 def execute(row: Any, block: Block, warp: int, lanes: Any, at: int, memory: Memory) -> bool:
     """An instruction that does not concern the other threads, by some of a warp; whether it was possible."""
     registers, op, width = block.registers[warp], row[OP], row[WIDTH]
     for lane in lanes:
         if guarded(row, registers, lane):
             if op >= Op.LOAD:
-                if not access_memory(row, block, warp, lane, at, memory):
+                if not access_memory(row, block, registers, warp, lane, at, memory):
                     return False
             else:
                 x, y, z = registers[row[X], lane], registers[row[Y], lane], registers[row[Z], lane]

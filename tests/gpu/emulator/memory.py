@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from tests.gpu.emulator.operations import compiled
+from tests.gpu.emulator.operations import compiled, inlined
 from tests.gpu.emulator.ptx import SHARED
 
 WRITE_TIME, WRITTEN_BY, READ_TIME, READ_BY, OTHER_TIME, OTHER_BY = range(6)
@@ -36,8 +36,8 @@ class Memory(NamedTuple):
     first: Any
     last: Any
     """uint64 (ranges,): from `first` to before `last`. The last range is shared memory, whatever its address."""
-    grain: Any
-    """(ranges,) bytes of a cell."""
+    shift: Any
+    """(ranges,) a cell has 2**shift bytes."""
     cell: Any
     """(ranges,) where the cells of a range begin among all."""
     marks: Any
@@ -60,6 +60,8 @@ class Access(NamedTuple):
     instruction: Any
     thread: Any
     """Its number in the grid."""
+    first: Any
+    """The first thread of its block."""
     threads: Any
     """Threads of a block."""
 
@@ -93,7 +95,7 @@ store_32 = intrinsic(lambda typing, address, value: _to_address(typing, address,
 store_64 = intrinsic(lambda typing, address, value: _to_address(typing, address, value, 64))
 
 
-@compiled
+@inlined
 def loaded(address: Any, size: int) -> Any:
     """The number of `size` bytes at an address."""
     if size == 8:
@@ -103,7 +105,7 @@ def loaded(address: Any, size: int) -> Any:
     return np.uint64(load_16(address)) if size == 2 else np.uint64(load_8(address))
 
 
-@compiled
+@inlined
 def store(address: Any, size: int, value: Any) -> None:
     """Write a number of `size` bytes to an address."""
     if size == 8:
@@ -130,7 +132,7 @@ def report(memory: Memory, problem: int, a: Access, by: int) -> None:
             return
 
 
-@compiled
+@inlined
 def range_of(memory: Memory, a: Access) -> int:
     """The range of memory that an access lies in; -1 if it is beyond all."""
     n = memory.first.size
@@ -149,60 +151,62 @@ def range_of(memory: Memory, a: Access) -> int:
     return at if inside else -1
 
 
-@compiled
+@inlined
 def in_order(memory: Memory, a: Access, time: Any, by: Any) -> Any:
     """Whether an earlier access was by the same thread, or a barrier lies between."""
     other, clock = by >> 32, memory.clock
     began = clock[BLOCK_STARTED] if a.space == SHARED else clock[LAUNCHED]  # shared memory is each block's own
     if other == a.thread or time < began:
         return True
-    if other // a.threads != a.thread // a.threads:
+    place, warp = other - a.first, (a.thread - a.first) >> 5
+    if not 0 <= place < a.threads:
         return False
-    warp = (a.thread % a.threads) // 32
-    same_warp = (other % a.threads) // 32 == warp
-    return time < clock[BARRIER] or (same_warp and time < memory.warp_times[warp])
+    return time < clock[BARRIER] or (place >> 5 == warp and time < memory.warp_times[warp])
 
 
-@compiled
+@inlined
 def both_atomic(a: Access, by: Any) -> Any:
     """Whether two accesses are atomic: then their order does not matter."""
     return a.how == ADDING and (by & np.int64(2**32 - 1)) >= 2**31
 
 
-@compiled
+@inlined
 def mark(memory: Memory, at: int, a: Access, same: bool) -> None:
     """Compare an access with what is known of a cell, and note it there; `same`: it writes what is there already."""
-    cell, now = memory.marks[at], memory.clock[NOW]
+    marks, now = memory.marks, memory.clock[NOW]
     low = a.instruction ^ (2**32 - 1) if a.how == ADDING else a.instruction
     me = np.int64((a.thread << 32) | low)
-    written, by = cell[WRITE_TIME], cell[WRITTEN_BY]
+    written, by = marks[at, WRITE_TIME], marks[at, WRITTEN_BY]
     harmless = (same and a.how == WRITING) or both_atomic(a, by)
     if written > 0 and not harmless and not in_order(memory, a, written, by):
         report(memory, RACE, a, by)
+    read, reader = marks[at, READ_TIME], marks[at, READ_BY]
     if a.how == READING:
-        if cell[READ_BY] >> 32 != a.thread and not in_order(memory, a, cell[READ_TIME], cell[READ_BY]):
-            cell[OTHER_TIME], cell[OTHER_BY] = cell[READ_TIME], cell[READ_BY]
-        cell[READ_TIME], cell[READ_BY] = now, me
+        if reader >> 32 != a.thread and not in_order(memory, a, read, reader):
+            marks[at, OTHER_TIME], marks[at, OTHER_BY] = read, reader
+        marks[at, READ_TIME], marks[at, READ_BY] = now, me
         return
-    for time, reader in ((cell[READ_TIME], cell[READ_BY]), (cell[OTHER_TIME], cell[OTHER_BY])):
-        if time > 0 and not in_order(memory, a, time, reader):
-            report(memory, RACE, a, reader)
-    cell[WRITE_TIME], cell[WRITTEN_BY] = now, me
+    if read > 0 and not in_order(memory, a, read, reader):
+        report(memory, RACE, a, reader)
+    other_read, other_reader = marks[at, OTHER_TIME], marks[at, OTHER_BY]
+    if other_read > 0 and not in_order(memory, a, other_read, other_reader):
+        report(memory, RACE, a, other_reader)
+    marks[at, WRITE_TIME], marks[at, WRITTEN_BY] = now, me
 
 
-@compiled
+@inlined
 def checked(memory: Memory, a: Access, value: Any) -> bool:
     """Whether an access is possible at all; races are noted, and it goes on."""
-    if a.address % np.uint64(a.size) != 0:
+    if a.address & np.uint64(a.size - 1):
         report(memory, MISALIGNED, a, 0)
         return False
     at = range_of(memory, a)
     if at < 0:
         report(memory, OUTSIDE, a, 0)
         return False
-    grain = memory.grain[at]
+    shift = memory.shift[at]
     same = a.how == WRITING and loaded(a.address, a.size) == value
-    first = memory.cell[at] + np.int64(a.address - memory.first[at]) // grain
-    for i in range(max(1, a.size // grain)):
+    first = memory.cell[at] + (np.int64(a.address - memory.first[at]) >> shift)
+    for i in range(max(1, a.size >> shift)):
         mark(memory, first + i, a, same)
     return True

@@ -14,6 +14,8 @@ from numba.extending import intrinsic
 ALL_BITS = np.uint64(2**64 - 1)
 compiled = njit(error_model="numpy")
 """Marks a function of the machine."""
+inlined = njit(error_model="numpy", forceinline=True)
+"""Marks a small one: a call that hands over groups of arrays counts references to each of them."""
 
 
 class Op(IntEnum):

@@ -10,6 +10,7 @@ import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +48,24 @@ MANY = {
     "shfl.sync.idx.b32": Op.SHUFFLE_INDEX,
     "vote.sync.any.pred": Op.VOTE_ANY,
 }
+
+
+COLUMNS: dict[Op, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    Op.LOAD: ((TO,), (X,)),
+    Op.STORE: ((), (X, Y)),
+    Op.ATOMIC_ADD: ((TO,), (X, Y)),
+    Op.BRANCH: ((), ()),
+    Op.RETURN: ((), ()),
+    Op.BARRIER: ((), ()),
+    Op.BARRIER_AND: ((TO,), (X,)),
+    Op.BARRIER_OR: ((TO,), (X,)),
+    Op.BARRIER_COUNT: ((TO,), (X,)),
+    Op.WARP_BARRIER: ((), (Z,)),
+    Op.VOTE_ANY: ((TO,), (X, Z)),
+    Op.SHUFFLE_XOR: ((TO, ALSO), (X, Y, Z, WIDTH)),
+    Op.SHUFFLE_INDEX: ((TO, ALSO), (X, Y, Z, WIDTH)),
+}
+"""Columns with registers that are written and read, of operations that differ from those on one thread's registers."""
 
 
 class UnknownInstructionError(Exception):
@@ -87,6 +106,12 @@ class Program:
         self.constants[found] = value
         return found
 
+    def shortest_shared(self) -> int:
+        """Bytes of the shortest number that the kernel reads or writes in shared memory."""
+        spaces = {Op.LOAD: Z, Op.STORE: TO, Op.ATOMIC_ADD: Z}
+        found = [self.code[(self.code[:, OP] == op) & (self.code[:, at] == SHARED), WIDTH] for op, at in spaces.items()]
+        return int(min((widths.min() for widths in found if widths.size), default=8)) // 8
+
     def operand(self, word: str, width: int) -> int:
         """The register of an operand: a register, a number, or a shared array."""
         if word.startswith("%") or any(array.name == word for array in self.shared):
@@ -123,7 +148,67 @@ def parse(ptx: str) -> Program:
     for at, label in branches:
         rows[at][ALSO] = labels[label]
     program.code = np.array(rows, dtype=np.int64)
+    _share_places(program)
     return program
+
+
+def _share_places(program: Program) -> None:
+    """Let registers that live within one stretch of code, without a branch or a label, take the places of dead ones.
+
+    A compiler uses thousands of registers, most of them for a few instructions; the places of all of them would not fit
+    a CPU's cache.
+    """
+    code = program.code
+    starts = np.zeros(len(code) + 1, dtype=np.int64)
+    jumps = np.flatnonzero((code[:, OP] == Op.BRANCH) | (code[:, OP] == Op.RETURN))
+    starts[jumps + 1] = 1
+    starts[code[code[:, OP] == Op.BRANCH, ALSO]] = 1
+    stretch, kept = np.cumsum(starts), {*program.constants, *program.parameters.values()}
+    kept |= {number for name, number in program.registers.items() if name in SPECIAL or not name.startswith("%")}
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for at, row in enumerate(code.tolist()):
+        writes, reads = _registers_of(row)
+        for register in reads:
+            kept |= {register} if register not in first or stretch[first[register]] != stretch[at] else set()
+            last[register] = at
+        for register in writes:
+            if register in first or row[GUARD]:
+                kept.add(register)
+            first.setdefault(register, at)
+            last[register] = at
+    place = {register: i for i, register in enumerate(sorted(kept | {0}))}
+    free: list[int] = []
+    ends: list[tuple[int, int]] = []
+    n_places = len(place)
+    for register, at in sorted(first.items(), key=lambda item: item[1]):
+        if register not in place:
+            while ends and ends[0][0] < at:
+                free.append(heappop(ends)[1])
+            place[register] = free.pop() if free else n_places
+            n_places = max(n_places, place[register] + 1)
+            heappush(ends, (last[register], place[register]))
+    _move(program, place)
+
+
+def _registers_of(row: list[int]) -> tuple[list[int], list[int]]:
+    """The registers that an instruction writes, and those that it reads."""
+    written, read = COLUMNS.get(Op(row[OP]), ((TO,), (X, Y, Z)))
+    reads = [row[column] for column in read] + ([abs(row[GUARD]) - 1] if row[GUARD] else [])
+    return [row[column] for column in written], reads
+
+
+def _move(program: Program, place: dict[int, int]) -> None:
+    """Give every register its new place."""
+    for row in program.code:
+        written, read = COLUMNS.get(Op(int(row[OP])), ((TO,), (X, Y, Z)))
+        for column in (*written, *read):
+            row[column] = place[int(row[column])]
+        if row[GUARD]:
+            row[GUARD] = np.sign(row[GUARD]) * (1 + place[abs(int(row[GUARD])) - 1])
+    program.registers = {name: place[number] for name, number in program.registers.items() if number in place}
+    program.constants = {place[number]: value for number, value in program.constants.items()}
+    program.parameters = {i: place[number] for i, number in program.parameters.items()}
 
 
 def _statements(body: str) -> Iterator[str]:
