@@ -9,24 +9,24 @@ from numba import float64, int64
 
 from gainful._compiled import inlined
 from gainful.cuda_device import (
-    EVERY_LANE,
-    MOST_WARPS,
-    PARTS,
+    FULL_MASK,
+    MAX_WARPS,
+    REDUCTION_SIZE,
     SIMULATED,
     WARP,
+    block_min_max,
     cuda,
     device_function,
     device_kernel,
-    together,
 )
 from gainful.planning.bellman import SparseModel
 
-SWEEP_BLOCK = 4 if SIMULATED else WARP * MOST_WARPS
+SWEEP_BLOCK = 4 if SIMULATED else WARP * MAX_WARPS
 """Threads of a block that sweeps: a multiple of the number of actions of them have work."""
-TWO_ROUNDS = 2 * SWEEP_BLOCK
+DOUBLE_BUFFER = 2 * SWEEP_BLOCK
 """Places for what the threads of a block tell each other: one half is still read while the other is written."""
-MOST_INDEX = np.uint64(2**63 - 1)
-"""No index is larger: Numba need not look for negative ones."""
+MAX_INDEX = np.uint64(2**63 - 1)
+"""No index is fast_max: Numba need not look for negative ones."""
 ROW_LANES = 4
 """Threads that read a row together, one for each of the four partial sums of `bellman.row_dot`."""
 LOW, HIGH, LARGEST, CHANGED, CONTESTED, PIN = range(6)
@@ -91,13 +91,13 @@ def block_sum(value: float, shared: Any) -> Any:
 
 
 @device_function
-def streamed(array: Any, i: Any) -> Any:
+def load_streaming(array: Any, i: Any) -> Any:
     """array[i], which is not read again in this sweep: it makes way first, so that more of v stays in the cache."""
-    return array[i] if SIMULATED else cuda.ldcs(array, i & MOST_INDEX)
+    return array[i] if SIMULATED else cuda.ldcs(array, i & MAX_INDEX)
 
 
 @device_function
-def lane_of_row(model: SparseModel, v: Any, begin: Any, length: Any, lane: Any) -> tuple[float, float]:
+def partial_dots(model: SparseModel, v: Any, begin: Any, length: Any, lane: Any) -> tuple[float, float]:
     """What one of four threads adds up of `row_dot`: its partial sum, and its product in what is left of the row.
 
     It has entry `lane` of every four entries. The fewer than four that are left at the end of a row belong to the first
@@ -110,8 +110,8 @@ def lane_of_row(model: SparseModel, v: Any, begin: Any, length: Any, lane: Any) 
     i = np.uint32(lane)
     while np.uint32(i + lanes) < length:  # two at a time, whose loads do not wait for each other
         j = begin + np.uint64(i)
-        here, there = streamed(idx, j), streamed(idx, j + next_one)
-        weight, product = streamed(p, j), streamed(p, j + next_one)
+        here, there = load_streaming(idx, j), load_streaming(idx, j + next_one)
+        weight, product = load_streaming(p, j), load_streaming(p, j + next_one)
         total += weight * v[here]
         product *= v[there]
         if np.uint32(i + lanes) < whole:
@@ -121,7 +121,7 @@ def lane_of_row(model: SparseModel, v: Any, begin: Any, length: Any, lane: Any) 
         i = np.uint32(i + np.uint32(lanes + lanes))
     if i < length:
         j = begin + np.uint64(i)
-        product = streamed(p, j) * v[streamed(idx, j)]
+        product = load_streaming(p, j) * v[load_streaming(idx, j)]
         if i < whole:
             total += product
         else:
@@ -130,7 +130,7 @@ def lane_of_row(model: SparseModel, v: Any, begin: Any, length: Any, lane: Any) 
 
 
 @device_function
-def dot_of_lanes(model: SparseModel, v: Any, begin: Any, length: Any) -> float:
+def dot_by_four_lanes(model: SparseModel, v: Any, begin: Any, length: Any) -> float:
     """`row_dot` of a row of each thread; four threads read each of their rows together, neighbours side by side.
 
     A thread that reads a row alone reads at other places than its neighbours, in pieces that memory delivers several
@@ -139,37 +139,37 @@ def dot_of_lanes(model: SparseModel, v: Any, begin: Any, length: Any) -> float:
     lane = np.uint32(np.uint32(cuda.laneid) % np.uint32(ROW_LANES))
     home, found = np.int32(np.uint32(cuda.laneid) - lane), 0.0
     for turn in range(ROW_LANES):
-        cuda.syncwarp(EVERY_LANE)  # also keeps the compiler from making two loops of this one, for different lanes
-        row = np.uint64(cuda.shfl_sync(EVERY_LANE, np.int64(begin), home + turn))
-        size = np.uint32(cuda.shfl_sync(EVERY_LANE, np.int32(length), home + turn))
-        total, rest = lane_of_row(model, v, row, size, lane)
-        first = cuda.shfl_sync(EVERY_LANE, total, home)
-        if cuda.any_sync(EVERY_LANE, size % np.uint32(ROW_LANES) != 0):
+        cuda.syncwarp(FULL_MASK)  # also keeps the compiler from making two loops of this one, for different lanes
+        row = np.uint64(cuda.shfl_sync(FULL_MASK, np.int64(begin), home + turn))
+        size = np.uint32(cuda.shfl_sync(FULL_MASK, np.int32(length), home + turn))
+        total, rest = partial_dots(model, v, row, size, lane)
+        first = cuda.shfl_sync(FULL_MASK, total, home)
+        if cuda.any_sync(FULL_MASK, size % np.uint32(ROW_LANES) != 0):
             for i in range(ROW_LANES - 1):
-                first += cuda.shfl_sync(EVERY_LANE, rest, home + i)
-        second, third = cuda.shfl_sync(EVERY_LANE, total, home + 1), cuda.shfl_sync(EVERY_LANE, total, home + 2)
-        total = (first + second) + (third + cuda.shfl_sync(EVERY_LANE, total, home + 3))
+                first += cuda.shfl_sync(FULL_MASK, rest, home + i)
+        second, third = cuda.shfl_sync(FULL_MASK, total, home + 1), cuda.shfl_sync(FULL_MASK, total, home + 2)
+        total = (first + second) + (third + cuda.shfl_sync(FULL_MASK, total, home + 3))
         found = total if turn == lane else found
     return found
 
 
 @device_function
-def dot_in_turn(model: SparseModel, v: Any, begin: Any, length: Any) -> float:
+def dot_by_one_thread(model: SparseModel, v: Any, begin: Any, length: Any) -> float:
     """The same by one thread, which is all four in turn: the simulator's threads cannot read each other's numbers."""
-    sums = [lane_of_row(model, v, begin, length, lane) for lane in range(ROW_LANES)]
+    sums = [partial_dots(model, v, begin, length, lane) for lane in range(ROW_LANES)]
     first = sums[0][0]
     for i in range(ROW_LANES - 1):
         first += sums[i][1]
     return (first + sums[1][0]) + (sums[2][0] + sums[3][0])
 
 
-shared_dot = dot_in_turn if SIMULATED else dot_of_lanes
+row_dots = dot_by_one_thread if SIMULATED else dot_by_four_lanes
 
 
 @device_kernel()
-def survey(model: SparseModel, act: Any, partial: Any) -> None:
+def survey_model(model: SparseModel, act: Any, partial: Any) -> None:
     """Set act to the lowest action that each state has; `partial` (2, blocks) has the longest row and max|r|."""
-    parts = cuda.shared.array(PARTS, float64)
+    parts = cuda.shared.array(REDUCTION_SIZE, float64)
     ptr, _, _, r, n_actions = model
     longest, largest = 0.0, 0.0
     s = np.uint64(cuda.grid(1))
@@ -183,8 +183,8 @@ def survey(model: SparseModel, act: Any, partial: Any) -> None:
                 lowest = min(lowest, a)
         act[s] = lowest if lowest < n_actions else 0
         s += np.uint64(cuda.gridsize(1))
-    _, longest = together(0.0, longest, parts, 0)
-    _, largest = together(0.0, largest, parts, 1)
+    _, longest = block_min_max(0.0, longest, parts, 0)
+    _, largest = block_min_max(0.0, largest, parts, 1)
     if cuda.threadIdx.x == 0:
         partial[LONGEST_ROW, cuda.blockIdx.x], partial[REWARD_SCALE, cuda.blockIdx.x] = longest, largest
 
@@ -209,10 +209,12 @@ def best_of(q: Any, base: Any, n_actions: Any) -> tuple[float, float, Any]:
 
 
 @device_function
-def report(low: float, high: float, largest: float, changed: int, partial: Any, column: Any, parts: Any) -> None:
+def write_block_stats(
+    low: float, high: float, largest: float, changed: int, partial: Any, column: Any, parts: Any
+) -> None:
     """Write what a block has found to a column of `partial`."""
-    low, high = together(low, high, parts, 0)
-    _, largest = together(0.0, largest, parts, 1)
+    low, high = block_min_max(low, high, parts, 0)
+    _, largest = block_min_max(0.0, largest, parts, 1)
     changed = cuda.syncthreads_or(changed)
     if cuda.threadIdx.x == 0:
         partial[LOW, column], partial[HIGH, column] = low, high
@@ -220,7 +222,7 @@ def report(low: float, high: float, largest: float, changed: int, partial: Any, 
 
 
 @device_kernel()
-def incumbents(
+def sweep_incumbents(
     model: SparseModel, v: Any, out: GreedyVectors, known: Any, contested: ContestedStates, partial: Any
 ) -> None:
     """Set w = Lv where the incumbent is proven to be the best (`bellman.lazy_sweep`), and list the other states.
@@ -229,7 +231,7 @@ def incumbents(
     where the incumbent is the best, for each block.
     """
     here = cuda.shared.array(2, int64)
-    parts = cuda.shared.array(PARTS, float64)
+    parts = cuda.shared.array(REDUCTION_SIZE, float64)
     x, n_states = np.uint64(cuda.threadIdx.x), np.uint64(v.size)
     low, high, largest = np.inf, -np.inf, 0.0
     first = np.uint64(cuda.blockIdx.x) * np.uint64(SWEEP_BLOCK)
@@ -237,7 +239,7 @@ def incumbents(
         s, begin, length, value, listed = first + x, np.uint64(0), np.uint32(0), 0.0, 0
         if s < n_states:
             begin, length, value = row_of(model, s * model.n_actions + np.uint64(out.act[s]))
-        value += shared_dot(model, v, begin, length)
+        value += row_dots(model, v, begin, length)
         if s < n_states:
             out.w[s] = value
             if out.runner_up[s] + known[RISEN] + known[MARGIN] < value:
@@ -254,7 +256,7 @@ def incumbents(
                 contested.states[np.uint64(here[1] + cuda.atomic.add(here, 0, 1))] = s
             cuda.syncthreads()
         first += np.uint64(cuda.gridDim.x) * np.uint64(SWEEP_BLOCK)
-    report(low, high, largest, 0, partial, cuda.blockIdx.x, parts)
+    write_block_stats(low, high, largest, 0, partial, cuda.blockIdx.x, parts)
 
 
 @device_kernel()
@@ -267,8 +269,8 @@ def bellman_sweep(
     values are rewards, and no row is read. `partial` (4, ...) has the range of Lv - v, max|v| and whether an action has
     changed, for each block, in its last columns.
     """
-    q = cuda.shared.array(TWO_ROUNDS, float64)
-    parts = cuda.shared.array(PARTS, float64)
+    q = cuda.shared.array(DOUBLE_BUFFER, float64)
+    parts = cuda.shared.array(REDUCTION_SIZE, float64)
     every = known[MARGIN] == np.inf
     n_actions = np.uint32(model.n_actions)
     x, n = np.uint32(cuda.threadIdx.x), np.uint64(v.size if every else contested.number[0])
@@ -286,7 +288,7 @@ def bellman_sweep(
                 length = np.uint32(0)
             elif not every and a == out.act[s]:  # the row has been read
                 length, value = np.uint32(0), out.w[s]
-        value += shared_dot(model, v, begin, length)
+        value += row_dots(model, v, begin, length)
         q[at + x] = value if exists else -np.inf
         cuda.syncthreads()
         i = first + np.uint64(x)
@@ -300,28 +302,28 @@ def bellman_sweep(
             low, high, largest = min(low, gap), max(high, gap), max(largest, abs(v[s]))
         at = np.uint32(SWEEP_BLOCK - at)
         first += np.uint64(cuda.gridDim.x) * np.uint64(per)
-    report(low, high, largest, changed, partial, partial.shape[1] - cuda.gridDim.x + cuda.blockIdx.x, parts)
+    write_block_stats(low, high, largest, changed, partial, partial.shape[1] - cuda.gridDim.x + cuda.blockIdx.x, parts)
 
 
 @device_kernel()
-def gather_stats(
+def reduce_stats(
     partial: Any, first: int, contested: ContestedStates, v: Any, w: Any, damping: float, stats: Any
 ) -> None:
     """Put the numbers of all blocks together, by one block, from column `first` on; and forget the contested states.
 
     Also v(0) + τ(w(0) - v(0)), where v is pinned next.
     """
-    parts = cuda.shared.array(PARTS, float64)
+    parts = cuda.shared.array(REDUCTION_SIZE, float64)
     low, high, largest, changed = np.inf, -np.inf, 0.0, 0.0
     i = first + cuda.threadIdx.x
     while i < partial.shape[1]:
         low, high = min(low, partial[LOW, i]), max(high, partial[HIGH, i])
         largest, changed = max(largest, partial[LARGEST, i]), max(changed, partial[CHANGED, i])
         i += cuda.blockDim.x
-    low, high = together(low, high, parts, 0)
-    _, largest = together(0.0, largest, parts, 1)
+    low, high = block_min_max(low, high, parts, 0)
+    _, largest = block_min_max(0.0, largest, parts, 1)
     cuda.syncthreads()
-    _, changed = together(0.0, changed, parts, 0)
+    _, changed = block_min_max(0.0, changed, parts, 0)
     if cuda.threadIdx.x == 0:
         stats[LOW], stats[HIGH], stats[LARGEST] = low, high, largest
         stats[CHANGED], stats[CONTESTED] = changed, contested.number[0]
@@ -360,20 +362,20 @@ def keep_vectors(v: Any, act: Any, best: Any, actions: Any) -> None:
 def policy_residual(model: SparseModel, act: Any, h: Any, f: Any, partial: Any) -> None:
     """F = r_π + P_π h - h for the policy π = `act`; `partial` (4, blocks) has its range and its sum."""
     shared = cuda.shared.array(SWEEP_BLOCK, float64)
-    parts = cuda.shared.array(PARTS, float64)
+    parts = cuda.shared.array(REDUCTION_SIZE, float64)
     low, high, total = np.inf, -np.inf, 0.0
     first, n_states = np.uint64(cuda.blockIdx.x * cuda.blockDim.x), np.uint64(h.size)
     while first < n_states:
         s, begin, length, value = first + np.uint64(cuda.threadIdx.x), np.uint64(0), np.uint32(0), 0.0
         if s < n_states:
             begin, length, value = row_of(model, s * model.n_actions + np.uint64(act[s]))
-        value += shared_dot(model, h, begin, length)
+        value += row_dots(model, h, begin, length)
         if s < n_states:
             gap = value - h[s]
             f[s] = gap
             low, high, total = min(low, gap), max(high, gap), total + gap
         first += np.uint64(cuda.gridsize(1))
-    low, high = together(low, high, parts, 0)
+    low, high = block_min_max(low, high, parts, 0)
     total = block_sum(total, shared)
     if cuda.threadIdx.x == 0:
         at = cuda.blockIdx.x

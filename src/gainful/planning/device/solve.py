@@ -38,7 +38,7 @@ def solve_on_device(
     """What `solve` does, on a GPU and without exact policy iteration."""
     search = DeviceSearch(mdp, DeviceSweeper(mdp, start), target, precision, max_sweeps)
     search.tell = tell
-    plan = search.value_iteration_there()
+    plan = search.value_iteration_on_device()
     sweeps = DAMPED_SWEEPS
     while plan is None:  # turn and turn about: each way continues where it stopped
         first = sweeps == DAMPED_SWEEPS
@@ -65,7 +65,7 @@ class DeviceSearch(SolveSearch):
         self.v, self.best = sweeper.v, sweeper.copy(sweeper.v)
         self._vectors: AndersonVectors | None = None  # as large as several models of few transitions
 
-    def look_there(self, damping: float = 1.0) -> bool:
+    def sweep_and_judge(self, damping: float = 1.0) -> bool:
         """One Bellman sweep; keep v as the best if its bracket is the narrowest; whether it is narrow enough."""
         low, high = self.there.bellman(damping)
         return self.judge(low, high, self.there.slack)
@@ -93,11 +93,11 @@ class DeviceSearch(SolveSearch):
             own_values=True,
         )
 
-    def value_iteration_there(self) -> Plan | None:
+    def value_iteration_on_device(self) -> Plan | None:
         """Plain value iteration for as long as it contracts fast, or still changes the policy."""
         widths: list[float] = []
         unchanged = 0
-        while not self.look_there():
+        while not self.sweep_and_judge():
             widths.append(self.width)
             unchanged = 0 if self.there.changed else unchanged + 1
             settled = unchanged >= 3 * PATIENCE or len(widths) > 3 * PATIENCE
@@ -119,7 +119,7 @@ class DeviceSearch(SolveSearch):
             tolerance = max(0.1 * width, 0.4 * self.target)
             before = self.width
             self.sweeps += self._evaluate(vectors, tolerance)
-            if self.look_there():
+            if self.sweep_and_judge():
                 return self.plan()
             low, high = self.range_of_last
             width = high - low
@@ -163,7 +163,7 @@ class DeviceSearch(SolveSearch):
         there = self.there
         there.replace(self.best if self.damped_values is None else self.damped_values)
         for _ in range(sweeps):
-            if self.look_there(DAMPING_WHEN_SLOW):
+            if self.sweep_and_judge(DAMPING_WHEN_SLOW):
                 return self.plan()
             there.damped_move(DAMPING_WHEN_SLOW)
         if self.damped_values is None:

@@ -31,14 +31,14 @@ from gainful.planning.device.kernels import (
     anderson_step,
     bellman_sweep,
     damped_step,
-    gather_stats,
-    incumbents,
     keep_vectors,
     note_difference,
     policy_residual,
     products,
+    reduce_stats,
     shifted,
-    survey,
+    survey_model,
+    sweep_incumbents,
 )
 from gainful.planning.device.transfer import downloaded, uploaded
 from gainful.planning.rounding import (
@@ -50,11 +50,11 @@ from gainful.planning.rounding import (
     transition_reward_scale,
 )
 
-BLOCKS_OF_EACH = 8
+VECTOR_BLOCKS_PER_MULTIPROCESSOR = 8
 """Blocks of operations on vectors for each multiprocessor."""
-SWEEPING_BLOCKS_OF_EACH = 32
+SWEEP_BLOCKS_PER_MULTIPROCESSOR = 32
 """Blocks of a Bellman sweep for each multiprocessor: several times what it holds, so that all of them end together."""
-LAZY_THERE_UP_TO = 0.75
+MAX_CONTESTED_SHARE = 0.75
 """The fraction of states that were contested up to which a GPU reads the incumbents' rows before the others."""
 SHORT_INDEX = 2**32
 """Transitions below which the beginnings of rows are 32-bit numbers on the GPU: half the bytes."""
@@ -99,7 +99,7 @@ class RisingValues:
         room = 16 * UNIT_ROUNDOFF * (abs(low) + abs(high) + abs(pin) + largest)  # rounding, of the step and of this
         self._rise, self._reach = max(up, 0.0) + room, largest + max(abs(down), abs(up)) + room
         self._size = max(self._size, largest)
-        self._few = bool(stats[CONTESTED] <= LAZY_THERE_UP_TO * self._n_states)
+        self._few = bool(stats[CONTESTED] <= MAX_CONTESTED_SHARE * self._n_states)
 
 
 class DeviceSweeper:
@@ -119,7 +119,7 @@ class DeviceSweeper:
                 hint="leave device out",
             )
         self.n_states, self.model = mdp.n_states, model_on_device(sparse_model(mdp))
-        self.blocks = 2 if SIMULATED else multiprocessors() * BLOCKS_OF_EACH
+        self.blocks = 2 if SIMULATED else multiprocessors() * VECTOR_BLOCKS_PER_MULTIPROCESSOR
         self.v = device_zeros(mdp.n_states, np.float64) if start is None else uploaded((start, np.float64))[0]
         vectors = [cuda.device_array(mdp.n_states, kind) for kind in (np.float64, np.uint32, np.float64, np.uint32)]
         self.w, self.act, runner_up, contested = vectors
@@ -130,7 +130,7 @@ class DeviceSweeper:
         self._sums = cuda.device_array((2, MEMORY, self.blocks), np.float64)
         self._prepared: dict[tuple[Any, ...], Callable[[], None]] = {}
         self.max_support, self.max_reward = self._surveyed(mdp)
-        most, states_of_a_block = multiprocessors() * SWEEPING_BLOCKS_OF_EACH, SWEEP_BLOCK // mdp.n_actions
+        most, states_of_a_block = multiprocessors() * SWEEP_BLOCKS_PER_MULTIPROCESSOR, SWEEP_BLOCK // mdp.n_actions
         self._lazy_blocks, self._full_blocks = (
             min(most, -(-mdp.n_states // n)) for n in (SWEEP_BLOCK, states_of_a_block)
         )
@@ -142,7 +142,7 @@ class DeviceSweeper:
 
     def _surveyed(self, mdp: MDP) -> tuple[int, float]:
         """What `longest_row` and `reward_scale` are; `act` becomes what `lowest_allowed` is."""
-        self._launch(survey, self.model, self.act, self._partial)
+        self._launch(survey_model, self.model, self.act, self._partial)
         found = self._partial.copy_to_host()
         return int(found[LONGEST_ROW].max()), max(float(found[REWARD_SCALE].max()), transition_reward_scale(mdp))
 
@@ -165,9 +165,9 @@ class DeviceSweeper:
         first, sweep = self._lazy_blocks, (self.model, self.v, self._out, self._known, self._contested, self._ranges)
         if margin < math.inf:
             first = 0
-            self._launch(incumbents, *sweep, blocks=self._lazy_blocks)
+            self._launch(sweep_incumbents, *sweep, blocks=self._lazy_blocks)
         self._launch(bellman_sweep, *sweep, blocks=self._full_blocks)
-        self._launch(gather_stats, self._ranges, first, self._contested, self.v, self.w, damping, self._stats, blocks=1)
+        self._launch(reduce_stats, self._ranges, first, self._contested, self.v, self.w, damping, self._stats, blocks=1)
         stats = self._stats.copy_to_host()
         self._history.after(stats, damping)
         self.largest, self.changed = float(stats[LARGEST]), bool(stats[CHANGED])
