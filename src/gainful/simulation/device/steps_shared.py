@@ -149,30 +149,30 @@ def step_shared(
     n_todo: Any,
 ) -> None:
     """Step every run that has a plan, one thread per run, and set `n_todo` to 0 for the next list."""
-    words, reals = cuda.shared.array(0, uint32), cuda.shared.array(0, float64)
-    longs = cuda.shared.array(0, uint64)
+    as_uint32, as_float64 = cuda.shared.array(0, uint32), cuda.shared.array(0, float64)
+    as_uint64 = cuda.shared.array(0, uint64)
     thread, block, n_pairs = cuda.threadIdx.x, np.uint64(cuda.blockDim.x), law.means.size
-    lines = 4 * n_pairs  # the words before are rewards
+    lines = 4 * n_pairs  # the as_uint32 before are rewards
     for p in range(thread, n_pairs, cuda.blockDim.x):
-        reals[p] = law.means[p]
+        as_float64[p] = law.means[p]
         if len(law.kind) == BERNOULLI:
-            longs[n_pairs + p] = law.chances[p]
+            as_uint64[n_pairs + p] = law.chances[p]
     for p in range(thread, table.lines.size, cuda.blockDim.x):
-        words[lines + p] = table.lines[p]
+        as_uint32[lines + p] = table.lines[p]
     cuda.syncthreads()
     run = cuda.grid(1)
     if run == 0:
         n_todo[0] = 0
     if run >= runs.state.size or runs.status[run] != RUNNING:
         return
-    staged_lines = words[lines : lines + table.lines.size]
+    staged_lines = as_uint32[lines : lines + table.lines.size]
     staged = TransitionTable(staged_lines, table.padding, table.first, table.next_states, table.bounds, table.n_actions)
-    means = reals[:n_pairs]
-    staged_law = RewardLaw(law.kind, means, law.entry_rewards, longs[n_pairs : 2 * n_pairs], law.success)
+    means = as_float64[:n_pairs]
+    staged_law = RewardLaw(law.kind, means, law.entry_rewards, as_uint64[n_pairs : 2 * n_pairs], law.success)
     width = np.uint64(counts.transitions.shape[1] // n_pairs)
     n_before = np.uint64(2) + np.uint64(len(law.kind) == BERNOULLI)
     first = np.uint64(lines + table.lines.size) + np.uint64(thread)
-    at = ThreadCounters(words, first, block, (n_before + width) * block, n_before, width)
+    at = ThreadCounters(as_uint32, first, block, (n_before + width) * block, n_before, width)
     load_thread_counters(counts, at, run, np.int64(table.n_actions))
     state, t, earned = np.uint64(runs.state[run]), runs.step[run], runs.earned[run]
     checkpoint = curves.checkpoints[np.int64(runs.passed[run])]
@@ -181,23 +181,24 @@ def step_shared(
     i: Any = np.uint32(0)
     while i < n:
         k = first + state * at.state_stride
-        left = words[k]
+        left = as_uint32[k]
         if left == 0:
             over = True
             break
-        pair = np.uint64(words[k + block])
+        pair = np.uint64(as_uint32[k + block])
         bits = mix(z)
-        words[k] = left - np.uint32(1)
+        as_uint32[k] = left - np.uint32(1)
         if len(law.kind) == BERNOULLI:
             rank, to = next_state(staged, pair, np.uint32(bits >> np.uint64(32)))
-            words[k + (block + block)] += np.uint32(succeeds(staged_law, pair, bits))
+            as_uint32[k + (block + block)] += np.uint32(succeeds(staged_law, pair, bits))
         else:
             rank, to, reward = env_step(staged, staged_law, pair, means[pair], bits)
             earned += reward
-        words[k + (n_before + rank) * block] += np.uint32(1)
+        as_uint32[k + (n_before + rank) * block] += np.uint32(1)
         state = to
         z += GAMMA
         i = np.uint32(i + np.uint32(1))
+    t += int(i)
     earned = store_thread_counters(table, law, counts, at, run, rule.reward_min, earned)
     runs.state[run], runs.earned[run] = np.uint32(state), earned
-    end_launch(law, runs, counts, curves, run, t + int(i), over)
+    end_launch(law, runs, counts, curves, run, t, over)
