@@ -82,10 +82,8 @@ def dot_by_four_lanes(model: SparseModel, v: Any, begin: Any, length: Any) -> fl
         if cuda.any_sync(FULL_MASK, size % np.uint32(ROW_LANES) != 0):
             for i in range(ROW_LANES - 1):
                 first += cuda.shfl_sync(FULL_MASK, remainder, first_lane + i)
-        second, third = (
-            cuda.shfl_sync(FULL_MASK, total, first_lane + 1),
-            cuda.shfl_sync(FULL_MASK, total, first_lane + 2),
-        )
+        second = cuda.shfl_sync(FULL_MASK, total, first_lane + 1)
+        third = cuda.shfl_sync(FULL_MASK, total, first_lane + 2)
         total = (first + second) + (third + cuda.shfl_sync(FULL_MASK, total, first_lane + 3))
         found = total if turn == lane else found
     return found

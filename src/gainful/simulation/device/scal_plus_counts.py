@@ -127,9 +127,10 @@ def write_back(
     total = updated_reward_sum(work.law, packed, logged, total, reward, c.reward_min)
     block.counts[at], counts.visits[run, pair] = visits, visits
     block.rewards[slot], counts.reward_sum[run, pair] = total, total
-    width = (
-        np.int64(counts.transitions.shape[1] // counts.visits.shape[1]) if len(c.width) == 0 else np.int64(len(c.width))
-    )
+    if len(c.width) > 0:
+        width = np.int64(len(c.width))
+    else:
+        width = np.int64(counts.transitions.shape[1] // counts.visits.shape[1])
     at = np.uint64(slot) * pitch_of(c, block)
     for j in range(width):
         counts.transitions[run, pair * width + np.int64(j)] = block.counts[at]

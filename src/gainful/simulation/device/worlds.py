@@ -112,7 +112,7 @@ class SteppingRuns:
         return StepLaunches((self.listing(self.todo, NEEDS_PLAN, NEEDS_PLAN),), (steps,))
 
     def logging_steps(self, packed: PackedRuns, steps: PreparedLaunch, log_format: LogFormat) -> StepLaunches:
-        """The launches of packed runs: count logs, then, unless the planner does, load policies, and step."""
+        """The launches of packed runs: count logs, load policies, unless the planner loads them, and step."""
         blocks = min(self.n_runs, MAX_COUNTING_BLOCKS)
         lists = (
             self.listing(self.todo, NEEDS_PLAN, NEEDS_PLAN),
