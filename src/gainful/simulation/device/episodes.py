@@ -14,9 +14,9 @@ from gainful._compiled import inlined
 from gainful.agents.statistics import execution_limit
 from gainful.cuda_device import cuda, device_kernel
 from gainful.simulation.device.runs import (
+    NO_EXECUTION_LIMIT,
     PLAN_FAILED,
     RUNNING,
-    UNLIMITED,
     DeviceCounts,
     DeviceEpisodes,
     DeviceRuns,
@@ -85,5 +85,5 @@ def plan_fixed(
         return
     run = todo.run[i]
     for s in range(actions.size):
-        counts.act[run, s], counts.remaining[run, s] = actions[s], UNLIMITED
+        counts.act[run, s], counts.remaining[run, s] = actions[s], NO_EXECUTION_LIMIT
     record_episode(runs, episodes, PlanResult(bounds[0], bounds[1], 0.0, 0, False), 0.0, run)

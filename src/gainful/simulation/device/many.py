@@ -19,7 +19,7 @@ from gainful.simulation.summary import RunSummary, Summariser
 
 BATCH_SHARE = 0.8
 """The share of the GPU's free memory that a batch may take."""
-MAX_RUNS = 1 << 20
+MAX_BATCH_RUNS = 1 << 20
 """The most runs of a batch."""
 MAX_DEVICE_STEPS = 2**32 - 2
 """The most steps of a run: counters have 32 bits."""
@@ -100,7 +100,7 @@ class DeviceSweep:
         self, progress: Callable[[int, int], None] | None = None
     ) -> Iterator[tuple[NDArray[np.uint64], Batch, BatchResult]]:
         """Make all runs, batch after batch: the seeds, the batch and its results."""
-        size = max(1, min(MAX_RUNS, int(BATCH_SHARE * _free_memory()) // self.many.bytes_per_run()))
+        size = max(1, min(MAX_BATCH_RUNS, int(BATCH_SHARE * _free_memory()) // self.many.bytes_per_run()))
         n_batches = -(-self.seeds.size // size)
         made, total = 0, int(self.checkpoints[-1]) * self.seeds.size
         for part in np.array_split(self.seeds, n_batches):

@@ -16,7 +16,7 @@ from gainful.simulation.device.packed_layout import PackedRuns
 from gainful.simulation.device.packed_log import append_to_log, close_log, open_log, steps_to_log
 from gainful.simulation.device.packed_policy import refilled_action_word
 from gainful.simulation.device.packed_steps import block_words, copy_words, end_packed_launch, is_running
-from gainful.simulation.device.points import MAX_AXES, MAX_REGISTER_PARAMETERS, PointWorldArrays, cell_at
+from gainful.simulation.device.points import MAX_DEVICE_AXES, MAX_REGISTER_PARAMETERS, PointWorldArrays, cell_at
 from gainful.simulation.device.runs import DeviceCounts, DeviceCurves, DeviceRuns
 from gainful.simulation.device.steps import StepRule
 
@@ -38,7 +38,7 @@ def step_packed_points(
     """Step every run that has a plan, as `step_points` does, and empty the lists of runs."""
     as_uint32, as_float64 = cuda.shared.array(0, uint32), cuda.shared.array(0, float64)
     as_uint16 = cuda.shared.array(0, uint16)
-    x, out = cuda.local.array(MAX_AXES, float64), cuda.local.array(MAX_AXES, float64)
+    x, out = cuda.local.array(MAX_DEVICE_AXES, float64), cuda.local.array(MAX_DEVICE_AXES, float64)
     registers = cuda.local.array(MAX_REGISTER_PARAMETERS, float64)
     layout, run = packed.layout, cuda.grid(1)
     if run == 0:

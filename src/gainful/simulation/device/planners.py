@@ -61,7 +61,7 @@ from gainful.simulation.transition_table import RewardLaw
 
 ON_DEVICE = "SCALPlus, KLSCALPlus, UCRL2, UCRL2B, Fixed, and these on cells (CSCALPlus, CKLSCALPlus, Discretized)"
 """The agents that run on a GPU, for messages."""
-FIXED_THREADS, MAX_THREADS = 64, 32 * MAX_WARPS
+FIXED_THREADS, MAX_PLANNING_THREADS = 64, 32 * MAX_WARPS
 """Threads of a block for fixed policies, and the most threads of a block that plans."""
 BLOCKS_PER_MULTIPROCESSOR, THREADS_PER_MULTIPROCESSOR = 32, 2048
 """The most blocks and threads that a multiprocessor runs at a time."""
@@ -302,7 +302,7 @@ class PlanningGrid:
 
 def threads_for(n_pairs: int) -> int:
     """A number of threads of which few idle when they share the pairs: the largest of the nearly best sizes."""
-    sizes = range(WARP, MAX_THREADS + 1, WARP)
+    sizes = range(WARP, MAX_PLANNING_THREADS + 1, WARP)
     used = {size: n_pairs / (size * -(-n_pairs // size)) for size in sizes}
     best = max(used.values())
     return max(size for size in sizes if used[size] >= best - 0.02)

@@ -18,8 +18,8 @@ from gainful.partition import axis_cell
 from gainful.simulation.continuous import Cells, seen_coordinate
 from gainful.simulation.device.runs import (
     NEEDS_PLAN,
+    NO_EXECUTION_LIMIT,
     RUNNING,
-    UNLIMITED,
     DeviceCounts,
     DeviceCurves,
     DeviceRuns,
@@ -28,7 +28,7 @@ from gainful.simulation.device.steps import StepRule, draw_number, pass_checkpoi
 
 MAX_REGISTER_PARAMETERS = 8
 """The most parameters of an environment that a thread keeps in registers."""
-MAX_AXES = 4
+MAX_DEVICE_AXES = 4
 """The most coordinates of a point."""
 POINT_REGISTERS = 88
 """Registers of a thread that steps in a continuous environment."""
@@ -101,7 +101,7 @@ def step_run(
     run: int,
 ) -> None:
     """Step one run to the end of the launch or of its episode."""
-    x, out = cuda.local.array(MAX_AXES, float64), cuda.local.array(MAX_AXES, float64)
+    x, out = cuda.local.array(MAX_DEVICE_AXES, float64), cuda.local.array(MAX_DEVICE_AXES, float64)
     for i in range(len(world.axes)):
         x[i] = runs.point[run, i]
     t, earned, key, reward_min = runs.step[run], runs.earned[run], runs.key[run], rule.reward_min
@@ -162,7 +162,7 @@ def store_counters(counts: DeviceCounts, own: CellCounters, run: int) -> None:
         done = np.int64(counts.remaining[run, s]) - np.int64(own.remaining[s])
         if done > 0:
             pair = s * n_actions + np.int64(own.act[s])
-            if counts.remaining[run, s] != UNLIMITED:
+            if counts.remaining[run, s] != NO_EXECUTION_LIMIT:
                 counts.remaining[run, s] = own.remaining[s]
             counts.visits[run, pair] += done
             counts.reward_sum[run, pair] = own.sums[s]

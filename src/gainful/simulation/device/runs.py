@@ -15,7 +15,7 @@ RUNNING, FINISHED, PLAN_FAILED, NEEDS_PLAN, NEEDS_COUNTING, NEEDS_COUNTING_AND_P
 it needs a plan; its log must be added to its agent's counts; the same, and then it needs a plan."""
 MAX_UINT16 = 0xFFFF
 """The largest number of type uint16."""
-UNLIMITED = np.uint32(0xFFFFFFFF)
+NO_EXECUTION_LIMIT = np.uint32(0xFFFFFFFF)
 """Remaining executions in an episode without limits; no launch makes as many steps."""
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from gainful.agents.policy_kernels import choose
 from gainful.cuda_device import cuda, device_kernel
 from gainful.rng import GAMMA, mix
-from gainful.simulation.device.runs import RUNNING, UNLIMITED, DeviceCounts, DeviceCurves, DeviceRuns
+from gainful.simulation.device.runs import NO_EXECUTION_LIMIT, RUNNING, DeviceCounts, DeviceCurves, DeviceRuns
 from gainful.simulation.device.steps import STEPPING_REGISTERS, StepRule, draw_number, end_launch, steps_of_launch
 from gainful.simulation.transition_table import RewardLaw, TransitionTable, env_step
 
@@ -49,7 +49,7 @@ def step_global(
             action = np.uint64(choose(rule.cumulative, np.int64(state), rule.key[run], draw_number(t + np.int64(i))))
         pair = state * table.n_actions + action
         rank, to, reward = env_step(table, law, pair, law.means[pair], mix(z))
-        if left != UNLIMITED:
+        if left != NO_EXECUTION_LIMIT:
             remaining[state] = left - 1
         visits[pair] += 1
         transitions[pair * width + rank] += 1

@@ -15,7 +15,7 @@ from numba import float64, uint32, uint64
 from gainful._compiled import inlined
 from gainful.cuda_device import cuda, device_kernel
 from gainful.rng import GAMMA, mix
-from gainful.simulation.device.runs import RUNNING, UNLIMITED, DeviceCounts, DeviceCurves, DeviceRuns
+from gainful.simulation.device.runs import NO_EXECUTION_LIMIT, RUNNING, DeviceCounts, DeviceCurves, DeviceRuns
 from gainful.simulation.device.steps import (
     STEPPING_REGISTERS,
     StepRule,
@@ -70,7 +70,7 @@ def shared_bytes(table: TransitionTable, law: RewardLaw, n_states: int, width: i
 @inlined
 def limited_executions(counts: DeviceCounts, run: int, s: Any) -> Any:
     """How often the episode may still execute the action of state s."""
-    return min(np.uint64(counts.remaining[run, s]), np.uint64(UNLIMITED))
+    return min(np.uint64(counts.remaining[run, s]), np.uint64(NO_EXECUTION_LIMIT))
 
 
 @inlined
@@ -122,7 +122,7 @@ def store_thread_counters(
         if done > _ZERO:
             k: Any = np.int64(at.words[i + at.stride])
             counts.visits[run, k] += done
-            if counts.remaining[run, s] != UNLIMITED:
+            if counts.remaining[run, s] != NO_EXECUTION_LIMIT:
                 counts.remaining[run, s] -= done
             for j in range(at.width):
                 n = at.words[i + (at.n_before + j) * at.stride]

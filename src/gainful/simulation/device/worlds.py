@@ -33,7 +33,7 @@ from gainful.simulation.device.packed_points import step_packed_points
 from gainful.simulation.device.packed_policy import load_policies
 from gainful.simulation.device.packed_tables import PackedTable, packed_table, step_packed
 from gainful.simulation.device.points import (
-    MAX_AXES,
+    MAX_DEVICE_AXES,
     MAX_REGISTER_PARAMETERS,
     CellCounters,
     PointWorldArrays,
@@ -387,7 +387,7 @@ def check_environment(environment: Any) -> None:
         return
     name, reason = f"a {type(environment).__name__}", ""
     if isinstance(environment, ContinuousEnvironment):
-        if environment.kind != EnvironmentKind.USER and environment.dim <= MAX_AXES:
+        if environment.kind != EnvironmentKind.USER and environment.dim <= MAX_DEVICE_AXES:
             return
         name, reason = environment.name, ": its step function is the user's own"
     raise DeviceError(
