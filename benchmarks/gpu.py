@@ -178,7 +178,7 @@ def profile_of(subject: Subject, runs: int, horizon: int) -> Row:
     return row | {name: round(spent, 2) for name, spent in times.items()}
 
 
-KERNELS = (("list", "listing"), ("plan", "planning"), ("step", "stepping"), ("deal", "dealing"), ("settle", "settling"))
+KERNELS = (("list", "listing"), ("plan", "planning"), ("step", "stepping"), ("load", "loading"), ("count", "counting"))
 """How the names of kernels begin, and what these do."""
 
 

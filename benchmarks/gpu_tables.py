@@ -27,7 +27,7 @@ def speed() -> str:
 
 
 def profile() -> str:
-    every = ("listing", "planning", "dealing", "stepping", "settling")
+    every = ("listing", "planning", "loading", "stepping", "counting")
     kinds = [name for name in every if any(row.get(name) for row in recorded("gpu_profile")["values"]["rows"])]
 
     def cells(row: Row) -> list[str]:

@@ -35,7 +35,7 @@ SHARED_MEMORY = [  # counters of steps and vectors of plans are in shared memory
 ]
 PACKED_RUNS = [  # steps are logged
     Case("garnet", "SCALPlus", 2000, (0, 1, 2), PACKED, {"span": 1.0}),
-    Case("garnet", "Fixed", 40_000, (1,), PACKED, {"policy": [0] * 200}),  # fills the log, and cards run out
+    Case("garnet", "Fixed", 40_000, (1,), PACKED, {"policy": [0] * 200}),  # fills the log, and action words run out
     Case("garnet", "UCRL2B", 60, (1, 2), {"n_states": 80, "n_actions": 2, "branching": 4}, {"width_scale": 0.05}),
     Case("riverswim", "SCALPlus", 500, (1, 2), {"n_states": 60, **BERNOULLI}, SPAN),
     Case("lqg", "CSCALPlus", 2000, (1, 2, 3), {}, {"span": 2.0}, cells=20),
@@ -53,27 +53,27 @@ GLOBAL_MEMORY = [  # counters, vectors of plans, or both are in global memory
 KERNELS = {
     "shared": {
         "list_where",
-        "step_runs",
-        "step_far",
+        "step_shared",
+        "step_global",
         "plan_scal_plus",
         "plan_extended",
         "plan_kl_scal_plus",
         "plan_fixed",
         "fill_rows_of_runs",
     },
-    "packed": {"step_packed", "step_packed_points", "settle_runs", "deal_runs"},
-    "global": {"step_far", "step_points"},
+    "packed": {"step_packed", "step_packed_points", "count_logs", "load_policies"},
+    "global": {"step_global", "step_points"},
     "planners": {
-        "survey",
-        "incumbents",
+        "survey_model",
+        "sweep_incumbents",
         "bellman_sweep",
-        "gather_stats",
+        "reduce_stats",
         "damped_step",
-        "shifted",
-        "keep_vectors",
+        "subtract_first",
+        "copy_vectors",
         "policy_residual",
-        "note_difference",
-        "products",
+        "store_difference",
+        "inner_products",
         "anderson_step",
     },
 }

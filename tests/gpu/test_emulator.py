@@ -13,7 +13,7 @@ from numba import float64
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is an extra")
 
-from gainful.cuda_device import EVERY_LANE, cuda, device_kernel, quotient, together
+from gainful.cuda_device import FULL_MASK, block_min_max, cuda, device_kernel, quotient
 from tests.gpu.emulated import has_compiler
 from tests.gpu.emulator.device import EmulatedLaunch, EmulationError, copy_here, zeros_here
 from tests.gpu.emulator.operations import Op, result
@@ -127,9 +127,9 @@ def test_real_numbers_are_rounded_as_by_numpy() -> None:
 def shuffles(x: Any, low: Any, high: Any, turned: Any, any_of: Any) -> None:
     parts = cuda.shared.array(32, float64)
     i = cuda.threadIdx.x
-    low[i], high[i] = together(x[i], x[i], parts, 0)
-    turned[i] = cuda.shfl_sync(EVERY_LANE, x[i], (i + 5) % 32)
-    any_of[i] = cuda.any_sync(EVERY_LANE, x[i] > 0.9)
+    low[i], high[i] = block_min_max(x[i], x[i], parts, 0)
+    turned[i] = cuda.shfl_sync(FULL_MASK, x[i], (i + 5) % 32)
+    any_of[i] = cuda.any_sync(FULL_MASK, x[i] > 0.9)
 
 
 def test_threads_exchange_numbers() -> None:
@@ -266,7 +266,7 @@ def barriers_apart(x: Any, total: Any) -> None:
 def shuffle_of_some(x: Any, total: Any) -> None:
     i = cuda.threadIdx.x
     if x[i] > 10:
-        total[i] = cuda.shfl_sync(EVERY_LANE, x[i], 0)
+        total[i] = cuda.shfl_sync(FULL_MASK, x[i], 0)
 
 
 @pytest.mark.parametrize(

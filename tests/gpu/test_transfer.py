@@ -27,8 +27,8 @@ class Ferry:
         if self._on_board is not None:
             part, self._on_board = self._on_board, None
             size = part.dtype.itemsize
-            place = self._there[part.address : part.address + part.here.size * size].view(part.dtype)
-            np.copyto(place, part.here, casting="unsafe")
+            place = self._there[part.address : part.address + part.host.size * size].view(part.dtype)
+            np.copyto(place, part.host, casting="unsafe")
 
 
 def test_every_part_arrives_once_by_whichever_thread_is_ready() -> None:
@@ -36,8 +36,8 @@ def test_every_part_arrives_once_by_whichever_thread_is_ready() -> None:
     long, wide = rng.integers(0, 2**32, size=PART_BYTES, dtype=np.int64), rng.random(PART_BYTES // 8 + 3)
     there = np.zeros(4 * long.size + wide.nbytes, np.uint8)
     parts = [*parts_of(long, np.uint32, 0), *parts_of(wide, np.float64, 4 * long.size)]
-    assert [part.here.size for part in parts[-2:]] == [PART_BYTES // 8, 3]
-    assert max(part.here.size * max(8, part.dtype.itemsize) for part in parts) == PART_BYTES
+    assert [part.host.size for part in parts[-2:]] == [PART_BYTES // 8, 3]
+    assert max(part.host.size * max(8, part.dtype.itemsize) for part in parts) == PART_BYTES
     began: list[int] = []
     ferries = [[Ferry(there), Ferry(there)] for _ in range(3)]
     move_parts(parts, ferries, Ferry.send, begin=lambda: began.append(1))

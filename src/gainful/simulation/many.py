@@ -360,9 +360,9 @@ def chosen_device(
     """Where to make these runs: for "auto", on a GPU if there is one and they can be made there."""
     place = checked_device(device)
     if device == "auto" and place == "cuda" and seeds:
-        from gainful.simulation.device.many import can_run_there  # numba-cuda is an extra
+        from gainful.simulation.device.many import can_run_on_device  # numba-cuda is an extra
 
-        place = "cuda" if can_run_there(agent_factory, environment, grid, checked_seeds(seeds)) else "cpu"
+        place = "cuda" if can_run_on_device(agent_factory, environment, grid, checked_seeds(seeds)) else "cpu"
     return place
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numba import typeof, types
 
 from gainful import cuda_device
-from gainful.cuda_device import OWN_SHARED, DeviceKernel, _Exact, cuda
+from gainful.cuda_device import STATIC_SHARED_BYTES, DeviceKernel, _Exact, cuda
 from tests.gpu.emulator.machine import (
     BAD_ACCESS,
     ENDED,
@@ -269,9 +269,9 @@ def shared_places(program: Program, dynamic: int) -> tuple[dict[str, int], int]:
             size += -size % array.align
             places[array.name] = size
             size += array.size
-    if dynamic and size > OWN_SHARED:
+    if dynamic and size > STATIC_SHARED_BYTES:
         raise EmulationError(
-            f"{size} bytes of a kernel's own shared memory, where launches leave room for {OWN_SHARED}"
+            f"{size} bytes of a kernel's own shared memory, where launches leave room for {STATIC_SHARED_BYTES}"
         )
     size += -size % 16
     places |= {array.name: size for array in program.shared if not array.size}

@@ -1,4 +1,4 @@
-"""`solve` on a GPU: value iteration, accelerated policy iteration, damped value iteration, all vectors on the GPU."""
+"""`solve` on a GPU: value iteration, accelerated policy iteration and damped value iteration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gainful.mdp.model import MDP
 from gainful.planning.anderson import DAMPING, MEMORY, PERIOD, combination
-from gainful.planning.device.kernels import AndersonVectors
+from gainful.planning.device.anderson_kernels import AndersonVectors
 from gainful.planning.device.sweeper import DeviceSweeper
 from gainful.planning.device.transfer import downloaded
 from gainful.planning.plan import Plan, make_plan
@@ -35,12 +35,12 @@ def solve_on_device(
     max_sweeps: int,
     tell: Callable[[int, float], None] | None,
 ) -> Plan:
-    """What `solve` does, on a GPU and without exact policy iteration."""
+    """Solve as `solve` does, on a GPU and without exact policy iteration."""
     search = DeviceSearch(mdp, DeviceSweeper(mdp, start), target, precision, max_sweeps)
     search.tell = tell
-    plan = search.value_iteration_there()
+    plan = search.value_iteration_on_device()
     sweeps = DAMPED_SWEEPS
-    while plan is None:  # turn and turn about: each way continues where it stopped
+    while plan is None:  # both methods alternate, and each continues where it stopped
         first = sweeps == DAMPED_SWEEPS
         plan = search.policy_rounds(search.first_rounds if first else min(sweeps // ROUNDS_SHARE, ROUNDS_AT_MOST))
         if plan is None:
@@ -51,7 +51,7 @@ def solve_on_device(
 
 
 class DeviceSearch(SolveSearch):
-    """The stages of `solve` with vectors on a GPU: v, the best one so far, and its actions are arrays there."""
+    """The stages of `solve` with all vectors on a GPU: v, the best v so far, and its actions."""
 
     sweeper: Any
     v: Any
@@ -60,26 +60,26 @@ class DeviceSearch(SolveSearch):
     damped_values: Any
 
     def __init__(self, mdp: MDP, sweeper: DeviceSweeper, target: float, precision: float, max_sweeps: int) -> None:
-        self.there = sweeper
+        self.device = sweeper
         super().__init__(mdp, sweeper, target, precision, max_sweeps)
         self.v, self.best = sweeper.v, sweeper.copy(sweeper.v)
-        self._vectors: AndersonVectors | None = None  # as large as several models of few transitions
+        self._vectors: AndersonVectors | None = None  # made when needed: they can be larger than the model
 
-    def look_there(self, damping: float = 1.0) -> bool:
-        """One Bellman sweep; keep v as the best if its bracket is the narrowest; whether it is narrow enough."""
-        low, high = self.there.bellman(damping)
-        return self.judge(low, high, self.there.slack)
+    def sweep_and_judge(self, damping: float = 1.0) -> bool:
+        """Sweep once, and keep v if its bracket is the narrowest so far; returns whether it is narrow enough."""
+        low, high = self.device.bellman(damping)
+        return self.judge(low, high, self.device.slack)
 
     def first_actions(self) -> Any:
         """(S,) the lowest allowed action of each state."""
-        return self.there.copy(self.there.act)
+        return self.device.copy(self.device.act)
 
     def keep_best(self) -> None:
         """Keep the present v as the best one."""
-        self.there.keep(self.best, self.actions)
+        self.device.keep(self.best, self.actions)
 
     def plan(self) -> Plan:
-        """The plan at the best v."""
+        """The plan of the best v."""
         low, high = self.bounds
         values, actions = downloaded((self.best, np.float64), (self.actions, np.int64))
         return make_plan(
@@ -93,33 +93,33 @@ class DeviceSearch(SolveSearch):
             own_values=True,
         )
 
-    def value_iteration_there(self) -> Plan | None:
+    def value_iteration_on_device(self) -> Plan | None:
         """Plain value iteration for as long as it contracts fast, or still changes the policy."""
         widths: list[float] = []
         unchanged = 0
-        while not self.look_there():
+        while not self.sweep_and_judge():
             widths.append(self.width)
-            unchanged = 0 if self.there.changed else unchanged + 1
-            settled = unchanged >= 3 * PATIENCE or len(widths) > 3 * PATIENCE
-            if len(widths) > PATIENCE and settled and self.is_slow(widths):
+            unchanged = 0 if self.device.changed else unchanged + 1
+            stable = unchanged >= 3 * PATIENCE or len(widths) > 3 * PATIENCE
+            if len(widths) > PATIENCE and stable and self.is_slow(widths):
                 return None
-            self.there.advance()
+            self.device.advance()
         return self.plan()
 
     def greedy(self) -> NDArray[np.int64]:
         """(S,) the greedy actions of the last sweep."""
-        return np.asarray(self.there.act.copy_to_host(), dtype=np.int64)
+        return np.asarray(self.device.act.copy_to_host(), dtype=np.int64)
 
     def policy_rounds(self, most: int) -> Plan | None:
         """Inexact policy iteration, see `SolveSearch.policy_rounds`."""
         self.stage = "accelerated policy iteration"
-        vectors = self._vectors = self._vectors or self.there.new_vectors(MEMORY)
+        vectors = self._vectors = self._vectors or self.device.new_vectors(MEMORY)
         idle, width, end = 0, self.width, self.sweeps + most
         while idle < IDLE_ROUNDS and self.sweeps < end:
             tolerance = max(0.1 * width, 0.4 * self.target)
             before = self.width
             self.sweeps += self._evaluate(vectors, tolerance)
-            if self.look_there():
+            if self.sweep_and_judge():
                 return self.plan()
             low, high = self.range_of_last
             width = high - low
@@ -132,42 +132,42 @@ class DeviceSearch(SolveSearch):
         return super().judge(low, high, slack)
 
     def _evaluate(self, a: AndersonVectors, tolerance: float) -> int:
-        """What `evaluate_by_anderson` does, from Lv of the present v on; the best vector seen is left in v."""
-        there = self.there
-        there.pinned(there.w, a.h)
+        """Evaluate the policy as `evaluate_by_anderson` does, starting from Lv; v becomes the best vector found."""
+        device = self.device
+        device.pinned(device.w, a.h)
         best_width, stored = math.inf, 0
         gram = np.zeros((MEMORY, MEMORY))
         for sweep in range(1, EVALUATION_SWEEPS + 1):
-            low, high, mean = there.residual(a)
+            low, high, mean = device.residual(a)
             width = high - low
             if width < best_width:
                 best_width = width
-                there.replace(a.h)
+                device.replace(a.h)
             if width <= tolerance or not width <= 1e3 * best_width:
                 return sweep
             j = stored % MEMORY if sweep > 1 else -1
-            there.note_difference(a, mean, j)
+            device.note_difference(a, mean, j)
             along = np.zeros(0)
             if sweep > 1:
                 stored += 1
                 kept = min(stored, MEMORY)
-                squares, along = there.products(a, j, kept)
+                squares, along = device.products(a, j, kept)
                 gram[j, :kept] = gram[:kept, j] = squares
             gamma = combination(gram, along, along.size) if sweep % PERIOD == 0 else None
-            there.step(a, np.zeros(0) if gamma is None else gamma, DAMPING)
+            device.step(a, np.zeros(0) if gamma is None else gamma, DAMPING)
         return EVALUATION_SWEEPS
 
     def damped(self, sweeps: int) -> Plan | None:
-        """Damped value iteration, from the best v on, or from where it stopped the last time."""
+        """Damped value iteration, from the best v, or from where it stopped the last time."""
         self.stage = "damped value iteration"
-        there = self.there
-        there.replace(self.best if self.damped_values is None else self.damped_values)
+        device = self.device
+        device.replace(self.best if self.damped_values is None else self.damped_values)
         for _ in range(sweeps):
-            if self.look_there(DAMPING_WHEN_SLOW):
+            if self.sweep_and_judge(DAMPING_WHEN_SLOW):
                 return self.plan()
-            there.damped_move(DAMPING_WHEN_SLOW)
+            device.damped_move(DAMPING_WHEN_SLOW)
         if self.damped_values is None:
-            self.damped_values = there.copy(there.v)
+            self.damped_values = device.copy(device.v)
         else:
-            self.damped_values.copy_to_device(there.v)
+            self.damped_values.copy_to_device(device.v)
         return None

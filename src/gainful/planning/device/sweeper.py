@@ -14,6 +14,13 @@ from gainful.errors import DeviceError
 from gainful.mdp.model import MDP
 from gainful.planning.anderson import MEMORY
 from gainful.planning.bellman import SparseModel, StoppingRule, sparse_model
+from gainful.planning.device.anderson_kernels import (
+    AndersonVectors,
+    anderson_step,
+    inner_products,
+    policy_residual,
+    store_difference,
+)
 from gainful.planning.device.kernels import (
     CHANGED,
     CONTESTED,
@@ -25,20 +32,15 @@ from gainful.planning.device.kernels import (
     REWARD_SCALE,
     SWEEP_BLOCK,
     TOTAL,
-    AndersonVectors,
     ContestedStates,
     GreedyVectors,
-    anderson_step,
     bellman_sweep,
+    copy_vectors,
     damped_step,
-    gather_stats,
-    incumbents,
-    keep_vectors,
-    note_difference,
-    policy_residual,
-    products,
-    shifted,
-    survey,
+    reduce_stats,
+    subtract_first,
+    survey_model,
+    sweep_incumbents,
 )
 from gainful.planning.device.transfer import downloaded, uploaded
 from gainful.planning.rounding import (
@@ -50,18 +52,18 @@ from gainful.planning.rounding import (
     transition_reward_scale,
 )
 
-BLOCKS_OF_EACH = 8
-"""Blocks of operations on vectors for each multiprocessor."""
-SWEEPING_BLOCKS_OF_EACH = 32
-"""Blocks of a Bellman sweep for each multiprocessor: several times what it holds, so that all of them end together."""
-LAZY_THERE_UP_TO = 0.75
-"""The fraction of states that were contested up to which a GPU reads the incumbents' rows before the others."""
+VECTOR_BLOCKS_PER_MULTIPROCESSOR = 8
+"""Blocks of a kernel for vectors."""
+SWEEP_BLOCKS_PER_MULTIPROCESSOR = 32
+"""Blocks of a Bellman sweep: several times what a multiprocessor runs at a time, to balance the load."""
+MAX_CONTESTED_SHARE = 0.75
+"""Incumbents are read first if at most this share of states was contested in the last sweep."""
 SHORT_INDEX = 2**32
-"""Transitions below which the beginnings of rows are 32-bit numbers on the GPU: half the bytes."""
+"""Below this number of transitions, row pointers have 32 bits on the GPU: half the bytes."""
 
 
 def model_on_device(model: SparseModel) -> SparseModel:
-    """A model on the GPU."""
+    """Copy a model to the GPU."""
     indptr, indices, probabilities, rewards = uploaded(
         (model.indptr, np.uint32 if model.indices.size < SHORT_INDEX else np.uint64),
         (model.indices, np.uint32),
@@ -72,17 +74,17 @@ def model_on_device(model: SparseModel) -> SparseModel:
 
 
 class RisingValues:
-    """How far v has risen in known steps since all rows were read: what proves that most of them need not be read."""
+    """Bounds how much v has risen since all rows were read, which proves that most rows need not be read again."""
 
     def __init__(self, n_states: int) -> None:
         self._n_states, self._few = n_states, True
         self._since, self._risen, self._size = 0, 0.0, 0.0
         self._rise, self._reach = 0.0, 0.0
         self.stepped = False
-        """Whether all that has happened to v since the last sweep is the step that this sweep was told of."""
+        """Whether v has changed since the last sweep only by the step of which `after` was told."""
 
     def before(self, max_support: int, max_reward: float) -> tuple[float, float]:
-        """Before a sweep: the rise so far and the margin for rounding, which is infinite if all rows must be read."""
+        """Before a sweep: the rise so far and the margin for rounding, which is inf if all rows must be read."""
         known, self.stepped = self.stepped and self._few, False
         self._since, self._risen, self._size = self._since + 1, self._risen + self._rise, max(self._size, self._reach)
         slack = rounding_slack(max_support, self._size, max_reward)
@@ -96,10 +98,12 @@ class RisingValues:
         """After a sweep: the step v + τ(w - v) - pin would change v by τ·low - pin to τ·high - pin."""
         low, high, pin, largest = (float(stats[i]) for i in (LOW, HIGH, PIN, LARGEST))
         down, up = damping * low - pin, damping * high - pin
-        room = 16 * UNIT_ROUNDOFF * (abs(low) + abs(high) + abs(pin) + largest)  # rounding, of the step and of this
+        room = (
+            16 * UNIT_ROUNDOFF * (abs(low) + abs(high) + abs(pin) + largest)
+        )  # for rounding, in the step and in this bound
         self._rise, self._reach = max(up, 0.0) + room, largest + max(abs(down), abs(up)) + room
         self._size = max(self._size, largest)
-        self._few = bool(stats[CONTESTED] <= LAZY_THERE_UP_TO * self._n_states)
+        self._few = bool(stats[CONTESTED] <= MAX_CONTESTED_SHARE * self._n_states)
 
 
 class DeviceSweeper:
@@ -119,7 +123,7 @@ class DeviceSweeper:
                 hint="leave device out",
             )
         self.n_states, self.model = mdp.n_states, model_on_device(sparse_model(mdp))
-        self.blocks = 2 if SIMULATED else multiprocessors() * BLOCKS_OF_EACH
+        self.blocks = 2 if SIMULATED else multiprocessors() * VECTOR_BLOCKS_PER_MULTIPROCESSOR
         self.v = device_zeros(mdp.n_states, np.float64) if start is None else uploaded((start, np.float64))[0]
         vectors = [cuda.device_array(mdp.n_states, kind) for kind in (np.float64, np.uint32, np.float64, np.uint32)]
         self.w, self.act, runner_up, contested = vectors
@@ -130,7 +134,7 @@ class DeviceSweeper:
         self._sums = cuda.device_array((2, MEMORY, self.blocks), np.float64)
         self._prepared: dict[tuple[Any, ...], Callable[[], None]] = {}
         self.max_support, self.max_reward = self._surveyed(mdp)
-        most, states_of_a_block = multiprocessors() * SWEEPING_BLOCKS_OF_EACH, SWEEP_BLOCK // mdp.n_actions
+        most, states_of_a_block = multiprocessors() * SWEEP_BLOCKS_PER_MULTIPROCESSOR, SWEEP_BLOCK // mdp.n_actions
         self._lazy_blocks, self._full_blocks = (
             min(most, -(-mdp.n_states // n)) for n in (SWEEP_BLOCK, states_of_a_block)
         )
@@ -141,13 +145,13 @@ class DeviceSweeper:
         self._history, self._at_zero = RisingValues(mdp.n_states), start is None
 
     def _surveyed(self, mdp: MDP) -> tuple[int, float]:
-        """What `longest_row` and `reward_scale` are; `act` becomes what `lowest_allowed` is."""
-        self._launch(survey, self.model, self.act, self._partial)
+        """Compute what `longest_row` and `reward_scale` do, and set `act` to what `lowest_allowed` returns."""
+        self._launch(survey_model, self.model, self.act, self._partial)
         found = self._partial.copy_to_host()
         return int(found[LONGEST_ROW].max()), max(float(found[REWARD_SCALE].max()), transition_reward_scale(mdp))
 
     def _launch(self, kernel: DeviceKernel, *arguments: Any, blocks: int = 0) -> None:
-        """Launch a kernel; with the same arrays and numbers a second time, without looking them up."""
+        """Launch a kernel; launches are prepared once for the same arrays and numbers."""
         key = kernel.__name__, blocks, *(a if isinstance(a, int | float) else id(a) for a in arguments)
         if key not in self._prepared:
             self._prepared[key] = kernel.prepared((blocks or self.blocks, SWEEP_BLOCK), *arguments)
@@ -156,8 +160,8 @@ class DeviceSweeper:
     def bellman(self, damping: float = 1.0) -> tuple[float, float]:
         """Set w = Lv and act to its greedy actions; return the range of Lv - v.
 
-        What `advance` or `damped_move` did to v since the last sweep is known, and pairs proven not to be the best are
-        passed over (`bellman.lazy_sweep`); after any other change of v all rows are read.
+        If only `advance` or `damped_move` changed v since the last sweep, pairs that are proven not to be the best are
+        skipped (`bellman.lazy_sweep`). After any other change of v all rows are read.
         """
         risen, margin = self._history.before(self.max_support, self.max_reward)
         self._known.copy_to_device(np.array([risen, margin, self._at_zero]))
@@ -165,9 +169,9 @@ class DeviceSweeper:
         first, sweep = self._lazy_blocks, (self.model, self.v, self._out, self._known, self._contested, self._ranges)
         if margin < math.inf:
             first = 0
-            self._launch(incumbents, *sweep, blocks=self._lazy_blocks)
+            self._launch(sweep_incumbents, *sweep, blocks=self._lazy_blocks)
         self._launch(bellman_sweep, *sweep, blocks=self._full_blocks)
-        self._launch(gather_stats, self._ranges, first, self._contested, self.v, self.w, damping, self._stats, blocks=1)
+        self._launch(reduce_stats, self._ranges, first, self._contested, self.v, self.w, damping, self._stats, blocks=1)
         stats = self._stats.copy_to_host()
         self._history.after(stats, damping)
         self.largest, self.changed = float(stats[LARGEST]), bool(stats[CHANGED])
@@ -176,7 +180,7 @@ class DeviceSweeper:
         return float(stats[LOW]), float(stats[HIGH])
 
     def damped(self, rule: StoppingRule, resumes: bool) -> tuple[int, float, float, float, bool]:
-        """What `damped_sweeps` does."""
+        """Sweep as `damped_sweeps` does."""
         done = 0
         while True:
             if resumes or done > 0:
@@ -189,12 +193,12 @@ class DeviceSweeper:
                 return done, low, high, slack, met
 
     def damped_move(self, damping: float) -> None:
-        """V ← v + τ(w - v), pinned, after a sweep with this damping."""
+        """Set v to v + τ(w - v), less its value at state 0, after a sweep with this damping."""
         self._launch(damped_step, self.v, self.w, damping, self._stats)
         self._history.stepped = True
 
     def advance(self) -> None:
-        """V ← w, pinned, after a sweep at v."""
+        """Set v to w - w(0), after a sweep at v."""
         self.pinned(self.w, self.v)
         self._history.stepped = True
 
@@ -205,47 +209,47 @@ class DeviceSweeper:
 
     def keep(self, best: Any, actions: Any) -> None:
         """Copy v and its greedy actions to `best` and `actions`."""
-        self._launch(keep_vectors, self.v, self.act, best, actions)
+        self._launch(copy_vectors, self.v, self.act, best, actions)
 
     def replace(self, vector: Any) -> None:
-        """V ← another vector."""
+        """Set v to another vector."""
         self.v.copy_to_device(vector)
         self._history.stepped = self._at_zero = False
 
     def copy(self, vector: Any) -> Any:
-        """Another vector with the same numbers."""
+        """A copy of a vector on the GPU."""
         found = cuda.device_array(vector.shape, vector.dtype)
         found.copy_to_device(vector)
         return found
 
     def pinned(self, vector: Any, out: Any) -> None:
-        """Out = vector less its first number; another array than `vector`."""
-        self._launch(shifted, vector, out)
+        """Set out to the vector less its first number; it must be another array."""
+        self._launch(subtract_first, vector, out)
 
     def new_vectors(self, memory: int) -> AndersonVectors:
-        """Vectors for `evaluate_policy`."""
+        """Vectors for the evaluation of a policy."""
         ones = [cuda.device_array(self.n_states, np.float64) for _ in range(4)]
         return AndersonVectors(*ones, *(cuda.device_array((memory, self.n_states), np.float64) for _ in range(2)))
 
     def residual(self, a: AndersonVectors) -> tuple[float, float, float]:
-        """F = r_π + P_π h - h for the policy π = `act`; its range and its mean."""
+        """Set f = r_π + P_π h - h for the policy π = `act`; returns its range and its mean."""
         self._launch(policy_residual, self.model, self.act, a.h, a.f, self._partial)
         found = self._partial.copy_to_host()
         return float(found[LOW].min()), float(found[HIGH].max()), float(found[TOTAL].sum()) / self.n_states
 
     def note_difference(self, a: AndersonVectors, mean: float, j: int) -> None:
-        """Take the mean off f, and keep difference j of h and f to the last ones; none if j < 0."""
+        """Subtract the mean from f, and store difference j of h and f to the last ones, if j ≥ 0."""
         self._mean.copy_to_device(np.array([mean]))
-        self._launch(note_difference, a, self._mean, j)
+        self._launch(store_difference, a, self._mean, j)
 
     def products(self, a: AndersonVectors, j: int, kept: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """ΔF·ΔF(j) and ΔF·f of the first `kept` differences."""
-        self._launch(products, a.changes, a.f, j, kept, self._sums)
+        """The inner products ΔF·ΔF(j) and ΔF·f for the first `kept` differences."""
+        self._launch(inner_products, a.changes, a.f, j, kept, self._sums)
         squares, along = self._sums.copy_to_host()[:, :kept].sum(axis=2)
         return squares, along
 
     def step(self, a: AndersonVectors, gamma: NDArray[np.float64], damping: float) -> None:
-        """Anderson's step, or a damped one if γ is empty; h is pinned."""
+        """An Anderson step, or a damped one if γ is empty, less the value at state 0."""
         if gamma.size:
             self._gamma.copy_to_device(np.concatenate([gamma, np.zeros(MEMORY - gamma.size)]))
         self._launch(anderson_step, a, self._gamma, int(gamma.size), damping)

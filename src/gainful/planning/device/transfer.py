@@ -1,8 +1,8 @@
-"""Large arrays on their way to the GPU and back: in parts, through memory that stays in place, by several threads.
+"""Transfers of large arrays to the GPU and back, in parts, through pinned memory, with several threads.
 
-A GPU copies memory that the operating system may not move several times as fast as other memory. Each thread has two
-buffers of it, and fills or empties one while the GPU copies the other. They are made once and kept with the GPU's
-context: at most 64 MiB, two of `PART_BYTES` for each of `TRANSFER_THREADS`.
+A GPU copies pinned (page-locked) memory several times as fast as other memory. Each thread has two pinned buffers: it
+fills or empties one while the GPU copies the other. The buffers are made once and kept with the GPU's context: at most
+64 MiB, two of `PART_BYTES` for each of `TRANSFER_THREADS`.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from gainful.cuda_device import SIMULATED, cuda
 from gainful.machine import available_cores
 
 PART_BYTES = 4 << 20
-"""Bytes of a part: copying them takes many times as long as asking for it."""
+"""Bytes of a part; copying it takes much longer than starting the copy."""
 TRANSFER_THREADS = 8
-"""Threads that copy parts, at most: fewer do not keep the GPU busy, and more wait for each other."""
+"""The most threads that copy parts: fewer do not keep the GPU busy, and more wait for each other."""
 WORTH_THREADS = 32 << 20
-"""Bytes of arrays from which on threads copy them."""
+"""Arrays with at least this many bytes are copied by threads."""
 KEPT_BUFFERS = "gainful: buffers of transfers"
-"""Where the context keeps them."""
+"""The key of the buffers in the context."""
 _copies: Any = cuda.cudadrv.driver
 
 
 class ArrayPart(NamedTuple):
-    """A stretch of an array here, and where its numbers, perhaps of another type, are on the GPU."""
+    """A part of an array in the CPU's memory, and the address on the GPU of its numbers, perhaps of another type."""
 
-    here: NDArray[Any]
+    host: NDArray[Any]
     address: int
     dtype: Any
-    """Of the numbers on the GPU."""
+    """The type of the numbers on the GPU."""
 
 
 class DeviceAddress:
-    """A place in the memory of the GPU, as numba-cuda's functions for copies expect it."""
+    """An address of the GPU, in the form that numba-cuda's copy functions expect."""
 
     __cuda_memory__ = True
 
@@ -49,39 +49,39 @@ class DeviceAddress:
 
 
 class TransferBuffer:
-    """Memory that stays in place, and the stream on which the GPU copies it."""
+    """A pinned buffer, and the stream on which the GPU copies it."""
 
     def __init__(self, memory: NDArray[np.uint8]) -> None:
         self._memory, self._stream = memory, cuda.stream()
         self._fetched: tuple[NDArray[Any], NDArray[Any]] | None = None
 
     def send(self, part: ArrayPart) -> None:
-        """Begin to copy a part to the GPU; wait for the one before."""
+        """Wait for the last copy, and start to copy a part to the GPU."""
         self.finish()
         numbers = self._numbers(part)
-        np.copyto(numbers, part.here, casting="unsafe")
+        np.copyto(numbers, part.host, casting="unsafe")
         _copies.host_to_device(DeviceAddress(part.address), numbers, numbers.nbytes, stream=self._stream)
 
     def fetch(self, part: ArrayPart) -> None:
-        """Begin to copy a part from the GPU; wait for the one before."""
+        """Wait for the last copy, and start to copy a part from the GPU."""
         self.finish()
         numbers = self._numbers(part)
         _copies.device_to_host(numbers, DeviceAddress(part.address), numbers.nbytes, stream=self._stream)
-        self._fetched = part.here, numbers
+        self._fetched = part.host, numbers
 
     def finish(self) -> None:
-        """Wait for the GPU, and put what came from it in its place."""
+        """Wait for the GPU, and copy a fetched part to its array."""
         self._stream.synchronize()
         if self._fetched is not None:
             np.copyto(*self._fetched, casting="unsafe")
             self._fetched = None
 
     def _numbers(self, part: ArrayPart) -> NDArray[Any]:
-        return self._memory[: part.here.size * part.dtype.itemsize].view(part.dtype)
+        return self._memory[: part.host.size * part.dtype.itemsize].view(part.dtype)
 
 
 def parts_of(array: NDArray[Any], dtype: Any, address: int) -> Iterator[ArrayPart]:
-    """An array in parts of at most `PART_BYTES`, here and at `address` on the GPU, where its numbers are `dtype`."""
+    """Divide an array into parts of at most `PART_BYTES`; on the GPU it begins at `address` and has type `dtype`."""
     flat, dtype = array.reshape(-1), np.dtype(dtype)
     size = PART_BYTES // max(flat.itemsize, dtype.itemsize)
     for at in range(0, flat.size, size):
@@ -94,9 +94,9 @@ def move_parts(
     move: Callable[[Any, ArrayPart], None],
     begin: Callable[[], None] | None = None,
 ) -> None:
-    """Move every part by one of as many threads as there are pairs of buffers; each takes the next part when it can.
+    """Move all parts with one thread for each pair of buffers; a thread takes the next part when it is free.
 
-    `begin` is called in each thread first.
+    Each thread calls `begin` first.
     """
     waiting = iter(parts)  # the iterator of a list gives each part to one thread
 
@@ -111,7 +111,7 @@ def move_parts(
 
 
 def _through_buffers(parts: list[ArrayPart], move: Callable[[TransferBuffer, ArrayPart], None]) -> None:
-    """Move parts through the buffers that are kept, or through new ones where others use these or have failed."""
+    """Move parts through the kept buffers, or through new ones if another thread uses these or they were lost."""
     context = cuda.current_context()
     pairs = context.extras.pop(KEPT_BUFFERS, None)
     if pairs is None:
@@ -123,28 +123,28 @@ def _through_buffers(parts: list[ArrayPart], move: Callable[[TransferBuffer, Arr
 
 
 def uploaded(*arrays: tuple[NDArray[Any], Any]) -> list[Any]:
-    """Copies of arrays on the GPU, where the numbers of each have the type beside it."""
+    """Copy arrays to the GPU, each with the type that it is given with."""
     if SIMULATED or sum(array.nbytes for array, _ in arrays) < WORTH_THREADS:
         return [cuda.to_device(np.ascontiguousarray(array, dtype)) for array, dtype in arrays]
     found = [cuda.device_array(array.shape, dtype) for array, dtype in arrays]
     parts = [
         part
-        for (array, dtype), there in zip(arrays, found, strict=True)
-        for part in parts_of(np.ascontiguousarray(array), dtype, there.device_ctypes_pointer.value)
+        for (array, dtype), copy in zip(arrays, found, strict=True)
+        for part in parts_of(np.ascontiguousarray(array), dtype, copy.device_ctypes_pointer.value)
     ]
     _through_buffers(parts, TransferBuffer.send)
     return found
 
 
 def downloaded(*arrays: tuple[Any, Any]) -> list[NDArray[Any]]:
-    """Copies of arrays of the GPU, whose numbers have the type beside each here."""
+    """Copy arrays from the GPU, each with the type that it is given with."""
     if SIMULATED or sum(array.size * np.dtype(dtype).itemsize for array, dtype in arrays) < WORTH_THREADS:
         return [np.asarray(array.copy_to_host(), dtype) for array, dtype in arrays]
     found = [np.empty(array.shape, dtype) for array, dtype in arrays]
     parts = [
         part
-        for (there, _), here in zip(arrays, found, strict=True)
-        for part in parts_of(here, there.dtype, there.device_ctypes_pointer.value)
+        for (array, _), copy in zip(arrays, found, strict=True)
+        for part in parts_of(copy, array.dtype, array.device_ctypes_pointer.value)
     ]
     _through_buffers(parts, TransferBuffer.fetch)
     return found

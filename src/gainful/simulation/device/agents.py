@@ -1,4 +1,4 @@
-"""Agents as they are after a run on a GPU: their counts and their last plan, in the objects of the CPU."""
+"""Agents after a run on a GPU: their counts and their last plan are copied into the agents of the CPU."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gainful.simulation.device.batch import BatchResult, LearnedCounts
 
 
 def fill_agent(agent: Any, lists: NDArray[np.int64], counts: LearnedCounts, found: BatchResult, i: int) -> None:
-    """Give a new agent what run i of a batch has counted, and its last plan.
+    """Give a new agent the counts and the last plan of run i of a batch.
 
-    `lists` (pairs, width) has the next state that each counter belongs to, -1 for none.
+    `lists` (pairs, width) has the next state of each transition counter, -1 for none.
     """
     core = agent.core
     core.statistics.from_arrays(_statistics(lists, counts, i))
@@ -36,9 +36,9 @@ def fill_agent(agent: Any, lists: NDArray[np.int64], counts: LearnedCounts, foun
 def _statistics(lists: NDArray[np.int64], counts: LearnedCounts, i: int) -> dict[str, NDArray[Any]]:
     """The arrays of `Statistics.to_arrays`; next states that the world lists several times are merged."""
     n_pairs = lists.shape[0]
-    seen = counts.seen[i].reshape(n_pairs, -1).astype(np.int64)
-    pair, rank = np.nonzero(seen)
-    to, n = lists[pair, rank], seen[pair, rank]
+    transitions = counts.transitions[i].reshape(n_pairs, -1).astype(np.int64)
+    pair, rank = np.nonzero(transitions)
+    to, n = lists[pair, rank], transitions[pair, rank]
     new = np.ones(to.size, dtype=bool)
     new[1:] = (to[1:] != to[:-1]) | (pair[1:] != pair[:-1])
     first = np.flatnonzero(new)

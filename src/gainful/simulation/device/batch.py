@@ -1,4 +1,4 @@
-"""A batch of runs on a GPU: kernels that step and kernels that plan, in turn, until every run is finished."""
+"""A batch of runs on a GPU: kernels that step and kernels that plan take turns until every run is finished."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gainful.agents.episode_log import EPISODE_RECORD
 from gainful.cuda_device import PreparedLaunch, cuda, device_zeros
 from gainful.errors import NotConvergedError
 from gainful.rng import Role, stream_keys
-from gainful.simulation.device.packed import no_packed_runs
+from gainful.simulation.device.packed_layout import no_packed_runs
 from gainful.simulation.device.planners import DevicePlanner, PlannedRuns
 from gainful.simulation.device.runs import (
     FINISHED,
@@ -24,24 +24,24 @@ from gainful.simulation.device.runs import (
     DeviceCurves,
     DeviceEpisodes,
     DeviceRuns,
+    TodoList,
     on_device,
 )
 from gainful.simulation.device.steps import StepRule
-from gainful.simulation.device.teams import TodoList
 from gainful.simulation.device.worlds import DeviceWorld, SteppingRuns
 
 CHECK_EVERY = 16
-"""Launches between two looks at how far the runs are: the GPU goes on meanwhile."""
+"""Rounds of launches between two checks whether runs are finished; the GPU need not wait for the CPU between them."""
 FIRST_EPISODES = 64
-"""Episodes of a run for which there is room at first."""
-PART, PACKED_PART = 128, 256
-"""A launch makes this part of the steps made before: a run whose episode ends waits for its end. Steps of packed runs
-take longer, and so do waits."""
+"""Episodes of a run for which arrays have room at first."""
+STEPS_DIVISOR, PACKED_STEPS_DIVISOR = 128, 256
+"""A launch makes 1/128 or 1/256 of the steps made before, because a run whose episode ends idles until the end of the
+launch. Steps of packed runs take longer, so that their launches are shorter."""
 
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What a batch of runs returned: arrays (C, R) and (R,)."""
+    """The results of a batch: arrays (C, R) and (R,), unless they say otherwise."""
 
     rewards: NDArray[np.float64]
     means: NDArray[np.float64]
@@ -56,7 +56,7 @@ class BatchResult:
     seconds: float
     """Wall time."""
     steps_made: int
-    """Of each run."""
+    """Steps of each run."""
 
     def episodes(self, run: int) -> NDArray[Any]:
         """The records of the episodes of one run."""
@@ -70,16 +70,16 @@ class BatchResult:
 
 @dataclass(frozen=True)
 class LearnedCounts:
-    """What R agents have counted, and the plans that they followed last."""
+    """The counts of R agents, and their last plans."""
 
-    seen: NDArray[np.uint32]
-    """(R, pairs * width) by the rank of the next state in the row of the world."""
+    transitions: NDArray[np.uint32]
+    """(R, pairs * width) by pair, then by the rank of the next state in its row."""
     visits: NDArray[np.uint32]
     """(R, pairs)."""
     reward_sum: NDArray[np.float64]
     """(R, pairs)."""
     reward_squares: NDArray[np.float64]
-    """(R, pairs), or (R, 0) if nobody needed them."""
+    """(R, pairs), or (R, 0) if the agents do not need them."""
     actions: NDArray[np.uint32]
     """(R, S)."""
     values: NDArray[np.float64]
@@ -88,7 +88,7 @@ class LearnedCounts:
 
 @dataclass(frozen=True)
 class ManyRuns:
-    """What all batches have in common."""
+    """What all batches of a sweep have in common."""
 
     world: DeviceWorld
     checkpoints: NDArray[np.int64]
@@ -96,7 +96,7 @@ class ManyRuns:
     keep_episodes: bool
 
     def bytes_per_run(self) -> int:
-        """Memory of the GPU that one run takes."""
+        """Bytes of the GPU's memory that one run takes."""
         n_states, n_pairs = self.world.n_states, self.world.n_states * self.world.n_actions
         counters = 4 * (n_pairs * (self.world.width + 1) + n_states)
         curves = 24 * self.checkpoints.size
@@ -113,7 +113,7 @@ class Batch:
         n_states, n_pairs, R = world.n_states, world.n_states * world.n_actions, seeds.size
         C = many.checkpoints.size
         self.seeds = seeds
-        self.rows = on_device(many.planner.arranged(world.rows(many.planner.agent.allowed)))
+        self.rows = on_device(many.planner.arrange_rows(world.rows(many.planner.agent.allowed)))
         self.runs = on_device(
             DeviceRuns(
                 state=world.first_states(seeds),
@@ -127,12 +127,12 @@ class Batch:
             )
         )
         self.counts = DeviceCounts(
-            seen=device_zeros((R, world.width * n_pairs), np.uint32),
+            transitions=device_zeros((R, world.width * n_pairs), np.uint32),
             visits=device_zeros((R, n_pairs), np.uint32),
             reward_sum=device_zeros((R, n_pairs), np.float64),
             reward_squares=device_zeros((R, n_pairs if many.planner.needs_squares else 0), np.float64),
             act=device_zeros((R, n_states), np.uint32),
-            left=device_zeros((R, n_states), np.uint32),
+            remaining=device_zeros((R, n_states), np.uint32),
         )
         rewards, means, expected = (device_zeros((C, R), np.float64) for _ in range(3))
         gaps = world.gaps.copy()
@@ -154,13 +154,13 @@ class Batch:
         keys = stream_keys(seeds, Role.ACTIONS) if cumulative.size else seeds[:0].copy()
         self.law = on_device(world.law)
         self.packed = None if cumulative.size else world.new_packed(R, many.planner.needs_squares)
-        if self.packed is not None and many.planner.adds_logs(world.width):
-            self.packed = self.packed._replace(by_plans=(0,))
-        part = PART if self.packed is None else PACKED_PART
-        self.rule = on_device(StepRule(many.planner.agent.reward_min, part, cumulative, keys))
+        if self.packed is not None and many.planner.counts_logs(world.width):
+            self.packed = self.packed._replace(planner_counts=(0,))
+        divisor = STEPS_DIVISOR if self.packed is None else PACKED_STEPS_DIVISOR
+        self.rule = on_device(StepRule(many.planner.agent.reward_min, divisor, cumulative, keys))
 
     def run(self, progress: Callable[[int], None] | None = None) -> BatchResult:
-        """Let all runs finish; `progress(steps)` hears how many steps all of them have made."""
+        """Finish all runs; `progress(steps)` is called with the number of steps that all of them have made."""
         began = time.perf_counter()
         finished, round_of_launches = False, self.launches()
         while not finished:
@@ -177,7 +177,7 @@ class Batch:
         return self._result(time.perf_counter() - began)
 
     def launches(self) -> tuple[PreparedLaunch, ...]:
-        """List the runs whose episode is over, plan for them, and let every run that has a plan step."""
+        """One round: list the runs whose episode is over, plan for them, and step every run that has a plan."""
         planned = PlannedRuns(
             self.todo,
             self.rows,
@@ -194,10 +194,10 @@ class Batch:
         return (*steps.before, self.many.planner.prepared(planned), *steps.after)
 
     def learned(self) -> LearnedCounts:
-        """What all agents have counted, and their last plans."""
+        """The counts of all agents, and their last plans."""
         scale = self.many.planner.value_scale
         return LearnedCounts(
-            seen=self.counts.seen.copy_to_host(),
+            transitions=self.counts.transitions.copy_to_host(),
             visits=self.counts.visits.copy_to_host(),
             reward_sum=self.counts.reward_sum.copy_to_host(),
             reward_squares=self.counts.reward_squares.copy_to_host(),
@@ -206,7 +206,7 @@ class Batch:
         )
 
     def _make_room(self) -> bool:
-        """Make room for the episodes that may begin before the next look; whether arrays were replaced."""
+        """Make room for the episodes that may begin before the next check; whether arrays were replaced."""
         room = self.episodes.step.shape[0]
         if not self.many.keep_episodes or int(self.episodes.number.copy_to_host().max()) + CHECK_EVERY < room:
             return False

@@ -1,4 +1,8 @@
-"""Plans of UCRL2 and UCRL2B on a GPU, a block of threads for each: sets, inner maximum and order are the CPU's."""
+"""Plans of UCRL2 and UCRL2B on a GPU, with one block per plan.
+
+A block writes the confidence set of every pair, and sweeps with extended value iteration until the plan is precise
+enough. Sets, inner maxima and the order of states are computed by the functions that the CPU uses.
+"""
 
 from __future__ import annotations
 
@@ -13,36 +17,35 @@ from gainful.agents.empirical import EmpiricalRows
 from gainful.agents.sets import SIMPLEX, Balls, EntryIntervals, SetConstants, Sums
 from gainful.agents.ucrl2 import write_ball
 from gainful.agents.ucrl2b import write_intervals
-from gainful.cuda_device import PARTS, cuda, device_function, device_kernel, together
+from gainful.cuda_device import REDUCTION_SIZE, block_min_max, cuda, device_function, device_kernel
 from gainful.optimism.ucrl2 import reward_log, transition_log
 from gainful.planning.improvement import relaxed
 from gainful.planning.intervals import IntervalSet, interval_value
 from gainful.planning.l1 import ball_value
 from gainful.planning.ordering import Ranking, rank_level, sort_row
 from gainful.planning.rounding import UNIT_ROUNDOFF, is_narrow, slack_at
-from gainful.simulation.device.runs import DeviceCounts, DeviceEpisodes, DeviceRows, DeviceRuns
-from gainful.simulation.device.teams import (
+from gainful.simulation.device.episodes import (
     SWEEPS_PER_LAUNCH,
     PlanResult,
-    TodoList,
-    adopt,
-    fail,
+    fail_run,
     record_episode,
+    set_greedy_action,
 )
+from gainful.simulation.device.runs import DeviceCounts, DeviceEpisodes, DeviceRows, DeviceRuns, TodoList
 
 BALLS, INTERVALS = 0, 1
 """Kinds of sets."""
 EXTENDED_REGISTERS = 128
-"""Registers of a thread that plans over sets."""
+"""Registers of a thread that plans."""
 SUM_LANES = 8
-"""Partial sums of NumPy's sum of many numbers."""
+"""The number of partial sums in NumPy's sum of many numbers."""
 
 
 class ExtendedConstants(NamedTuple):
-    """What the plans depend on besides the counts and the step; `kind` is a constant to the compiler."""
+    """What plans depend on, besides counts and step; the length of `kind` is a constant to the compiler."""
 
     kind: tuple[int, ...]
-    """Of length `BALLS` or `INTERVALS`."""
+    """Its length is the kind of sets: `BALLS` or `INTERVALS`."""
     sets: SetConstants
     damping: float
     reward_range: float
@@ -50,7 +53,7 @@ class ExtendedConstants(NamedTuple):
 
 
 class ExtendedSpace(NamedTuple):
-    """The working arrays of all blocks, in global memory: one row for each block unless it says otherwise."""
+    """The working arrays of all blocks, in global memory: the first axis is the block, and shapes are without it."""
 
     v: Any
     """(S,)."""
@@ -61,7 +64,7 @@ class ExtendedSpace(NamedTuple):
     rewards: Any
     """(pairs,)."""
     width: Any
-    """(pairs,) the radius of a ball, or the bound of next states that a row does not list."""
+    """(pairs,) the radius of a ball, or the upper bound for next states that a row does not list."""
     free_mass: Any
     """(pairs,)."""
     indptr: Any
@@ -73,7 +76,7 @@ class ExtendedSpace(NamedTuple):
     lower: Any
     upper: Any
     load: Any
-    """(n, 1) p, or (n, 2) lower and upper - lower, moving along with `indices`."""
+    """(n, 1) p, or (n, 2) lower and upper - lower; sorted with `indices`."""
     order: Any
     """(S,) the states in decreasing order of v."""
     by_rank: Any
@@ -87,9 +90,9 @@ class ExtendedSpace(NamedTuple):
     count: Any
     """(1,)."""
     mask: Any
-    """(1, S) True, of all blocks."""
+    """(1, S) True; all blocks share it."""
     level: Any
-    """(pairs,) 0, of all blocks."""
+    """(pairs,) 0; all blocks share it."""
 
 
 def new_extended_space(blocks: int, n_states: int, n_pairs: int, width: int, kind: int) -> ExtendedSpace:
@@ -126,38 +129,35 @@ def new_extended_space(blocks: int, n_states: int, n_pairs: int, width: int, kin
 
 
 @inlined
-def of_block(space: ExtendedSpace, block: int) -> ExtendedSpace:
-    """The arrays of one block."""
+def arrays_of_block(workspace: ExtendedSpace, i: int) -> ExtendedSpace:
+    """The arrays of block i."""
     return ExtendedSpace(
-        space.v[block],
-        space.best[block],
-        space.q[block],
-        space.rewards[block],
-        space.width[block],
-        space.free_mass[block],
-        space.indptr[block],
-        space.indices[block],
-        space.p[block],
-        space.lower[block],
-        space.upper[block],
-        space.load[block],
-        space.order[block],
-        space.by_rank[block],
-        space.rank[block],
-        space.head[block],
-        space.tail[block],
-        space.count[block],
-        space.mask,
-        space.level,
+        workspace.v[i],
+        workspace.best[i],
+        workspace.q[i],
+        workspace.rewards[i],
+        workspace.width[i],
+        workspace.free_mass[i],
+        workspace.indptr[i],
+        workspace.indices[i],
+        workspace.p[i],
+        workspace.lower[i],
+        workspace.upper[i],
+        workspace.load[i],
+        workspace.order[i],
+        workspace.by_rank[i],
+        workspace.rank[i],
+        workspace.head[i],
+        workspace.tail[i],
+        workspace.count[i],
+        workspace.mask,
+        workspace.level,
     )
 
 
 @inlined
 def sum_of(values: Any, first: Any, n: Any) -> Any:
-    """What `np.add.reduceat` adds up from `first` on, in its order: the first number, and the sum of the others.
-
-    NumPy adds fewer than 8 numbers one by one, up to 128 in 8 partial sums, and halves what is longer.
-    """
+    """The sum of n numbers in the order of `np.add.reduceat`: the first number plus the sum of the others."""
     total = 0.0
     if n > 0:
         total = values[first] + pairwise_sum(values, first + 1, n - 1) if n > 1 else values[first]
@@ -166,7 +166,11 @@ def sum_of(values: Any, first: Any, n: Any) -> Any:
 
 @inlined
 def pairwise_sum(values: Any, first: Any, n: Any) -> Any:
-    """NumPy's sum of n numbers, 1 ≤ n; of more than 128 only nearly so."""
+    """The sum of n ≥ 1 numbers in NumPy's order, up to 128 numbers.
+
+    NumPy adds fewer than 8 numbers one by one and up to 128 in 8 partial sums; it halves longer arrays, which this does
+    not.
+    """
     total = values[first]
     if n < SUM_LANES:
         for i in range(first + 1, first + n):
@@ -202,10 +206,10 @@ def row_length(rows: DeviceRows, seen: Any, width: int, k: int) -> int:
 
 
 @inlined
-def write_row(rows: DeviceRows, seen: Any, visits: Any, mine: ExtendedSpace, k: int) -> None:
-    """The empirical row of pair k; next states that the model lists several times are merged."""
+def write_row(rows: DeviceRows, seen: Any, visits: Any, block: ExtendedSpace, k: int) -> None:
+    """Write the empirical row of pair k; next states that the model lists several times are merged."""
     width = seen.size // visits.size
-    at, last = np.int64(mine.indptr[k]) - 1, np.int64(-1)
+    at, last = np.int64(block.indptr[k]) - 1, np.int64(-1)
     total = np.int64(0)
     for j in range(rows.length[k]):
         count = np.int64(seen[k * width + j])
@@ -215,49 +219,49 @@ def write_row(rows: DeviceRows, seen: Any, visits: Any, mine: ExtendedSpace, k: 
                 total += count
             else:
                 at, last, total = at + 1, to, count
-            mine.indices[at], mine.p[at] = to, total / visits[k]
+            block.indices[at], block.p[at] = to, total / visits[k]
     if visits[k] == 0 and rows.allowed[k]:
-        mine.indices[at + 1], mine.p[at + 1] = 0, 1.0
+        block.indices[at + 1], block.p[at + 1] = 0, 1.0
 
 
 @inlined
-def write_bounds(c: ExtendedConstants, sums: Sums, logs: Any, mine: ExtendedSpace, k: int) -> None:
-    """The set and the optimistic reward of pair k, by the CPU's functions."""
-    first, n = np.int64(mine.indptr[k]), np.int64(mine.indptr[k + 1] - mine.indptr[k])
+def write_bounds(c: ExtendedConstants, sums: Sums, logs: Any, block: ExtendedSpace, k: int) -> None:
+    """Write the confidence set and the optimistic reward of pair k."""
+    first, n = np.int64(block.indptr[k]), np.int64(block.indptr[k + 1] - block.indptr[k])
     if len(c.kind) == BALLS:
-        write_ball(sums, c.sets, logs[0], logs[1], k, Balls(mine.width, mine.rewards))
+        write_ball(sums, c.sets, logs[0], logs[1], k, Balls(block.width, block.rewards))
         for j in range(first, first + n):
-            mine.load[j, 0] = mine.p[j]
+            block.load[j, 0] = block.p[j]
     else:
-        empirical = EmpiricalRows(mine.indptr, mine.indices, mine.p)
-        out = EntryIntervals(mine.lower, mine.upper, mine.width, mine.rewards)
+        empirical = EmpiricalRows(block.indptr, block.indices, block.p)
+        out = EntryIntervals(block.lower, block.upper, block.width, block.rewards)
         write_intervals(empirical, sums, c.sets, k, out)
         for j in range(first, first + n):
-            mine.load[j, 0], mine.load[j, 1] = mine.lower[j], min(mine.upper[j], 1.0) - mine.lower[j]
-        mine.free_mass[k] = max(1.0 - sum_of(mine.lower, first, n), 0.0)
+            block.load[j, 0], block.load[j, 1] = block.lower[j], min(block.upper[j], 1.0) - block.lower[j]
+        block.free_mass[k] = max(1.0 - sum_of(block.lower, first, n), 0.0)
     if n == 0:
-        mine.rewards[k] = 0.0  # not allowed
+        block.rewards[k] = 0.0  # not allowed
 
 
 @device_function
 def write_sets(
-    c: ExtendedConstants, rows: DeviceRows, counts: DeviceCounts, mine: ExtendedSpace, parts: Any, run: int, t: int
+    c: ExtendedConstants, rows: DeviceRows, counts: DeviceCounts, block: ExtendedSpace, scratch: Any, run: int, t: int
 ) -> tuple[bool, float, float]:
-    """Rows and sets of all pairs; whether every set is the whole simplex, the longest row and the largest reward."""
-    x, team, n_pairs = cuda.threadIdx.x, cuda.blockDim.x, rows.length.size
-    seen, visits = counts.seen[run], counts.visits[run]
+    """Write rows and sets of all pairs; whether every set is the simplex, the longest row, and the largest reward."""
+    thread, n_threads, n_pairs = cuda.threadIdx.x, cuda.blockDim.x, rows.length.size
+    seen, visits = counts.transitions[run], counts.visits[run]
     width, longest = seen.size // n_pairs, 0.0
-    k = x
+    k = thread
     while k < n_pairs:
         n = row_length(rows, seen, width, k)
-        mine.indptr[k + 1] = n
+        block.indptr[k + 1] = n
         longest = max(longest, np.float64(n))
-        k += team
-    _, longest = together(0.0, longest, parts, 0)
-    if x == 0:
-        mine.indptr[0] = 0
+        k += n_threads
+    _, longest = block_min_max(0.0, longest, scratch, 0)
+    if thread == 0:
+        block.indptr[0] = 0
         for k in range(n_pairs):
-            mine.indptr[k + 1] += mine.indptr[k]
+            block.indptr[k + 1] += block.indptr[k]
     cuda.syncthreads()
     sums = Sums(visits, counts.reward_sum[run], counts.reward_squares[run])
     logs = (
@@ -266,63 +270,70 @@ def write_sets(
     )
     everything, largest = True, 0.0
     limit = SIMPLEX if len(c.kind) == BALLS else 1.0
-    k = x
+    k = thread
     while k < n_pairs:
-        write_row(rows, seen, visits, mine, k)
-        write_bounds(c, sums, logs, mine, k)
-        everything = everything and (mine.width[k] >= limit or not rows.allowed[k])
-        largest = max(largest, abs(mine.rewards[k]))
-        k += team
+        write_row(rows, seen, visits, block, k)
+        write_bounds(c, sums, logs, block, k)
+        everything = everything and (block.width[k] >= limit or not rows.allowed[k])
+        largest = max(largest, abs(block.rewards[k]))
+        k += n_threads
     vacuous = cuda.syncthreads_and(np.int32(everything)) != 0
-    _, largest = together(0.0, largest, parts, 1)
+    _, largest = block_min_max(0.0, largest, scratch, 1)
     return vacuous, longest, largest
 
 
 @device_function
-def rank_by_team(mine: ExtendedSpace) -> None:
-    """Order the states by decreasing v, ties by lower index, and sum up their values in that order."""
-    v, n = mine.v, mine.v.size
+def rank_states(block: ExtendedSpace) -> None:
+    """Rank the states by decreasing v, the lower index first, and sum up their values in that order."""
+    v, n = block.v, block.v.size
     s = cuda.threadIdx.x
     while s < n:
-        place = 0
+        rank = 0
         for other in range(n):
-            place += v[other] > v[s] or (v[other] == v[s] and other < s)
-        mine.order[place] = s
+            rank += v[other] > v[s] or (v[other] == v[s] and other < s)
+        block.order[rank] = s
         s += cuda.blockDim.x
     cuda.syncthreads()
     if cuda.threadIdx.x == 0:
-        ranking = Ranking(mine.by_rank, mine.rank, mine.head, mine.tail, mine.count)
-        rank_level(v, mine.order, mine.mask, ranking, 0)
+        ranking = Ranking(block.by_rank, block.rank, block.head, block.tail, block.count)
+        rank_level(v, block.order, block.mask, ranking, 0)
     cuda.syncthreads()
 
 
 @inlined
-def best_value(c: ExtendedConstants, mine: ExtendedSpace, top: float, k: int) -> float:
+def best_value(c: ExtendedConstants, block: ExtendedSpace, top: float, k: int) -> float:
     """R + max p·v of pair k; -inf if it is not allowed."""
-    begin, end = mine.indptr[k], mine.indptr[k + 1]
+    begin, end = block.indptr[k], block.indptr[k + 1]
     value = -np.inf
     if begin < end:
-        sort_row(mine.v, mine.indices, mine.load, begin, end)
+        sort_row(block.v, block.indices, block.load, begin, end)
         if len(c.kind) == BALLS:
-            value = mine.rewards[k] + ball_value(begin, end, mine.indices, mine.load, mine.width[k], mine.v, top)
+            value = block.rewards[k] + ball_value(begin, end, block.indices, block.load, block.width[k], block.v, top)
         else:
             sets = IntervalSet(
-                mine.order, mine.indptr, mine.indices, mine.load, mine.free_mass, mine.width, mine.mask, mine.level
+                block.order,
+                block.indptr,
+                block.indices,
+                block.load,
+                block.free_mass,
+                block.width,
+                block.mask,
+                block.level,
             )
-            ranking = Ranking(mine.by_rank, mine.rank, mine.head, mine.tail, mine.count)
-            value = mine.rewards[k] + interval_value(sets, ranking, mine.v, k)
+            ranking = Ranking(block.by_rank, block.rank, block.head, block.tail, block.count)
+            value = block.rewards[k] + interval_value(sets, ranking, block.v, k)
     return value
 
 
 @device_function
-def project_by_team(v: Any, parts: Any) -> None:
-    """Shift v to min v = 0."""
+def shift_min_to_zero(v: Any, scratch: Any) -> None:
+    """Shift v so that its minimum is 0."""
     least = np.inf
     s = cuda.threadIdx.x
     while s < v.size:
         least = min(least, v[s])
         s += cuda.blockDim.x
-    least, _ = together(least, 0.0, parts, 0)
+    least, _ = block_min_max(least, 0.0, scratch, 0)
     s = cuda.threadIdx.x
     while s < v.size:
         v[s] = v[s] - least
@@ -331,66 +342,67 @@ def project_by_team(v: Any, parts: Any) -> None:
 
 @device_function
 def extended_sweeps(
-    c: ExtendedConstants, mine: ExtendedSpace, parts: Any, target: float, scale: Any
+    c: ExtendedConstants, block: ExtendedSpace, scratch: Any, target: float, scale: Any
 ) -> tuple[int, float, float, float, bool]:
-    """What `set_sweeps` does, by a block of threads, from sweep `scale[2]` on and for some sweeps at most.
+    """Sweep as `set_sweeps` does, with all threads of a block, for at most `SWEEPS_PER_LAUNCH` sweeps.
 
-    `scale` also has the largest reward and the unit of rounding. Returns the sweeps made in all, the range of Lv - v,
-    its slack, and whether it is narrow enough; if not, v is where the next sweep begins.
+    `scale` has the largest reward, the unit of rounding and the sweeps that were already made for this plan. Returns
+    the number of all sweeps, the range of Lv - v, its rounding slack, and whether the range is narrow enough; if not,
+    the next launch continues from v.
     """
-    x, team, v, q, n_states = cuda.threadIdx.x, cuda.blockDim.x, mine.v, mine.q, mine.v.size
+    thread, n_threads, v, q, n_states = cuda.threadIdx.x, cuda.blockDim.x, block.v, block.q, block.v.size
     n_actions = q.size // n_states
     done, narrow = scale[2], False
     low, high, slack = -np.inf, np.inf, 0.0
     while not narrow and done < scale[2] + SWEEPS_PER_LAUNCH:
         cuda.syncthreads()
         top = -np.inf
-        s = x
+        s = thread
         while s < n_states:
             top = max(top, v[s])
-            s += team
-        _, top = together(0.0, top, parts, 1)
+            s += n_threads
+        _, top = block_min_max(0.0, top, scratch, 1)
         if len(c.kind) == INTERVALS:
-            rank_by_team(mine)
-        k = x
+            rank_states(block)
+        k = thread
         while k < q.size:
-            q[k] = best_value(c, mine, top, k)
-            k += team
+            q[k] = best_value(c, block, top, k)
+            k += n_threads
         cuda.syncthreads()
         low, high = np.inf, -np.inf
-        s = x
+        s = thread
         while s < n_states:
             best = q[s * n_actions]
             for a in range(1, n_actions):
                 best = max(best, q[s * n_actions + a])
-            mine.best[s] = best
+            block.best[s] = best
             low, high = min(low, best - v[s]), max(high, best - v[s])
-            s += team
-        low, high = together(low, high, parts, 0)
+            s += n_threads
+        low, high = block_min_max(low, high, scratch, 0)
         slack = slack_at(scale[1], top, scale[0])
         narrow = is_narrow(low, high, slack, target)
         done += 1
         if not narrow:
-            s = x
+            s = thread
             while s < n_states:
-                v[s] = relaxed(v[s], mine.best[s], np.inf, c.damping)
-                s += team
+                v[s] = relaxed(v[s], block.best[s], np.inf, c.damping)
+                s += n_threads
             cuda.syncthreads()
-            project_by_team(v, parts)
+            shift_min_to_zero(v, scratch)
     cuda.syncthreads()
     return done, low, high, slack, narrow
 
 
 @device_function
-def write_bias(v: Any, bias: Any, parts: Any) -> float:
-    """The values relative to the first state's, from which the next plan starts; returns their span."""
+def write_bias(v: Any, bias: Any, scratch: Any) -> float:
+    """Write v - v(0), from which the next plan starts; returns its span."""
     low, high = np.inf, -np.inf
     s = cuda.threadIdx.x
     while s < v.size:
         bias[s] = v[s] - v[0]
         low, high = min(low, bias[s]), max(high, bias[s])
         s += cuda.blockDim.x
-    low, high = together(low, high, parts, 1)
+    low, high = block_min_max(low, high, scratch, 1)
     return high - low
 
 
@@ -402,46 +414,46 @@ def plan_extended(
     counts: DeviceCounts,
     episodes: DeviceEpisodes,
     values: Any,
-    space: ExtendedSpace,
+    workspace: ExtendedSpace,
     c: ExtendedConstants,
 ) -> None:
-    """Plan the next episode of each run of the list, by extended value iteration."""
-    parts = cuda.shared.array(PARTS, float64)
-    x, team, n_states = cuda.threadIdx.x, cuda.blockDim.x, values.shape[1]
-    mine = of_block(space, cuda.blockIdx.x)
+    """Plan the next episode of each listed run by extended value iteration, with one block per run."""
+    scratch = cuda.shared.array(REDUCTION_SIZE, float64)
+    thread, n_threads, n_states = cuda.threadIdx.x, cuda.blockDim.x, values.shape[1]
+    block = arrays_of_block(workspace, cuda.blockIdx.x)
     i = cuda.blockIdx.x
     while i < todo.n[0]:
         cuda.syncthreads()
         run = todo.run[i]
         t = runs.step[run] + 1
         target = c.reward_range / math.sqrt(t)
-        s = x
+        s = thread
         while s < n_states:
-            mine.v[s] = values[run, s]
-            s += team
-        vacuous, longest, largest = write_sets(c, rows, counts, mine, parts, run, t)
+            block.v[s] = values[run, s]
+            s += n_threads
+        vacuous, longest, largest = write_sets(c, rows, counts, block, scratch, run, t)
         terms = 2.0 * (longest + 1.0) if len(c.kind) == BALLS else 4.0 * (longest + 2.0)
         scale = largest, 2.0 * (terms + 4.0) * UNIT_ROUNDOFF, runs.sweeps[run]
-        project_by_team(mine.v, parts)
-        done, low, high, slack, narrow = extended_sweeps(c, mine, parts, target, scale)
+        shift_min_to_zero(block.v, scratch)
+        done, low, high, slack, narrow = extended_sweeps(c, block, scratch, target, scale)
         hopeless = 2.0 * slack > target and high - low <= target + 4.0 * slack
         if narrow:
-            span = write_bias(mine.v, values[run], parts)
-            s = x
+            span = write_bias(block.v, values[run], scratch)
+            s = thread
             while s < n_states:
-                adopt(counts, mine.q, run, s)
-                s += team
-            if x == 0:
+                set_greedy_action(counts, block.q, run, s)
+                s += n_threads
+            if thread == 0:
                 runs.sweeps[run] = 0
                 found = PlanResult(low - slack, high + slack, span, done, vacuous)
                 record_episode(runs, episodes, found, c.reward_min, run)
         else:
-            s = x
+            s = thread
             while s < n_states:
-                values[run, s] = mine.v[s]
-                s += team
-            if x == 0:
+                values[run, s] = block.v[s]
+                s += n_threads
+            if thread == 0:
                 runs.sweeps[run] = done
                 if hopeless:
-                    fail(runs, 2.0 * slack, run)
+                    fail_run(runs, 2.0 * slack, run)
         i += cuda.gridDim.x

@@ -1,7 +1,7 @@
-"""KL-SCAL+'s plans on a GPU, one thread for each: the CPU's own functions from end to end.
+"""KL-SCAL+'s plans on a GPU, with one thread per plan, which calls the functions of the CPU.
 
-Exponentials and logarithms of a GPU may differ in their last bit, so that runs have the distribution of the CPU's and
-not always its traces.
+Exponentials and logarithms of a GPU may differ from the CPU's in the last bit. So runs have the same distribution as on
+the CPU, but not always the same rewards.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from gainful.optimism.kl_scal_plus import KLConstants, kl_scal_plus_sets
 from gainful.optimism.reward_variance import rewards_by_variance
 from gainful.planning.kl_dual import LOG_BLOCK
 from gainful.planning.kl_on_counts import kl_sweeps, renew_keys
-from gainful.simulation.device.runs import DeviceCounts, DeviceEpisodes, DeviceRows, DeviceRuns
-from gainful.simulation.device.teams import PlanResult, TodoList, fail, record_episode, take
+from gainful.simulation.device.episodes import PlanResult, fail_run, record_episode, set_policy_action
+from gainful.simulation.device.runs import DeviceCounts, DeviceEpisodes, DeviceRows, DeviceRuns, TodoList
 
 KL_SWEEPS_PER_LAUNCH = 512
-"""Sweeps of a plan in one launch; more than after which the CPU asks whether rounding forbids the precision."""
+"""The most sweeps of a plan in one launch; more than the CPU makes before it checks whether rounding is too large."""
 
 
 class KLDeviceConstants(NamedTuple):
-    """What the plans depend on besides the counts and the step."""
+    """What plans depend on, besides counts and step."""
 
     sets: KLConstants
     span: float
@@ -33,13 +33,13 @@ class KLDeviceConstants(NamedTuple):
     damping: float
     reward_range: float
     base: float
-    """What is added to every gain: the least reward, and what a model of cells may be wrong by."""
+    """What is added to every gain: the least reward, and the error of a model of cells."""
     uninformative: float
-    """The radius from which a ball says nothing."""
+    """The radius from which on a ball ignores the data."""
 
 
 class KLMemory(NamedTuple):
-    """What a run keeps from plan to plan: one row for each run."""
+    """What runs keep from plan to plan: one row per run, (pairs,) unless it says otherwise."""
 
     rewards: Any
     radius: Any
@@ -53,11 +53,11 @@ class KLMemory(NamedTuple):
     rise: Any
     """(1,)."""
     planned: Any
-    """(pairs,) the visits that the sets were made from."""
+    """The visits from which the sets were made."""
 
 
 class KLThreadSpace(NamedTuple):
-    """The working arrays of all threads: one row for each."""
+    """The working arrays of all threads: one row per thread."""
 
     distance: Any
     """(2, S)."""
@@ -78,11 +78,11 @@ class KLThreadSpace(NamedTuple):
     next_state: Any
     count: Any
     reachable: Any
-    """(S,) True, of all threads."""
+    """(S,) True; all threads share it."""
 
 
 def new_kl_memory(n_runs: int, n_states: int, allowed: Any) -> KLMemory:
-    """What runs begin with: what a new `KLPlanner` of the CPU has."""
+    """The arrays of new runs: those of a new `KLPlanner` of the CPU."""
     n_pairs = allowed.size
 
     def rows(row: Any) -> Any:
@@ -137,14 +137,14 @@ def fill_rows_of_runs(row: Any, out: Any) -> None:
 
 
 @inlined
-def gather_rows(rows: DeviceRows, seen: Any, space: KLThreadSpace, thread: int) -> None:
-    """The next states seen from every pair, and how often; those that the model lists several times are merged."""
+def gather_rows(rows: DeviceRows, transitions: Any, space: KLThreadSpace, thread: int) -> None:
+    """Write the next states seen from every pair and their counts; repeated next states of the model are merged."""
     n_pairs = rows.length.size
-    width = seen.size // n_pairs
+    width = transitions.size // n_pairs
     for k in range(n_pairs):
         n, last = 0, np.int64(-1)
         for j in range(rows.length[k]):
-            count = np.int64(seen[k * width + j])
+            count = np.int64(transitions[k * width + j])
             if count > 0:
                 to = np.int64(rows.next_state[j * np.int64(rows.stride) + k])
                 if to == last:
@@ -158,7 +158,7 @@ def gather_rows(rows: DeviceRows, seen: Any, space: KLThreadSpace, thread: int) 
 
 @inlined
 def ignores_data(radius: Any, allowed: Any, limit: float) -> bool:
-    """Whether every ball is so large that it says nothing."""
+    """Whether every ball is so large that it ignores the data."""
     wide = True
     for k in range(radius.size):
         wide = wide and (radius[k] >= limit or not allowed[k])
@@ -167,7 +167,7 @@ def ignores_data(radius: Any, allowed: Any, limit: float) -> bool:
 
 @inlined
 def list_changed(visits: Any, planned: Any, out: Any) -> int:
-    """List the pairs whose visits are not those of the last plan; how many they are."""
+    """List the pairs whose visits have changed since the last plan; returns their number."""
     n = 0
     for k in range(visits.size):
         if np.int64(visits[k]) != planned[k]:
@@ -187,7 +187,7 @@ def plan_kl_scal_plus(
     work: tuple[KLMemory, KLThreadSpace],
     c: KLDeviceConstants,
 ) -> None:
-    """Plan the next episode of each run of the list; `values` are in units of r_max."""
+    """Plan the next episode of each listed run, with one thread per run; `values` are in units of r_max."""
     memory, space = work
     thread = cuda.grid(1)
     n_states, n_actions = values.shape[1], rows.length.size // values.shape[1]
@@ -195,7 +195,7 @@ def plan_kl_scal_plus(
     while thread < space.highest.shape[0] and i < todo.n[0]:
         run = todo.run[i]
         t, visits, sweeps = runs.step[run] + 1, counts.visits[run], runs.sweeps[run]
-        gather_rows(rows, counts.seen[run], space, thread)
+        gather_rows(rows, counts.transitions[run], space, thread)
         own = (space.begin[thread], space.length[thread], space.next_state[thread], space.count[thread], visits)
         pairs = (
             memory.rewards[run],
@@ -235,11 +235,11 @@ def plan_kl_scal_plus(
         runs.sweeps[run] = 0 if met else sweeps + abs(done)
         if met:
             for s in range(n_states):
-                take(counts, run, s, memory.actions[run, s], n_actions)
+                set_policy_action(counts, run, s, memory.actions[run, s], n_actions)
             vacuous = ignores_data(memory.radius[run], rows.allowed, c.uninformative)
             r = c.reward_range
             found = PlanResult(c.base + r * low, c.base + r * high, r * span, sweeps + done, vacuous)
             record_episode(runs, episodes, found, 0.0, run)
         elif done < 0:
-            fail(runs, c.reward_range * (high - low), run)
+            fail_run(runs, c.reward_range * (high - low), run)
         i += cuda.gridDim.x * cuda.blockDim.x

@@ -18,17 +18,17 @@ from gainful.simulation.run import Run
 from gainful.simulation.summary import RunSummary, Summariser
 
 BATCH_SHARE = 0.8
-"""The part of the GPU's free memory that a batch may take."""
-MOST_RUNS = 1 << 20
-"""Runs of a batch at most."""
-MOST_DEVICE_STEPS = 2**32 - 2
-"""Steps of a run at most: counters have 32 bits."""
+"""The share of the GPU's free memory that a batch may take."""
+MAX_BATCH_RUNS = 1 << 20
+"""The most runs of a batch."""
+MAX_DEVICE_STEPS = 2**32 - 2
+"""The most steps of a run: counters have 32 bits."""
 
 AgentFactoryFunction = Callable[[int], Any]
 
 
 def same_agent(agent_factory: AgentFactoryFunction, seeds: NDArray[np.uint64]) -> Any:
-    """The agent that all runs have but for its seed: the factory is asked for the first and for the last."""
+    """The agent of the first seed; raises an error if the agent of the last seed has other settings."""
     first, last = agent_factory(int(seeds[0])), agent_factory(int(seeds[-1]))
     settings = [_settings(agent) for agent in (first, last)]
     if type(first) is not type(last) or settings[0] != settings[1]:
@@ -87,8 +87,8 @@ class DeviceSweep:
         keep_episodes: bool,
     ) -> None:
         require_device()
-        if checkpoints[-1] > MOST_DEVICE_STEPS:
-            raise InvalidArgumentError("horizon", int(checkpoints[-1]), f"at most {MOST_DEVICE_STEPS:,} on a GPU")
+        if checkpoints[-1] > MAX_DEVICE_STEPS:
+            raise InvalidArgumentError("horizon", int(checkpoints[-1]), f"at most {MAX_DEVICE_STEPS:,} on a GPU")
         agent = same_agent(agent_factory, seeds)
         self.seeds, self.checkpoints = seeds, checkpoints
         planner = device_planner(agent.core)
@@ -99,18 +99,18 @@ class DeviceSweep:
     def batches(
         self, progress: Callable[[int, int], None] | None = None
     ) -> Iterator[tuple[NDArray[np.uint64], Batch, BatchResult]]:
-        """Make all runs, batch after batch: their seeds, the batch, and what it returned."""
-        size = max(1, min(MOST_RUNS, int(BATCH_SHARE * _free_memory()) // self.many.bytes_per_run()))
+        """Make all runs, batch after batch: the seeds, the batch and its results."""
+        size = max(1, min(MAX_BATCH_RUNS, int(BATCH_SHARE * _free_memory()) // self.many.bytes_per_run()))
         n_batches = -(-self.seeds.size // size)
         made, total = 0, int(self.checkpoints[-1]) * self.seeds.size
         for part in np.array_split(self.seeds, n_batches):
-            heard = None if progress is None else (lambda steps, before=made: progress(before + steps, total))
+            report = None if progress is None else (lambda steps, before=made: progress(before + steps, total))
             batch = Batch(self.many, part)
-            yield part, batch, batch.run(heard)
+            yield part, batch, batch.run(report)
             made += int(self.checkpoints[-1]) * part.size
 
     def next_states(self) -> NDArray[np.int64]:
-        """(pairs, width) the next state that each counter of a pair belongs to; -1 for none."""
+        """(pairs, width) the next state of each transition counter; -1 for none."""
         rows = self.world.rows(self.many.planner.agent.allowed)
         n_pairs, stride = rows.length.size, int(rows.stride)
         lists = rows.next_state.reshape(-1, stride).T[:n_pairs].astype(np.int64)
@@ -135,7 +135,7 @@ class DeviceSweep:
         )
 
 
-def can_run_there(
+def can_run_on_device(
     agent_factory: AgentFactoryFunction,
     environment: Any,
     checkpoints: NDArray[np.int64],
@@ -150,7 +150,7 @@ def can_run_there(
 
 
 def _free_memory() -> int:
-    """Bytes of the GPU's memory that nobody uses."""
+    """Bytes of the GPU's memory that are free."""
     return 1 << 30 if SIMULATED else int(cuda.current_context().get_memory_info().free)
 
 

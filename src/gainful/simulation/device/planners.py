@@ -1,4 +1,4 @@
-"""Which agents run on a GPU, and how each of them plans there."""
+"""Which agents run on a GPU, and the launch of the kernel with which each of them plans."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ from gainful.agents.sets import SetConstants
 from gainful.agents.ucrl2 import UCRL2
 from gainful.agents.ucrl2b import UCRL2B
 from gainful.cuda_device import (
-    MOST_WARPS,
+    MAX_WARPS,
     SIMULATED,
     WARP,
     PreparedLaunch,
     cuda,
     grid_for,
-    most_shared,
+    max_shared_bytes,
     multiprocessors,
 )
 from gainful.errors import DeviceError
 from gainful.optimism.bernstein_scal_plus import BernsteinConstants
 from gainful.optimism.kl_scal_plus import KLConstants
 from gainful.planning.kl_on_counts import KL_DAMPING
+from gainful.simulation.device.episodes import plan_fixed
 from gainful.simulation.device.extended import BALLS, INTERVALS, ExtendedConstants, new_extended_space, plan_extended
 from gainful.simulation.device.kl_scal_plus import (
     KLDeviceConstants,
@@ -40,65 +41,65 @@ from gainful.simulation.device.kl_scal_plus import (
     new_kl_space,
     plan_kl_scal_plus,
 )
-from gainful.simulation.device.packed import PackedRuns
-from gainful.simulation.device.runs import DeviceCounts, DeviceEpisodes, DeviceRows, DeviceRuns
+from gainful.simulation.device.packed_layout import PackedRuns
+from gainful.simulation.device.runs import DeviceCounts, DeviceEpisodes, DeviceRows, DeviceRuns, TodoList
 from gainful.simulation.device.scal_plus import SCAL_PLUS_THREADS, plan_scal_plus
 from gainful.simulation.device.scal_plus_counts import PlanWork
 from gainful.simulation.device.scal_plus_space import (
     BERNSTEIN,
-    PAPERS,
+    PAPER,
     SHARP,
     UNROLLED,
+    ActionMajorRows,
     DevicePlanConstants,
-    PlacedRows,
+    action_major_rows,
     are_paired,
-    placed_rows,
+    block_size,
     row_pitch,
-    space_size,
 )
-from gainful.simulation.device.teams import TodoList, plan_fixed
 from gainful.simulation.transition_table import RewardLaw
 
 ON_DEVICE = "SCALPlus, KLSCALPlus, UCRL2, UCRL2B, Fixed, and these on cells (CSCALPlus, CKLSCALPlus, Discretized)"
 """The agents that run on a GPU, for messages."""
-THREADS, MOST_THREADS = 64, 32 * MOST_WARPS
-BLOCKS_EACH, THREADS_EACH = 32, 2048
-"""Blocks and threads that a multiprocessor runs at a time."""
-FAR_NUMBERS = 1 << 28
-"""Numbers that all blocks have together where their vectors do not fit shared memory."""
+FIXED_THREADS, MAX_PLANNING_THREADS = 64, 32 * MAX_WARPS
+"""Threads of a block for fixed policies, and the most threads of a block that plans."""
+BLOCKS_PER_MULTIPROCESSOR, THREADS_PER_MULTIPROCESSOR = 32, 2048
+"""The most blocks and threads that a multiprocessor runs at a time."""
+MAX_WORKSPACE = 1 << 28
+"""The most numbers in the working arrays of all blocks, where these are in global memory."""
 TINY_REWARDS = 1e-100
-"""Ranges of rewards below which values are divided in the usual way: they could be less than `LEAST_DIVIDED`."""
+"""Below this range of rewards `quotient` is not used, because values could be less than `MIN_DIVIDEND`."""
 EVI_DAMPING = 0.9
 """The damping of `extended_value_iteration`."""
 
 
 @dataclass(frozen=True)
 class PlannedRuns:
-    """The arrays of a batch that plans read and write."""
+    """The arrays of a batch that the kernels that plan read and write."""
 
     todo: TodoList
     rows: Any
-    """`DeviceRows`, or what a planner made of them."""
+    """What `DevicePlanner.arrange_rows` returns."""
     runs: DeviceRuns
     counts: DeviceCounts
     episodes: DeviceEpisodes
     values: Any
-    """(R, S) what the next plan starts from."""
+    """(R, S) the values from which the next plan starts."""
     memory: Any
-    """What else a planner keeps of each run: `DevicePlanner.new_memory`."""
+    """What `DevicePlanner.new_memory` returns."""
     packed: PackedRuns
     law: RewardLaw
-    """Packed runs, and the law of their rewards."""
+    """The law of rewards."""
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """The first six of every kernel that plans."""
+        """The first six arguments of every kernel that plans, except that of fixed policies."""
         return self.todo, self.rows, self.runs, self.counts, self.episodes, self.values
 
     @property
     def width(self) -> int:
         """The length of the longest row of counts."""
-        return int(self.counts.seen.shape[1] // self.counts.visits.shape[1])
+        return int(self.counts.transitions.shape[1] // self.counts.visits.shape[1])
 
     @property
     def n_runs(self) -> int:
@@ -107,7 +108,7 @@ class PlannedRuns:
 
 
 class DevicePlanner:
-    """How all runs of one kind of agent plan on the GPU; a subclass launches the kernel."""
+    """How one kind of agent plans on a GPU; there is a subclass for each kernel."""
 
     def __init__(self, agent: EpisodicAgent) -> None:
         self.agent = agent
@@ -115,29 +116,29 @@ class DevicePlanner:
     needs_squares = False
     """Whether plans need the sums of squared rewards."""
     bytes_per_pair = 0
-    """Memory of the GPU that a run takes for each pair, besides its counts."""
+    """Bytes of the GPU's memory that a run takes for each pair, besides its counts."""
     value_scale = 1.0
-    """What values of a plan are multiplied with, to be in units of reward."""
+    """The factor that converts the values of a plan to units of reward."""
 
     @property
     def cumulative(self) -> NDArray[np.float64]:
-        """(S, A) of a policy that draws actions; else empty."""
+        """(S, A) cumulative probabilities of a policy that draws actions; else empty."""
         return np.zeros((0, 0))
 
-    def arranged(self, rows: DeviceRows) -> Any:
-        """The rows of the model in the order in which plans read them."""
+    def arrange_rows(self, rows: DeviceRows) -> Any:
+        """The rows of the model in the order in which the kernel reads them."""
         return rows
 
     def new_memory(self, n_runs: int) -> Any:  # noqa: ARG002
-        """What runs keep from plan to plan besides values."""
+        """The arrays that runs keep from plan to plan, besides values."""
         return ()
 
-    def adds_logs(self, width: int) -> bool:  # noqa: ARG002
-        """Whether the kernel that plans adds the logs of packed runs to agents' counts, and deals their cards."""
+    def counts_logs(self, width: int) -> bool:  # noqa: ARG002
+        """Whether the kernel that plans counts the logs of packed runs and loads their policies."""
         return False
 
     def prepared(self, many: PlannedRuns) -> PreparedLaunch:
-        """A function that plans for the runs of the list."""
+        """The launch that plans for the listed runs."""
         raise NotImplementedError
 
 
@@ -148,15 +149,15 @@ class FixedPlanner(DevicePlanner):
 
     @property
     def cumulative(self) -> NDArray[np.float64]:
-        """(S, A) if the policy draws actions."""
+        """(S, A) cumulative probabilities if the policy draws actions; else empty."""
         return self.agent.plan(self.agent.statistics, 1).cumulative
 
     def prepared(self, many: PlannedRuns) -> PreparedLaunch:
-        """A function that begins the one episode."""
+        """The launch that begins the only episode."""
         actions = self.agent.plan(self.agent.statistics, 1).actions
         bounds = np.array([self.agent.reward_min, self.agent.reward_max])
         arrays = cuda.to_device(actions.astype(np.uint32)), cuda.to_device(bounds)
-        where = grid_for(many.n_runs, THREADS)
+        where = grid_for(many.n_runs, FIXED_THREADS)
         return plan_fixed.prepared(where, many.todo, *arrays, many.runs, many.counts, many.episodes)
 
 
@@ -165,46 +166,46 @@ class ScalPlusPlanner(DevicePlanner):
 
     agent: SCALPlus
 
-    def arranged(self, rows: DeviceRows) -> PlacedRows:
-        """By action, then by state."""
-        return placed_rows(rows, self.agent.n_actions)
+    def arrange_rows(self, rows: DeviceRows) -> ActionMajorRows:
+        """The rows in action-major order."""
+        return action_major_rows(rows, self.agent.n_actions)
 
     @property
     def kind(self) -> int:
         """The kind of bonus."""
-        return {"sharp": SHARP, "bernstein": BERNSTEIN}.get(self.agent.bonus, PAPERS)
+        return {"sharp": SHARP, "bernstein": BERNSTEIN}.get(self.agent.bonus, PAPER)
 
     def block_sizes(self, width: int) -> tuple[int, int]:
-        """Numbers of 8 bytes and words of 4 that a block takes."""
+        """How many float64 and uint32 numbers the working arrays of a block have."""
         n_pairs = self.agent.n_states * self.agent.n_actions
-        return space_size(self.agent.n_states, n_pairs, self.kind), n_pairs * row_pitch(width)
+        return block_size(self.agent.n_states, n_pairs, self.kind), n_pairs * row_pitch(width)
 
-    def adds_logs(self, width: int) -> bool:
-        """If the vectors of a block fit shared memory."""
+    def counts_logs(self, width: int) -> bool:
+        """Whether the working arrays of a block fit shared memory."""
         numbers, words = self.block_sizes(width)
-        return 8 * numbers + 4 * words <= most_shared()
+        return 8 * numbers + 4 * words <= max_shared_bytes()
 
     def prepared(self, many: PlannedRuns) -> PreparedLaunch:
-        """A function that plans for the runs of the list."""
-        agent, kind, near = self.agent, self.kind, self.adds_logs(many.width)
+        """The launch that plans for the listed runs."""
+        agent, kind, fits_shared = self.agent, self.kind, self.counts_logs(many.width)
         n_pairs = agent.n_states * agent.n_actions
         numbers, words = self.block_sizes(many.width)
         threads = min(SCAL_PLUS_THREADS, WARP * -(-agent.n_states // WARP))
-        team = Team(threads, 0 if near else numbers + words)
-        n_far = 0 if near else team.blocks
+        grid = PlanningGrid(threads, 0 if fits_shared else numbers + words)
+        n_workspaces = 0 if fits_shared else grid.blocks
         work = PlanWork(
-            cuda.device_array((n_far, numbers), np.float64),
-            cuda.device_array((n_far, words), np.uint32),
-            many.counts.seen.view(np.uint64) if are_paired(many.width) else many.counts.seen,
+            cuda.device_array((n_workspaces, numbers), np.float64),
+            cuda.device_array((n_workspaces, words), np.uint32),
+            many.counts.transitions.view(np.uint64) if are_paired(many.width) else many.counts.transitions,
             many.packed,
             many.law,
         )
         constants = DevicePlanConstants(
             kind=(0,) * kind,
-            far=(0,) * (not near),
-            logs=many.packed.by_plans,
-            tiny=(0,) * (agent.reward_range < TINY_REWARDS),
-            quarters=(0,) * (int(many.rows.fours.size) // n_pairs),
+            in_global_memory=(0,) * (not fits_shared),
+            counts_logs=many.packed.planner_counts,
+            tiny_rewards=(0,) * (agent.reward_range < TINY_REWARDS),
+            quads=(0,) * (int(many.rows.next_state_quads.size) // n_pairs),
             width=(0,) * (many.width if many.width <= UNROLLED else 0),
             actions=(0,) * (agent.n_actions if agent.n_actions <= UNROLLED else 0),
             paired=(0,) * are_paired(many.width),
@@ -216,7 +217,7 @@ class ScalPlusPlanner(DevicePlanner):
             reward_range=agent.reward_range,
             reward_min=agent.reward_min,
         )
-        where = team.where(many.n_runs, 8 * numbers + 4 * words if near else 0)
+        where = grid.shape(many.n_runs, 8 * numbers + 4 * words if fits_shared else 0)
         return plan_scal_plus.prepared(where, *many.arguments, work, constants, at_once=True)
 
 
@@ -231,11 +232,11 @@ class ExtendedPlanner(DevicePlanner):
         return type(self.agent) is UCRL2B
 
     def prepared(self, many: PlannedRuns) -> PreparedLaunch:
-        """A function that plans for the runs of the list."""
+        """The launch that plans for the listed runs."""
         agent, kind = self.agent, INTERVALS if self.needs_squares else BALLS
         n_pairs = agent.n_states * agent.n_actions
-        team = Team(threads_for(n_pairs), 6 * n_pairs * (many.width + 1) + 8 * agent.n_states)
-        blocks = min(team.blocks, many.n_runs)
+        grid = PlanningGrid(threads_for(n_pairs), 6 * n_pairs * (many.width + 1) + 8 * agent.n_states)
+        blocks = min(grid.blocks, many.n_runs)
         space = new_extended_space(blocks, agent.n_states, n_pairs, many.width, kind)
         constants = ExtendedConstants(
             kind=(0,) * kind,
@@ -244,7 +245,7 @@ class ExtendedPlanner(DevicePlanner):
             reward_range=agent.reward_range,
             reward_min=agent.reward_min,
         )
-        return plan_extended.prepared(team.where(many.n_runs, 0), *many.arguments, space, constants)
+        return plan_extended.prepared(grid.shape(many.n_runs, 0), *many.arguments, space, constants)
 
 
 class KLScalPlusPlanner(DevicePlanner):
@@ -268,11 +269,11 @@ class KLScalPlusPlanner(DevicePlanner):
         return new_kl_memory(n_runs, self.agent.n_states, self.agent.allowed)
 
     def prepared(self, many: PlannedRuns) -> PreparedLaunch:
-        """A function that plans for the runs of the list, one thread for each."""
+        """The launch that plans for the listed runs, with one thread per run."""
         agent = self.agent
         n_pairs = agent.n_states * agent.n_actions
         size = 3 * (512 + agent.n_states) + 4 * agent.n_states + n_pairs * (3 + 2 * many.width)
-        n_threads = max(1, min(many.n_runs, FAR_NUMBERS // size))
+        n_threads = max(1, min(many.n_runs, MAX_WORKSPACE // size))
         work = many.memory, new_kl_space(n_threads, agent.n_states, n_pairs, many.width)
         constants = KLDeviceConstants(
             sets=KLConstants(agent.log_union, agent.reward_range, agent.width_scale),
@@ -285,30 +286,30 @@ class KLScalPlusPlanner(DevicePlanner):
         return plan_kl_scal_plus.prepared(grid_for(n_threads, WARP), *many.arguments, work, constants)
 
 
-class Team:
-    """Blocks that plan: their threads, and how many there are if each has `size` numbers in global memory."""
+class PlanningGrid:
+    """The grid of a kernel that plans with one block per run; each block has `size` numbers in global memory."""
 
     def __init__(self, threads: int, size: int) -> None:
         self.threads = 2 if SIMULATED else threads
-        self.blocks = multiprocessors() * min(BLOCKS_EACH, THREADS_EACH // self.threads)
+        self.blocks = multiprocessors() * min(BLOCKS_PER_MULTIPROCESSOR, THREADS_PER_MULTIPROCESSOR // self.threads)
         if size > 0:
-            self.blocks = max(1, min(self.blocks, FAR_NUMBERS // size))
+            self.blocks = max(1, min(self.blocks, MAX_WORKSPACE // size))
 
-    def where(self, n_runs: int, shared: int) -> tuple[int, int, int]:
-        """Blocks, threads and shared memory of a launch for at most `n_runs` plans."""
+    def shape(self, n_runs: int, shared: int) -> tuple[int, int, int]:
+        """Blocks, threads per block and bytes of shared memory of a launch for at most `n_runs` plans."""
         return min(self.blocks, n_runs), self.threads, shared
 
 
 def threads_for(n_pairs: int) -> int:
-    """Threads among which pairs are divided with few to spare: the most of those sizes that waste the least."""
-    sizes = range(WARP, MOST_THREADS + 1, WARP)
+    """A number of threads of which few idle when they share the pairs: the largest of the nearly best sizes."""
+    sizes = range(WARP, MAX_PLANNING_THREADS + 1, WARP)
     used = {size: n_pairs / (size * -(-n_pairs // size)) for size in sizes}
     best = max(used.values())
     return max(size for size in sizes if used[size] >= best - 0.02)
 
 
 def device_planner(agent: EpisodicAgent) -> DevicePlanner:
-    """How agents like this one plan on the GPU; an error if they cannot."""
+    """How agents like this one plan on a GPU; raises an error if they cannot."""
     kind, reason = type(agent), ""
     if isinstance(agent, PlanningAgent) and not agent.is_doubling:
         reason = f"episodes is {agent.episode_rule!r}"

@@ -1,4 +1,7 @@
-"""Steps in a continuous environment on a GPU: the environment, its noise and the cells are the CPU's functions."""
+"""Steps in a continuous environment on a GPU, with counters in global memory.
+
+The environment, its noise and the cells are computed by the functions that the CPU uses.
+"""
 
 from __future__ import annotations
 
@@ -14,34 +17,36 @@ from gainful.environments.continuous.dispatch import continuous_step
 from gainful.partition import axis_cell
 from gainful.simulation.continuous import Cells, seen_coordinate
 from gainful.simulation.device.runs import (
-    EVERY_LIMIT,
-    FINISHED,
     NEEDS_PLAN,
+    NO_EXECUTION_LIMIT,
     RUNNING,
     DeviceCounts,
     DeviceCurves,
     DeviceRuns,
 )
-from gainful.simulation.device.steps import StepRule, draw_number, steps_of_launch
+from gainful.simulation.device.steps import StepRule, draw_number, pass_checkpoint, steps_of_launch
 
-MOST_FEW = 8
-"""Parameters of an environment that are kept in registers, at most."""
-MOST_AXES = 4
-"""Coordinates of a point at most."""
+MAX_REGISTER_PARAMETERS = 8
+"""The most parameters of an environment that a thread keeps in registers."""
+MAX_DEVICE_AXES = 4
+"""The most coordinates of a point."""
 POINT_REGISTERS = 88
-"""Registers of a thread that steps through points."""
+"""Registers of a thread that steps in a continuous environment."""
 
 
 class PointWorldArrays(NamedTuple):
-    """A continuous environment and the cells in which agents see it; `kind` and `axes` are constants to the compiler.
+    """A continuous environment and its partition into cells.
 
-    Where `own_units` is true the cells are of the box from `low` to `high`, else of the unit cube.
+    If `own_units` is true, the partition is of the box from `low` to `high`, else of the unit cube. The lengths of
+    tuples are constants to the compiler.
     """
 
     kind: tuple[int, ...]
+    """Its length is the kind of the environment."""
     axes: tuple[int, ...]
-    few: tuple[int, ...]
-    """As long as there are parameters, if these are few enough to be kept in registers; else empty."""
+    """Its length is the number of coordinates."""
+    in_registers: tuple[int, ...]
+    """Its length is the number of parameters, if they are few enough for registers; else empty."""
     parameters: Any
     cells: Cells
     own_units: bool
@@ -49,14 +54,17 @@ class PointWorldArrays(NamedTuple):
     high: Any
 
 
-class Walk(NamedTuple):
-    """What a run counts in while it steps, by cell: of the actions that its policy chooses."""
+class CellCounters(NamedTuple):
+    """The counters of a run while it steps: of each cell, for the action that the policy chooses.
+
+    (cells,) each; (R, cells) in the arguments of a kernel.
+    """
 
     act: Any
-    left: Any
+    remaining: Any
     sums: Any
     squares: Any
-    """Empty if nobody needs them."""
+    """Empty if the agent does not need them."""
 
 
 @inlined
@@ -72,58 +80,56 @@ def cell_at(world: PointWorldArrays, x: Any) -> int:
 
 @inlined
 def end_launch_of_points(runs: DeviceRuns, curves: DeviceCurves, run: int, t: Any, over: bool) -> None:
-    """Note where a run is at the end of a launch, and record a checkpoint if it is one."""
+    """Store the step that a run has reached, and record a checkpoint; `over` says whether its episode is over."""
     runs.step[run] = t
     if over:
         runs.status[run] = NEEDS_PLAN
     passed = np.int64(runs.passed[run])
     if t == curves.checkpoints[passed]:
         curves.rewards[passed, run] = runs.earned[run]
-        runs.passed[run] = passed + 1
-        if passed + 1 == curves.checkpoints.size:
-            runs.status[run] = FINISHED
+        pass_checkpoint(runs, curves, run, passed)
 
 
 @device_function
-def walk_on(
+def step_run(
     world: PointWorldArrays,
     runs: DeviceRuns,
     counts: DeviceCounts,
     curves: DeviceCurves,
     rule: StepRule,
-    walk: Walk,
+    own: CellCounters,
     run: int,
 ) -> None:
-    """Step one run to the end of its launch or of its episode."""
-    x, out = cuda.local.array(MOST_AXES, float64), cuda.local.array(MOST_AXES, float64)
+    """Step one run to the end of the launch or of its episode."""
+    x, out = cuda.local.array(MAX_DEVICE_AXES, float64), cuda.local.array(MAX_DEVICE_AXES, float64)
     for i in range(len(world.axes)):
         x[i] = runs.point[run, i]
-    t, earned, key, low = runs.step[run], runs.earned[run], runs.key[run], rule.low
-    until = t + steps_of_launch(t, curves.checkpoints[np.int64(runs.passed[run])], rule.part)
+    t, earned, key, reward_min = runs.step[run], runs.earned[run], runs.key[run], rule.reward_min
+    until = t + steps_of_launch(t, curves.checkpoints[np.int64(runs.passed[run])], rule.steps_divisor)
     n_cells, n_actions = counts.act.shape[1], counts.visits.shape[1] // counts.act.shape[1]
-    cell, over, mixed = cell_at(world, x), False, rule.cumulative.size > 0
+    cell, over, draws_actions = cell_at(world, x), False, rule.cumulative.size > 0
     while t < until:
-        rest, action = walk.left[cell], int(walk.act[cell])
-        if rest == 0:
+        left, action = own.remaining[cell], int(own.act[cell])
+        if left == 0:
             over = True
             break
-        if mixed:
+        if draws_actions:
             action = choose(rule.cumulative, cell, rule.key[run], draw_number(t))
         reward = continuous_step(len(world.kind), world.parameters, x, action, key, t, out)
-        inner = reward - low
+        shifted = reward - reward_min
         to = cell_at(world, out)
         pair = cell * n_actions + action
-        cuda.atomic.add(counts.seen, (run, pair * n_cells + to), np.uint32(1))
-        if mixed:
+        cuda.atomic.add(counts.transitions, (run, pair * n_cells + to), np.uint32(1))
+        if draws_actions:
             counts.visits[run, pair] += 1
-            counts.reward_sum[run, pair] += inner
+            counts.reward_sum[run, pair] += shifted
             if counts.reward_squares.size > 0:
-                counts.reward_squares[run, pair] += inner * inner
+                counts.reward_squares[run, pair] += shifted * shifted
         else:
-            walk.left[cell] = rest - 1
-            walk.sums[cell] += inner
-            if walk.squares.size > 0:
-                walk.squares[cell] += inner * inner
+            own.remaining[cell] = left - 1
+            own.sums[cell] += shifted
+            if own.squares.size > 0:
+                own.squares[cell] += shifted * shifted
         earned += reward
         for i in range(len(world.axes)):
             x[i] = out[i]
@@ -136,32 +142,32 @@ def walk_on(
 
 
 @inlined
-def begin_walk(counts: DeviceCounts, walk: Walk, run: int) -> None:
-    """Load what a run counts in."""
+def load_counters(counts: DeviceCounts, own: CellCounters, run: int) -> None:
+    """Load the counters of a run from the agent's counts."""
     n_actions = counts.visits.shape[1] // counts.act.shape[1]
     for s in range(counts.act.shape[1]):
         action = np.int64(counts.act[run, s])
         pair = s * n_actions + action
-        walk.act[s], walk.left[s] = action, counts.left[run, s]
-        walk.sums[s] = counts.reward_sum[run, pair]
+        own.act[s], own.remaining[s] = action, counts.remaining[run, s]
+        own.sums[s] = counts.reward_sum[run, pair]
         if counts.reward_squares.size > 0:
-            walk.squares[s] = counts.reward_squares[run, pair]
+            own.squares[s] = counts.reward_squares[run, pair]
 
 
 @inlined
-def end_walk(counts: DeviceCounts, walk: Walk, run: int) -> None:
-    """Give the agent what was counted."""
+def store_counters(counts: DeviceCounts, own: CellCounters, run: int) -> None:
+    """Store the counters of a run in the agent's counts."""
     n_actions = counts.visits.shape[1] // counts.act.shape[1]
     for s in range(counts.act.shape[1]):
-        done = np.int64(counts.left[run, s]) - np.int64(walk.left[s])
+        done = np.int64(counts.remaining[run, s]) - np.int64(own.remaining[s])
         if done > 0:
-            pair = s * n_actions + np.int64(walk.act[s])
-            if counts.left[run, s] != EVERY_LIMIT:
-                counts.left[run, s] = walk.left[s]
+            pair = s * n_actions + np.int64(own.act[s])
+            if counts.remaining[run, s] != NO_EXECUTION_LIMIT:
+                counts.remaining[run, s] = own.remaining[s]
             counts.visits[run, pair] += done
-            counts.reward_sum[run, pair] = walk.sums[s]
+            counts.reward_sum[run, pair] = own.sums[s]
             if counts.reward_squares.size > 0:
-                counts.reward_squares[run, pair] = walk.squares[s]
+                counts.reward_squares[run, pair] = own.squares[s]
 
 
 @device_kernel(registers=POINT_REGISTERS)
@@ -172,15 +178,15 @@ def step_points(
     curves: DeviceCurves,
     rule: StepRule,
     n_todo: Any,
-    far: Walk,
+    counters: CellCounters,
 ) -> None:
-    """Steps of every run that has a plan; it counts in `far` (R, cells). `n_todo` is set to 0 for the next list."""
+    """Step every run that has a plan, one thread per run, and set `n_todo` to 0 for the next list."""
     run = cuda.grid(1)
     if run == 0:
         n_todo[0] = 0
     if run >= runs.state.size or runs.status[run] != RUNNING:
         return
-    mine = Walk(far.act[run], far.left[run], far.sums[run], far.squares[run])
-    begin_walk(counts, mine, run)
-    walk_on(world, runs, counts, curves, rule, mine, run)
-    end_walk(counts, mine, run)
+    own = CellCounters(counters.act[run], counters.remaining[run], counters.sums[run], counters.squares[run])
+    load_counters(counts, own, run)
+    step_run(world, runs, counts, curves, rule, own, run)
+    store_counters(counts, own, run)

@@ -1,4 +1,4 @@
-"""The sweeps of SCAL+'s plans on a GPU: a thread of a block computes Lv(s) of its states, one after the other."""
+"""The sweeps of SCAL+'s plans on a GPU: each thread of a block computes Lv(s) for some of the states."""
 
 from __future__ import annotations
 
@@ -7,111 +7,113 @@ from typing import Any
 import numpy as np
 
 from gainful._compiled import inlined
-from gainful.cuda_device import cuda, device_function, larger, lesser, together
+from gainful.cuda_device import block_min_max, cuda, device_function, fast_max, fast_min
 from gainful.planning.bernstein_scopt import bernstein_value
 from gainful.planning.estimated import EstimatedMDP, counted_values
 from gainful.planning.rounding import counts_slack
 from gainful.planning.scopt_on_counts import damped
 from gainful.planning.truncation import ceiling_of, truncate
-from gainful.simulation.device.runs import MOST_HALF
+from gainful.simulation.device.episodes import SWEEPS_PER_LAUNCH
+from gainful.simulation.device.runs import MAX_UINT16
 from gainful.simulation.device.scal_plus_space import (
     BERNSTEIN,
+    ActionMajorRows,
+    BlockArrays,
     DevicePlanConstants,
-    PlacedRows,
-    TeamSpace,
     count_of_actions,
     pitch_of,
     ratio,
     row_width,
     visits_at,
 )
-from gainful.simulation.device.teams import SWEEPS_PER_LAUNCH
 
 
 @inlined
-def pair_model(c: DevicePlanConstants, rows: PlacedRows, space: TeamSpace, k: int) -> EstimatedMDP:
-    """The pair at place k of the estimated MDP, as pair 0 of a model of its own."""
+def pair_model(c: DevicePlanConstants, rows: ActionMajorRows, block: BlockArrays, k: int) -> EstimatedMDP:
+    """The pair of slot k of the estimated MDP, as the only pair of a model."""
     one, width = slice(k, k + 1), np.int64(rows.width)
-    at, last = k * np.int64(pitch_of(c, space)), np.int64(visits_at(c, space, k))
+    at, last = k * np.int64(pitch_of(c, block)), np.int64(visits_at(c, block, k))
     return EstimatedMDP(
         rows.first,
         rows.length[one],
         rows.next_state[k * width : k * width + width],
-        space.counts[at : at + width],
-        space.counts[last : last + 1],
-        space.rewards[one],
+        block.counts[at : at + width],
+        block.counts[last : last + 1],
+        block.rewards[one],
         1,
         0,
     )
 
 
 @inlined
-def total_of(c: DevicePlanConstants, rows: PlacedRows, space: TeamSpace, k: Any) -> Any:
-    """Σ N(s')·v(s') of the pair at place k, and v of the attractive state: what `counted_values` adds up."""
-    v, n_pairs, one, at = space.v, np.uint64(space.rewards.size), np.uint64(1), k * pitch_of(c, space)
-    if len(c.quarters) == 0:
+def weighted_sum(c: DevicePlanConstants, rows: ActionMajorRows, block: BlockArrays, k: Any) -> Any:
+    """The sum of N(s')·v(s') for slot k, plus v of the attractive state: the sum that `counted_values` computes."""
+    v, n_pairs, one, at = block.v, np.uint64(block.rewards.size), np.uint64(1), k * pitch_of(c, block)
+    if len(c.quads) == 0:
         to = k * np.uint64(row_width(c, rows))
-        return counted_values(space.counts, at, rows.next_state, to, rows.length[k], one, v, v[0])
+        return counted_values(block.counts, at, rows.next_state, to, rows.length[k], one, v, v[0])
     total, word = v[0], k
-    for _ in range(len(c.quarters)):
-        four = rows.fours[word]
-        for _ in range(4):  # what is beyond the end of a row has counts of 0
-            total += space.counts[at] * v[four & np.uint64(MOST_HALF)]
-            four >>= np.uint64(16)
+    for _ in range(len(c.quads)):
+        quad = rows.next_state_quads[word]
+        for _ in range(4):  # counts beyond the end of a row are 0
+            total += block.counts[at] * v[quad & np.uint64(MAX_UINT16)]
+            quad >>= np.uint64(16)
             at += one
         word += n_pairs
     return total
 
 
 @inlined
-def divided(c: DevicePlanConstants, space: TeamSpace, k: Any, total: float) -> Any:
-    """r̂ + p̂·v of the pair at place k, from `total_of` it."""
-    n = np.float64(space.counts[visits_at(c, space, k)])
-    return space.rewards[k] + ratio(c, total, n + 1.0, space.inverse[k])
+def expected_return(c: DevicePlanConstants, block: BlockArrays, k: Any, total: float) -> Any:
+    """r̂ + p̂·v for slot k, from its `weighted_sum`."""
+    n = np.float64(block.counts[visits_at(c, block, k)])
+    return block.rewards[k] + ratio(c, total, n + 1.0, block.inverse[k])
 
 
 @inlined
-def bernstein_backup(c: DevicePlanConstants, rows: PlacedRows, space: TeamSpace, k: int) -> Any:
-    """r̂ + p̂·v + b of the pair at place k, b the Bernstein bonus."""
-    if space.rewards[k] == -np.inf:
+def bernstein_backup(c: DevicePlanConstants, rows: ActionMajorRows, block: BlockArrays, k: int) -> Any:
+    """r̂ + p̂·v + b for slot k, where b is the Bernstein bonus."""
+    if block.rewards[k] == -np.inf:
         return -np.inf
-    model = pair_model(c, rows, space, k)
-    expected, bonus = bernstein_value(model, space.levels[k], c.span, space.v, 0)
-    return space.rewards[k] + bonus + expected
+    model = pair_model(c, rows, block, k)
+    expected, bonus = bernstein_value(model, block.levels[k], c.span, block.v, 0)
+    return block.rewards[k] + bonus + expected
 
 
 @inlined
-def better_of_two(c: DevicePlanConstants, rows: PlacedRows, space: TeamSpace, k: Any, a: Any, best: Any) -> Any:
-    """The better of `best`, a value and its action, and actions a and a + 1 of the pairs from place k on.
+def best_with_two_more(
+    c: DevicePlanConstants, rows: ActionMajorRows, block: BlockArrays, k: Any, a: Any, best: Any
+) -> Any:
+    """The best of `best`, a value and its action, and of actions a and a + 1, whose slots are k and k + S.
 
-    Two at a time, so that a thread has other work while it waits.
+    With two actions at a time, a thread computes one while it waits for the loads of the other.
     """
-    next_place = k + np.uint64(space.v.size)
-    here, there = total_of(c, rows, space, k), total_of(c, rows, space, next_place)
-    here, there = divided(c, space, k, here), divided(c, space, next_place, there)
-    if here > best[0]:
-        best = here, a
-    if there > best[0]:
-        best = there, np.uint32(a + np.uint32(1))
+    k_next = k + np.uint64(block.v.size)
+    first, second = weighted_sum(c, rows, block, k), weighted_sum(c, rows, block, k_next)
+    first, second = expected_return(c, block, k, first), expected_return(c, block, k_next, second)
+    if first > best[0]:
+        best = first, a
+    if second > best[0]:
+        best = second, np.uint32(a + np.uint32(1))
     return best
 
 
 @device_function
-def best_action(c: DevicePlanConstants, rows: PlacedRows, space: TeamSpace, s: Any) -> Any:
-    """Lv(s) and its greedy action, ties to the lowest."""
-    k, a, n_states, n_actions = s, np.uint32(0), np.uint64(space.v.size), count_of_actions(c, space)
+def best_action(c: DevicePlanConstants, rows: ActionMajorRows, block: BlockArrays, s: Any) -> Any:
+    """Lv(s) and the greedy action, the lowest of several."""
+    k, a, n_states, n_actions = s, np.uint32(0), np.uint64(block.v.size), count_of_actions(c, block)
     best = (-np.inf, a)
     if len(c.kind) != BERNSTEIN:
         for _ in range(len(c.actions) // 2):
-            best = better_of_two(c, rows, space, k, a, best)
+            best = best_with_two_more(c, rows, block, k, a, best)
             a, k = np.uint32(a + np.uint32(2)), k + n_states + n_states
     while a < n_actions:
         if len(c.kind) == BERNSTEIN:
-            here = bernstein_backup(c, rows, space, int(k))
+            value = bernstein_backup(c, rows, block, int(k))
         else:
-            here = divided(c, space, k, total_of(c, rows, space, k))
-        if here > best[0]:
-            best = here, a
+            value = expected_return(c, block, k, weighted_sum(c, rows, block, k))
+        if value > best[0]:
+            best = value, a
         a = np.uint32(a + np.uint32(1))
         k += n_states
     return best
@@ -119,38 +121,38 @@ def best_action(c: DevicePlanConstants, rows: PlacedRows, space: TeamSpace, s: A
 
 @device_function
 def sweeps(
-    c: DevicePlanConstants, rows: PlacedRows, space: TeamSpace, target: float, scale: Any, act: Any
+    c: DevicePlanConstants, rows: ActionMajorRows, block: BlockArrays, target: float, scale: Any, act: Any
 ) -> tuple[int, float, float, float, bool]:
-    """What `scopt_on_counts` does, by a block of threads, from sweep `scale[2]` on and for some sweeps at most.
+    """Sweep as `scopt_on_counts` does, with all threads of a block, for at most `SWEEPS_PER_LAUNCH` sweeps.
 
-    `scale` also has the largest reward and the longest row. The greedy actions of the last sweep go to `act`. Returns
-    the sweeps made in all, the range of T_c v - v, its slack, and whether the plan is finished; if not, v is where the
-    next sweep begins.
+    `scale` has the largest reward, the longest row and the sweeps that were already made for this plan. The greedy
+    actions of the last sweep are written to `act`. Returns the number of all sweeps, the range of T_c v - v, its
+    rounding slack, and whether the plan is finished; if not, the next launch continues from v.
     """
-    x, team, v, w = np.uint64(cuda.threadIdx.x), np.uint64(cuda.blockDim.x), space.v, space.w
+    thread, n_threads, v, w = np.uint64(cuda.threadIdx.x), np.uint64(cuda.blockDim.x), block.v, block.w
     n_states, span = np.uint64(v.size), c.span
     if scale[2] == 0:
-        cut_by_team(space, span)
+        truncate_values(block, span)
     done, finished = scale[2], False
     low, high, slack = np.inf, -np.inf, 0.0
     while done < scale[2] + SWEEPS_PER_LAUNCH:
         cuda.syncthreads()
         least, largest = np.inf, 0.0
-        s = x
+        s = thread
         while s < n_states:
-            w[s], act[s] = best_action(c, rows, space, s)
-            least, largest = lesser(least, w[s]), larger(largest, abs(v[s]))
-            s += team
-        least, largest = together(least, largest, space.parts, 0)
+            w[s], act[s] = best_action(c, rows, block, s)
+            least, largest = fast_min(least, w[s]), fast_max(largest, abs(v[s]))
+            s += n_threads
+        least, largest = block_min_max(least, largest, block.scratch, 0)
         ceiling = ceiling_of(least, span)
         pin = damped(v[0], truncate(w[0], ceiling), c.damping)
         low, high = np.inf, -np.inf
-        s = x
+        s = thread
         while s < n_states:
             gap = truncate(w[s], ceiling) - v[s]
-            low, high = lesser(low, gap), larger(high, gap)
-            s += team
-        low, high = together(low, high, space.parts, 1)
+            low, high = fast_min(low, gap), fast_max(high, gap)
+            s += n_threads
+        low, high = block_min_max(low, high, block.scratch, 1)
         if len(c.kind) == BERNSTEIN:
             slack = counts_slack(scale[1] + 6, largest + span, scale[0])
         else:
@@ -159,37 +161,37 @@ def sweeps(
         finished = high - low + 2.0 * slack <= target or high - low <= 2.0 * slack
         if finished:
             break
-        s = x
+        s = thread
         while s < n_states:
             v[s] = damped(v[s], truncate(w[s], ceiling), c.damping) - pin
-            s += team
+            s += n_threads
     cuda.syncthreads()
     return done, low, high, slack, finished
 
 
 @device_function
-def cut_by_team(space: TeamSpace, span: float) -> None:
-    """Cut v to span c, from its least value up."""
-    v, team = space.v, cuda.blockDim.x
+def truncate_values(block: BlockArrays, span: float) -> None:
+    """Truncate v to span c above its least value."""
+    v, n_threads = block.v, cuda.blockDim.x
     least = np.inf
     s = cuda.threadIdx.x
     while s < v.size:
         least = min(least, v[s])
-        s += team
-    least, _ = together(least, 0.0, space.parts, 0)
+        s += n_threads
+    least, _ = block_min_max(least, 0.0, block.scratch, 0)
     s = cuda.threadIdx.x
     while s < v.size:
         v[s] = truncate(v[s], ceiling_of(least, span))
-        s += team
+        s += n_threads
 
 
 @device_function
-def span_by_team(v: Any, parts: Any) -> float:
-    """sp(v)."""
+def block_span(v: Any, scratch: Any) -> float:
+    """The span of v."""
     low, high = np.inf, -np.inf
     s = cuda.threadIdx.x
     while s < v.size:
         low, high = min(low, v[s]), max(high, v[s])
         s += cuda.blockDim.x
-    low, high = together(low, high, parts, 0)
+    low, high = block_min_max(low, high, scratch, 0)
     return high - low

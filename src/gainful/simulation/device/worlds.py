@@ -1,4 +1,4 @@
-"""The environments of runs on a GPU: how many states an agent sees, where runs begin, and which kernel steps."""
+"""The environments of runs on a GPU: the states that an agent sees, where runs begin, and which kernels step."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from gainful.agents.partitioned import PartitionedAgent
 from gainful.cuda_device import (
+    DEFAULT_SHARED_BYTES,
     LISTING_BLOCK,
-    MOST_SHARED,
     SIMULATED,
     WARP,
     PreparedLaunch,
@@ -19,7 +19,7 @@ from gainful.cuda_device import (
     device_zeros,
     grid_for,
     list_where,
-    most_shared,
+    max_shared_bytes,
     multiprocessors,
 )
 from gainful.environments.continuous.environment import ContinuousEnvironment, EnvironmentKind
@@ -27,68 +27,67 @@ from gainful.errors import DeviceError
 from gainful.mdp.model import MDP
 from gainful.rng import Role, stream_keys
 from gainful.simulation.continuous import Cells, ContinuousRun, check_points_fit, known_gain, uses_user_units
-from gainful.simulation.device.packed import (
-    SETTLING_BLOCK,
-    LogPlan,
-    PackedRuns,
-    deal_runs,
-    new_packed_runs,
-    settle_runs,
-)
+from gainful.simulation.device.packed_counting import COUNTING_BLOCK, count_logs
+from gainful.simulation.device.packed_layout import LogFormat, PackedRuns, new_packed_runs
 from gainful.simulation.device.packed_points import step_packed_points
+from gainful.simulation.device.packed_policy import load_policies
 from gainful.simulation.device.packed_tables import PackedTable, packed_table, step_packed
-from gainful.simulation.device.points import MOST_AXES, MOST_FEW, PointWorldArrays, Walk, step_points
+from gainful.simulation.device.points import (
+    MAX_DEVICE_AXES,
+    MAX_REGISTER_PARAMETERS,
+    CellCounters,
+    PointWorldArrays,
+    step_points,
+)
 from gainful.simulation.device.runs import (
-    NEEDS_BOTH,
+    NEEDS_COUNTING,
+    NEEDS_COUNTING_AND_PLAN,
     NEEDS_PLAN,
-    NEEDS_SETTLING,
     DeviceCounts,
     DeviceCurves,
     DeviceRows,
     DeviceRuns,
+    TodoList,
     device_table,
     on_device,
     rows_of,
 )
-from gainful.simulation.device.steps import (
-    StepRule,
-    shared_bytes,
-    step_far,
-    step_runs,
-)
-from gainful.simulation.device.teams import TodoList
+from gainful.simulation.device.steps import StepRule
+from gainful.simulation.device.steps_global import step_global
+from gainful.simulation.device.steps_shared import shared_bytes, step_shared
 from gainful.simulation.optimum import known_gaps, optimal_gain
 from gainful.simulation.run import Run
 from gainful.simulation.tabular import check_fit
 from gainful.simulation.transition_table import BERNOULLI, TRANSITION, RewardLaw, TransitionTable, first_draws
 
-DEALING_BLOCKS = 4224
-"""Blocks that settle runs and deal their policies, at most: 32 for each multiprocessor of an H200."""
-FAR_BLOCK = 128
-"""Threads of a block that counts in global memory."""
+MAX_COUNTING_BLOCKS = 4224
+"""The most blocks that count logs or load policies: 32 for each multiprocessor of an H200."""
+GLOBAL_BLOCK = 128
+"""Threads of a block whose counters are in global memory."""
 STEPPING_BLOCKS = (128, 64, 32)
-"""Threads of a block that steps: the first that fits."""
+"""Threads of a block whose counters are in shared memory: the first number whose counters fit."""
 PACKED_POINT_BLOCK = 32
 """Threads of a block that steps packed runs in a continuous environment."""
-MOST_IN_BLOCK = 1024
-"""Threads that a block can have."""
-FEWEST_PACKED = 1 if SIMULATED else 32
-"""Packed runs that shared memory must have room for."""
+MAX_BLOCK = 1024
+"""The most threads of a block."""
+MIN_PACKED_RUNS = 1 if SIMULATED else 32
+"""Runs are packed only if shared memory has room for this many."""
 NO_LAW = RewardLaw((), np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.uint64), 1.0)
-"""In a continuous environment, rewards are summed up in the packed run."""
+"""The law of a continuous environment, where packed runs keep the sums of rewards."""
 
 
-class RoundOfSteps(NamedTuple):
-    """Functions to be called one after the other, before runs are planned for and after."""
+class StepLaunches(NamedTuple):
+    """The launches of one round before and after the launch that plans."""
 
     before: tuple[PreparedLaunch, ...]
-    """The first ones list runs."""
+    """They list the runs to plan for, and count their logs."""
     after: tuple[PreparedLaunch, ...]
+    """They load policies, and step."""
 
 
 @dataclass(frozen=True)
 class SteppingRuns:
-    """The arrays of a batch that steps read and write."""
+    """The arrays of a batch that the kernels that step read and write."""
 
     runs: DeviceRuns
     counts: DeviceCounts
@@ -105,37 +104,38 @@ class SteppingRuns:
         return int(self.runs.state.size)
 
     def listing(self, todo: TodoList, least: int, most: int) -> PreparedLaunch:
-        """A function that lists the runs whose status is from `least` to `most`."""
+        """A launch that lists the runs whose status is from `least` to `most`."""
         return list_where.prepared(grid_for(self.n_runs, LISTING_BLOCK), self.runs.status, least, most, *todo)
 
-    def round_of_steps(self, steps: PreparedLaunch) -> RoundOfSteps:
-        """Steps that give agents what they count themselves."""
-        return RoundOfSteps((self.listing(self.todo, NEEDS_PLAN, NEEDS_PLAN),), (steps,))
+    def counting_steps(self, steps: PreparedLaunch) -> StepLaunches:
+        """The launches of kernels that count while they step."""
+        return StepLaunches((self.listing(self.todo, NEEDS_PLAN, NEEDS_PLAN),), (steps,))
 
-    def round_of_logs(self, packed: PackedRuns, steps: PreparedLaunch, plan: LogPlan) -> RoundOfSteps:
-        """Steps that packed runs log: settle them before plans are made, and deal the new policies, if plans do not."""
-        blocks = min(self.n_runs, DEALING_BLOCKS)
+    def logging_steps(self, packed: PackedRuns, steps: PreparedLaunch, log_format: LogFormat) -> StepLaunches:
+        """The launches of packed runs: count logs, load policies, unless the planner loads them, and step."""
+        blocks = min(self.n_runs, MAX_COUNTING_BLOCKS)
         lists = (
             self.listing(self.todo, NEEDS_PLAN, NEEDS_PLAN),
-            self.listing(packed.waiting, NEEDS_SETTLING, NEEDS_BOTH),
+            self.listing(packed.to_count, NEEDS_COUNTING, NEEDS_COUNTING_AND_PLAN),
         )
-        arguments = self.law, self.runs, self.counts, self.curves, packed, self.todo, self.rule.low
-        settle = settle_runs.prepared((blocks, SETTLING_BLOCK, plan.counting_bytes), *arguments, at_once=True)
-        if packed.by_plans:
-            return RoundOfSteps((*lists, settle), (steps,))
-        deal = deal_runs.prepared((blocks, SETTLING_BLOCK), self.todo, self.runs, self.counts, packed)
-        return RoundOfSteps((*lists, settle), (deal, steps))
+        arguments = self.law, self.runs, self.counts, self.curves, packed, self.todo, self.rule.reward_min
+        shape = blocks, COUNTING_BLOCK, log_format.counting_bytes
+        count = count_logs.prepared(shape, *arguments, at_once=True)
+        if packed.planner_counts:
+            return StepLaunches((*lists, count), (steps,))
+        load = load_policies.prepared((blocks, COUNTING_BLOCK), self.todo, self.runs, self.counts, packed)
+        return StepLaunches((*lists, count), (load, steps))
 
 
 def even_block(n_runs: int, most: int, n_multiprocessors: int) -> int:
-    """Threads of a block, one of which fills a multiprocessor: whole warps, and no turn is nearly empty."""
-    most = max(WARP, min(most, MOST_IN_BLOCK) // WARP * WARP)
-    turns = -(-n_runs // (most * n_multiprocessors))
-    return min(most, WARP * -(-n_runs // (turns * n_multiprocessors * WARP)))
+    """Threads of a block, if a multiprocessor holds one block: whole warps, and about the same number in every wave."""
+    most = max(WARP, min(most, MAX_BLOCK) // WARP * WARP)
+    waves = -(-n_runs // (most * n_multiprocessors))
+    return min(most, WARP * -(-n_runs // (waves * n_multiprocessors * WARP)))
 
 
 class DeviceWorld:
-    """An environment of runs on a GPU; a subclass knows its kind."""
+    """An environment of runs on a GPU; there is a subclass for each kind."""
 
     n_states: int
     """States that agents see: cells, in a continuous environment."""
@@ -143,19 +143,19 @@ class DeviceWorld:
     width: int
     """The length of the longest row of counts."""
     dim = 0
-    """Coordinates of a point; 0 where states are numbers."""
+    """Coordinates of a point; 0 in a finite MDP."""
     gain: float
     gaps: NDArray[np.float64]
-    """(pairs,) from which expected regret counts; empty if there are none."""
+    """(pairs,) optimality gaps; empty if they are not known."""
     law: RewardLaw
-    """Of finite MDPs."""
+    """The law of rewards."""
 
     def check_fit(self, agent: Any) -> None:
         """Raise an error unless the agent fits this environment."""
         raise NotImplementedError
 
     def rows(self, allowed: NDArray[np.bool_]) -> DeviceRows:
-        """Which next state a counter belongs to."""
+        """The next state of each transition counter."""
         raise NotImplementedError
 
     def first_states(self, seeds: NDArray[np.uint64]) -> NDArray[np.uint32]:
@@ -167,15 +167,15 @@ class DeviceWorld:
         return np.zeros((n_runs, 0))
 
     def bytes_per_run(self) -> int:
-        """Memory of the GPU that one run takes besides its counts."""
+        """Bytes of the GPU's memory that one run takes besides its counts."""
         return 0
 
     def new_packed(self, n_runs: int, squares: bool) -> PackedRuns | None:
-        """Packed runs, whose rewards are also squared or not, if that is how they step fastest."""
+        """Packed runs, with or without sums of squared rewards; None if other kernels are faster or runs do not fit."""
         raise NotImplementedError
 
-    def prepared_steps(self, many: SteppingRuns) -> RoundOfSteps:
-        """Functions that list the runs to plan for, and let every run that has a plan step."""
+    def prepared_steps(self, stepping: SteppingRuns) -> StepLaunches:
+        """The launches that list the runs to plan for, and step the runs that have a plan."""
         raise NotImplementedError
 
     def run(self, **fields: Any) -> Run:
@@ -207,50 +207,65 @@ class TabularWorld(DeviceWorld):
 
     @property
     def _block(self) -> int:
-        """Threads of a block that counts in words of shared memory; 0 if none fits."""
+        """Threads of a block whose counters fit shared memory; 0 if no number does."""
         sizes = {b: shared_bytes(self.table, self.law, self.n_states, self.width, b) for b in STEPPING_BLOCKS}
-        return next((block for block, size in sizes.items() if size <= MOST_SHARED), 0)
+        return next((block for block, size in sizes.items() if size <= DEFAULT_SHARED_BYTES), 0)
 
     @property
     def _packed_world(self) -> PackedTable:
         return packed_table(self.table, self.law)
 
     @property
-    def _log_plan(self) -> LogPlan | None:
-        """What packed runs log; None if too few of them fit into shared memory, or need not be packed."""
+    def _log_format(self) -> LogFormat | None:
+        """What packed runs log; None if too few of them fit shared memory, or if counters fit without packing."""
         if self._block or len(self.law.kind) == TRANSITION or len(self.table.padding) == 0:
             return None
-        plan = LogPlan(self.n_states, self.width, self.n_actions, 0, len(self.law.kind) == BERNOULLI)
-        room = most_shared() - self._packed_world.words.nbytes
-        return plan if plan.fits(most_shared()) and room >= FEWEST_PACKED * plan.run_bytes else None
+        log_format = LogFormat(self.n_states, self.width, self.n_actions, 0, len(self.law.kind) == BERNOULLI)
+        room = max_shared_bytes() - self._packed_world.words.nbytes
+        return (
+            log_format
+            if log_format.fits(max_shared_bytes()) and room >= MIN_PACKED_RUNS * log_format.run_bytes
+            else None
+        )
 
     def new_packed(self, n_runs: int, squares: bool) -> PackedRuns | None:
-        """Runs are packed where their counters do not fit into shared memory otherwise."""
-        del squares  # they follow from counts
-        plan = self._log_plan
-        return None if plan is None else new_packed_runs(n_runs, plan)
+        """Runs are packed if their counters do not fit shared memory."""
+        del squares  # the log determines them
+        log_format = self._log_format
+        return None if log_format is None else new_packed_runs(n_runs, log_format)
 
     def bytes_per_run(self) -> int:
-        """Memory of the GPU that one run takes besides its counts."""
-        plan = self._log_plan
-        return 0 if plan is None else plan.run_bytes + plan.log_bytes
+        """Bytes of the GPU's memory that one run takes besides its counts."""
+        log_format = self._log_format
+        return 0 if log_format is None else log_format.run_bytes + log_format.log_bytes
 
-    def prepared_steps(self, many: SteppingRuns) -> RoundOfSteps:
-        """Steps that count in shared memory if it is large enough, and the policy draws no actions."""
-        law, plan = many.law, self._log_plan
-        if many.packed is not None and plan is not None:
-            world, size = self._packed_world, plan.run_bytes
-            fits = (most_shared() - world.words.nbytes) // size
-            grid = grid_for(many.n_runs, even_block(many.n_runs, fits, multiprocessors()))
+    def prepared_steps(self, stepping: SteppingRuns) -> StepLaunches:
+        """Packed runs, or counters in shared memory; counters in global memory if neither fits or actions are drawn."""
+        law, log_format = stepping.law, self._log_format
+        if stepping.packed is not None and log_format is not None:
+            world, size = self._packed_world, log_format.run_bytes
+            fits = (max_shared_bytes() - world.words.nbytes) // size
+            grid = grid_for(stepping.n_runs, even_block(stepping.n_runs, fits, multiprocessors()))
             where = (*grid, world.words.nbytes + grid[1] * size)
-            arrays = on_device(world), law, many.runs, many.counts, many.curves, many.packed, many.rule, many.todo.n
-            return many.round_of_logs(many.packed, step_packed.prepared(where, *arrays), plan)
+            arrays = (
+                on_device(world),
+                law,
+                stepping.runs,
+                stepping.counts,
+                stepping.curves,
+                stepping.packed,
+                stepping.rule,
+                stepping.todo.n,
+            )
+            return stepping.logging_steps(stepping.packed, step_packed.prepared(where, *arrays), log_format)
         table, block = device_table(self.table), self._block
-        arguments = table, law, many.runs, many.counts, many.curves, many.rule, many.todo.n
-        if block and many.rule.cumulative.size == 0:
+        arguments = table, law, stepping.runs, stepping.counts, stepping.curves, stepping.rule, stepping.todo.n
+        if block and stepping.rule.cumulative.size == 0:
             needed = shared_bytes(self.table, self.law, self.n_states, self.width, block)
-            return many.round_of_steps(step_runs.prepared((*grid_for(many.n_runs, block), needed), *arguments))
-        return many.round_of_steps(step_far.prepared(grid_for(many.n_runs, FAR_BLOCK), *arguments))
+            return stepping.counting_steps(
+                step_shared.prepared((*grid_for(stepping.n_runs, block), needed), *arguments)
+            )
+        return stepping.counting_steps(step_global.prepared(grid_for(stepping.n_runs, GLOBAL_BLOCK), *arguments))
 
     def run(self, **fields: Any) -> Run:
         """The result of one run."""
@@ -299,49 +314,63 @@ class PointWorld(DeviceWorld):
         return np.tile(self.env.start, (n_runs, 1))
 
     def bytes_per_run(self) -> int:
-        """Memory of the GPU that one run takes besides its counts."""
-        plan = self._log_plan(True)
-        return 8 * self.dim + (24 * self.n_states if plan is None else plan.run_bytes + plan.log_bytes)
+        """Bytes of the GPU's memory that one run takes besides its counts."""
+        log_format = self._log_format(True)
+        return 8 * self.dim + (
+            24 * self.n_states if log_format is None else log_format.run_bytes + log_format.log_bytes
+        )
 
-    def _log_plan(self, squares: bool) -> LogPlan | None:
-        """What packed runs log; None if too few of them fit into shared memory."""
-        plan = LogPlan(self.n_states, self.n_states, self.n_actions, 1 + squares, False)
-        return plan if plan.fits(most_shared()) and FEWEST_PACKED * plan.run_bytes <= most_shared() else None
+    def _log_format(self, squares: bool) -> LogFormat | None:
+        """What packed runs log; None if too few of them fit shared memory."""
+        log_format = LogFormat(self.n_states, self.n_states, self.n_actions, 1 + squares, False)
+        return (
+            log_format
+            if log_format.fits(max_shared_bytes()) and MIN_PACKED_RUNS * log_format.run_bytes <= max_shared_bytes()
+            else None
+        )
 
     def new_packed(self, n_runs: int, squares: bool) -> PackedRuns | None:
-        """Runs are packed if they fit into shared memory so."""
-        plan = self._log_plan(squares)
-        return None if plan is None else new_packed_runs(n_runs, plan)
+        """Runs are packed if enough of them fit shared memory."""
+        log_format = self._log_format(squares)
+        return None if log_format is None else new_packed_runs(n_runs, log_format)
 
-    def prepared_steps(self, many: SteppingRuns) -> RoundOfSteps:
-        """Steps that count in shared memory if it is large enough."""
+    def prepared_steps(self, stepping: SteppingRuns) -> StepLaunches:
+        """Packed runs, or counters in global memory."""
         env, part = self.env, self.partition
         world = PointWorldArrays(
             kind=(0,) * int(env.kind),
             axes=(0,) * self.dim,
-            few=(0,) * (env.parameters.size if env.parameters.size <= MOST_FEW else 0),
+            in_registers=(0,) * (env.parameters.size if env.parameters.size <= MAX_REGISTER_PARAMETERS else 0),
             parameters=cuda.to_device(env.parameters.copy()),
             cells=on_device(Cells(*(np.array(a) for a in part.arrays))),
             own_units=self.own_units,
             low=cuda.to_device(env.low.copy()),
             high=cuda.to_device(env.high.copy()),
         )
-        plan = self._log_plan(many.counts.reward_squares.size > 0)
-        if many.packed is not None and plan is not None:
-            grid = grid_for(many.n_runs, PACKED_POINT_BLOCK)
-            where = (*grid, grid[1] * plan.run_bytes)
-            arrays = world, many.runs, many.counts, many.curves, many.packed, many.rule, many.todo.n
+        log_format = self._log_format(stepping.counts.reward_squares.size > 0)
+        if stepping.packed is not None and log_format is not None:
+            grid = grid_for(stepping.n_runs, PACKED_POINT_BLOCK)
+            where = (*grid, grid[1] * log_format.run_bytes)
+            arrays = (
+                world,
+                stepping.runs,
+                stepping.counts,
+                stepping.curves,
+                stepping.packed,
+                stepping.rule,
+                stepping.todo.n,
+            )
             steps = step_packed_points.prepared(where, *arrays)
-            return many.round_of_logs(many.packed, steps, plan)
-        shape = many.n_runs, self.n_states
-        far = Walk(
+            return stepping.logging_steps(stepping.packed, steps, log_format)
+        shape = stepping.n_runs, self.n_states
+        counters = CellCounters(
             act=device_zeros(shape, np.uint32),
-            left=device_zeros(shape, np.uint32),
+            remaining=device_zeros(shape, np.uint32),
             sums=device_zeros(shape, np.float64),
             squares=device_zeros(shape, np.float64),
         )
-        arguments = world, many.runs, many.counts, many.curves, many.rule, many.todo.n, far
-        return many.round_of_steps(step_points.prepared(grid_for(many.n_runs, FAR_BLOCK), *arguments))
+        arguments = world, stepping.runs, stepping.counts, stepping.curves, stepping.rule, stepping.todo.n, counters
+        return stepping.counting_steps(step_points.prepared(grid_for(stepping.n_runs, GLOBAL_BLOCK), *arguments))
 
     def run(self, **fields: Any) -> ContinuousRun:
         """The result of one run."""
@@ -358,7 +387,7 @@ def check_environment(environment: Any) -> None:
         return
     name, reason = f"a {type(environment).__name__}", ""
     if isinstance(environment, ContinuousEnvironment):
-        if environment.kind != EnvironmentKind.USER and environment.dim <= MOST_AXES:
+        if environment.kind != EnvironmentKind.USER and environment.dim <= MAX_DEVICE_AXES:
             return
         name, reason = environment.name, ": its step function is the user's own"
     raise DeviceError(
