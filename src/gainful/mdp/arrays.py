@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from gainful.errors import InvalidMDPError
-from gainful.mdp.rows import TransitionRows, as_float
+from gainful.mdp.rows import TransitionRows, as_float, floats_of
 
 
 def allowed_mask(allowed: ArrayLike, n_states: int, n_actions: int) -> NDArray[np.bool_]:
@@ -113,7 +113,7 @@ def reward_table(
     rewards: ArrayLike, n_pairs: int, n_actions: int | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """(S,A) mean rewards of `n_pairs` rows; or zeros, and one reward per transition, for which A has to be given."""
-    table = as_float("rewards", rewards)
+    table = floats_of("rewards", rewards)  # no copy: it is converted to internal rewards later
     entries: NDArray[np.float64] | None = None
     if n_actions is not None:
         if n_actions < 1 or n_pairs < 1 or n_pairs % n_actions:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from gainful.errors import InvalidArgumentError, InvalidMDPError
 from gainful.mdp.arrays import allowed_mask, rows_of_pairs
 from gainful.mdp.labels import PairNames, are_numbers, checked_labels, index_of
+from gainful.mdp.parts import RowPart, each, row_parts, stretches
 from gainful.mdp.reward_limits import check_sizes, check_step_duration
 from gainful.mdp.rows import TransitionRows, as_float, checked_rows, merged
 from gainful.mdp.units import Objective, Units
@@ -87,16 +88,19 @@ def checked_parts(given: Ingredients) -> CheckedParts:
         raise InvalidArgumentError("objective", units.objective, "'reward' or 'cost'")
     check_step_duration(units)
     law = _checked_law(given.reward_law, given.entry_rewards)
-    entry_rewards = given.entry_rewards
-    if entry_rewards is not None and given.user_rewards:  # before rows are sorted, which is by internal rewards too
-        entry_rewards = units.sign * entry_rewards - units.offset + 0.0
-    rows = checked_rows(given.indptr, given.indices, given.probabilities, n_states, names.pair, entry_rewards)
+
+    def internal(rewards: NDArray[np.float64]) -> NDArray[np.float64]:
+        return units.sign * rewards - units.offset + 0.0 if given.user_rewards else rewards
+
+    rows = checked_rows(
+        given.indptr, given.indices, given.probabilities, n_states, names.pair, given.entry_rewards, internal
+    )
     if given.allowed is not None:
         rows = _rows_of_allowed(rows, allowed_mask(given.allowed, n_states, n_actions), names)
     allowed = _states_with_actions(rows, names)
-    pair_rewards = _checked_rewards(rows, given.pair_rewards, units, given.user_rewards, names)
+    pair_rewards = _checked_rewards(rows, given, internal, allowed.reshape(-1), names)
     if law == "bernoulli":
-        _check_probabilities_of_rewards(units.reward(pair_rewards), allowed.reshape(-1), names)
+        _check_probabilities_of_rewards(pair_rewards, units, allowed.reshape(-1), names)
     if rows.entry_rewards is not None and law != "transition":
         # next states that are listed with several rewards become one entry
         rows = merged(TransitionRows(rows.indptr, rows.indices, rows.probabilities, None))
@@ -154,8 +158,13 @@ def _rows_of_allowed(rows: TransitionRows, allowed: NDArray[np.bool_], names: Pa
 
 def _states_with_actions(rows: TransitionRows, names: PairNames) -> NDArray[np.bool_]:
     """(S,A) which rows are not empty; every state needs one."""
-    allowed = (rows.indptr[1:] > rows.indptr[:-1]).reshape(-1, names.n_actions)
-    without = np.flatnonzero(~allowed.any(axis=1))
+    begins, ends = rows.indptr[:-1], rows.indptr[1:]
+    filled = np.empty(ends.size, dtype=bool)
+    each(lambda own: np.greater(ends[own], begins[own], out=filled[own]), stretches(filled.size))
+    allowed = filled.reshape(-1, names.n_actions)
+    if filled.all():
+        return allowed
+    without = _places(lambda own: ~allowed[own].any(axis=1), len(allowed))
     if without.size:
         raise InvalidMDPError(
             f"state {names.state(int(without[0]))} has no action (all its rows are empty); "
@@ -167,39 +176,70 @@ def _states_with_actions(rows: TransitionRows, names: PairNames) -> NDArray[np.b
     return allowed
 
 
+def _places(found: Callable[[slice], Any], size: int) -> NDArray[np.int64]:
+    """The places among 0 … size-1 where `found(part)`, an array of truth values for each part of them, is True."""
+    return np.concatenate(each(lambda own: np.flatnonzero(found(own)) + own.start, stretches(size)))
+
+
 def _checked_rewards(
-    rows: TransitionRows, pair_rewards: NDArray[np.float64], units: Units, user_rewards: bool, names: PairNames
+    rows: TransitionRows,
+    given: Ingredients,
+    internal: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    filled: NDArray[np.bool_],
+    names: PairNames,
 ) -> NDArray[np.float64]:
     """(S*A,) the internal mean rewards: those of pairs, or the means of those of transitions; 0 for empty rows."""
-    filled = rows.indptr[1:] > rows.indptr[:-1]
-    entries = rows.entry_rewards
+    units, entries = given.units, rows.entry_rewards
     if entries is not None:
 
         def transition(i: int) -> str:
             pair = names.pair(int(np.searchsorted(rows.indptr, i, side="right")) - 1)
             return f"{pair}: the {units.objective} of moving to state {names.state(int(rows.indices[i]))}"
 
-        check_sizes(entries, units, user_rewards, "transitions", transition)
-        means = np.zeros(filled.size)
-        inside = np.flatnonzero(filled)
-        means[inside] = np.add.reduceat(rows.probabilities * entries, rows.indptr[inside])
-        return means
-    means = np.where(filled, pair_rewards, 0.0)
-    if user_rewards:
-        means = np.where(filled, units.sign * means - units.offset + 0.0, 0.0)
-    check_sizes(means, units, user_rewards, "pairs", lambda k: f"the {units.objective} of {names.pair(k)}")
+        check_sizes(entries, units, given.user_rewards, "transitions", transition)
+        return _means(rows, entries, filled)
+    means = np.empty(filled.size)
+
+    def convert(own: slice) -> None:
+        rewards = np.where(filled[own], given.pair_rewards[own], 0.0)
+        means[own] = np.where(filled[own], internal(rewards), 0.0)
+
+    each(convert, stretches(filled.size))
+    check_sizes(means, units, given.user_rewards, "pairs", lambda k: f"the {units.objective} of {names.pair(k)}")
     return means
 
 
-def _check_probabilities_of_rewards(mean: NDArray[np.float64], filled: NDArray[np.bool_], names: PairNames) -> None:
+def _means(rows: TransitionRows, entries: NDArray[np.float64], filled: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """(S*A,) the mean of the rewards of each row; 0 for empty rows."""
+    means = np.zeros(filled.size)
+
+    def average(part: RowPart) -> None:
+        here, own = slice(part.first, part.last), slice(part.begin, part.end)
+        if part.begin < part.end:
+            starts = rows.indptr[here][filled[here]] - part.begin
+            means[here][filled[here]] = np.add.reduceat(rows.probabilities[own] * entries[own], starts)
+
+    each(average, row_parts(rows.indptr))
+    return means
+
+
+def _check_probabilities_of_rewards(
+    pair_rewards: NDArray[np.float64], units: Units, filled: NDArray[np.bool_], names: PairNames
+) -> None:
     """InvalidMDPError unless the means are probabilities, as Bernoulli rewards need."""
-    wrong = np.flatnonzero(filled & ((mean < 0.0) | (mean > 1.0)))
+
+    def outside(own: slice) -> NDArray[np.bool_]:
+        mean = units.reward(pair_rewards[own])
+        return filled[own] & ((mean < 0.0) | (mean > 1.0))
+
+    wrong = _places(outside, filled.size)
     if wrong.size:
         k = int(wrong[0])
+        mean = float(units.reward(pair_rewards[k : k + 1])[0])
         raise InvalidMDPError(
-            f"the mean reward of {names.pair(k)} is {mean[k]:g}",
+            f"the mean reward of {names.pair(k)} is {mean:g}",
             name="R",
-            found=float(mean[k]),
+            found=mean,
             expected="a number in [0, 1] for Bernoulli rewards",
         )
 
