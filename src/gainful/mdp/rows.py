@@ -231,8 +231,11 @@ def _in_parts(
         found, fault = work(parts[0])
         if fault is not None:
             raise _error_of([fault], rows.indices.size, int(np.count_nonzero(np.diff(found.indptr))), pair)
-        in_place = found.indices.base is rows.indices
-        return _side_by_side(rows, parts, [found.indices.size]) if in_place else found
+        n = found.indices.size
+        if found.indices.base is not rows.indices:
+            return found
+        del found  # views of arrays that become shorter
+        return _side_by_side(rows, parts, [n])
     done = each(replace, parts)
     faults = [part.fault for part in done if part.fault is not None]
     if faults:
