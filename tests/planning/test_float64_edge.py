@@ -222,6 +222,13 @@ def test_a_search_that_gives_up_says_that_mixing_is_the_limit() -> None:
         gf.solve(river(400, 0.35, 0.3), max_sweeps=60)
 
 
+def test_the_graph_of_a_large_model_was_searched_for_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    mdp, actions = gf.environments.riverswim(400), np.ones(400, dtype=np.int64)
+    assert relaxation(mdp, actions, 0.97) is not None
+    monkeypatch.setattr("gainful.planning.relaxation.GRAPH_UP_TO", mdp.n_transitions - 1)
+    assert relaxation(mdp, actions, 0.97) is None
+
+
 def test_what_is_left_is_told_by_a_steady_rate_or_by_the_graph() -> None:
     steady, falling, stuck = MixingEstimate(1e-8), MixingEstimate(1e-8), MixingEstimate(1e-8)
     for sweeps in range(100, 2100, 100):

@@ -35,6 +35,8 @@ LEAST_DISTANCE = 50
 NEAR_SHARE = 0.01
 """The fraction of states within a quarter of the largest distance that a walk has, at least; where a few moves lead to
 many states, it is far less, and distances say nothing."""
+GRAPH_UP_TO = 20_000_000
+"""Transitions up to which the graph is looked at: that takes about a second for ten million of them."""
 ONE_DIRECTION = 0.5
 """The mean step, as a fraction of the mean size of steps, from which they have one direction."""
 
@@ -62,7 +64,7 @@ class Relaxation(NamedTuple):
 
 
 def relaxation(mdp: MDP, actions: NDArray[np.int64], damping: float) -> Relaxation | None:
-    """The estimate for the chain of a policy under damped sweeps; None where its graph says nothing.
+    """The estimate for the chain of a policy under damped sweeps; None where its graph says nothing, or is too large.
 
     Examples
     --------
@@ -76,6 +78,8 @@ def relaxation(mdp: MDP, actions: NDArray[np.int64], damping: float) -> Relaxati
     >>> relaxation(rarely_left, np.zeros(3, dtype=np.int64), 0.97).reason
     'parts of the process are left by rare moves only, once in 1e+06 steps'
     """
+    if mdp.n_transitions > GRAPH_UP_TO:
+        return None
     chain, _ = chain_of(mdp, actions)
     likely = sp.csr_array(chain >= LIKELY)
     n_parts, part = connected_components(likely, directed=False)
